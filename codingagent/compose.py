@@ -1,0 +1,299 @@
+"""Folders and settings -> an agent at work: the only place that knows every class."""
+
+import contextlib
+import locale
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from codingagent.agent import Agent, Limits, Means
+from codingagent.core import settings as settings_
+from codingagent.core.notices import Notice, Remark
+from codingagent.core.outbox import Budget, Environment
+from codingagent.core.session import Session, SessionStarted, fold, is_session_id
+from codingagent.core.settings import Resolved, Settings, Source
+from codingagent.errors import UsageError, WorkError
+from codingagent.world import disk
+from codingagent.world.journal import Sessions
+from codingagent.world.lock import HomeLock
+from codingagent.world.mailbox import Mailbox
+from codingagent.world.runner import Runner, environment
+from codingagent.world.sandbox import Unconfined
+from codingagent.world.workspace import Workspace
+
+HERE_HOME = ".codingagent"
+
+# What a model would otherwise spend a round trip on finding out.
+_PROGRAMS = (
+    *(
+        "python3",
+        "python",
+        "pip",
+        "uv",
+        "pytest",
+        "node",
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "deno",
+        "tsc",
+    ),
+    *(
+        "go",
+        "cargo",
+        "java",
+        "mvn",
+        "gradle",
+        "dotnet",
+        "ruby",
+        "php",
+        "gcc",
+        "g++",
+        "clang",
+        "cmake",
+    ),
+    *("make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
+)
+
+
+def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
+    """Gives the home: the one named, else the nearest `.codingagent` upwards, else `folder` itself.
+
+    Args:
+        named: from the command line.
+        folder: the current folder.
+        variables: the environment; CODINGAGENT_HOME counts as named.
+    """
+    if named is not None:
+        return named.absolute()
+    if variable := variables.get(settings_.HOME_VARIABLE):
+        return Path(variable).absolute()
+    if not _is_home(folder):
+        for above in (folder, *folder.parents):
+            if _is_home(above / HERE_HOME):
+                return above / HERE_HOME
+    return folder
+
+
+def _is_home(folder: Path) -> bool:
+    return (folder / "sessions").is_dir() and (folder / "inbox").is_dir()
+
+
+def resolve_settings(
+    home: Path, options: Mapping[str, object], variables: Mapping[str, str]
+) -> Resolved:
+    """Gives the settings in force: defaults, codingagent.toml in home, environment, options.
+
+    Raises:
+        UsageError: for an unknown setting or a value that can't be used, with its place.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    return settings_.resolve(
+        [
+            Source(settings_.FILE_NAME, _read_file(home / settings_.FILE_NAME)),
+            settings_.from_environment(variables),
+            Source("option", given),
+        ]
+    )
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    if not path.exists():
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise UsageError(f"{path} can't be read: {fault}") from fault
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folders of one home, made if they were missing."""
+
+    root: Path
+    sessions: Sessions
+    mailbox: Mailbox
+
+    @classmethod
+    def at(cls, root: Path, *, create: bool) -> "Home":
+        """Gives the home at `root`.
+
+        Raises:
+            UsageError: if it is not there and is not to be made, or can't be made.
+        """
+        home = cls(root, Sessions(root / "sessions"), Mailbox(root))
+        folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
+        if create:
+            for folder in folders:
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                except OSError as fault:
+                    raise UsageError(
+                        f"home {root} can't be used: {folder.name}/ can't be made there"
+                        f" ({fault.strerror or fault}); name another with --home"
+                    ) from fault
+        elif not all(folder.is_dir() for folder in folders):
+            raise UsageError(
+                f"{root} is no home of codingagent yet: start a task there with `codingagent new`,"
+                " or name its home with --home"
+            )
+        return home
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the home's lock: one home, one executor.
+
+        Raises:
+            WorkError: if another process holds it.
+        """
+        lock = HomeLock(self.sessions.folder / ".lock")
+        try:
+            yield
+        finally:
+            lock.close()
+
+
+def workspace_of(home: Path, settings: Settings) -> Path:
+    """Gives the workspace that the settings name; the default one is made if it is missing.
+
+    Raises:
+        UsageError: if it is the home itself, or the default one can't be made.
+    """
+    path = Path(settings.workspace).absolute() if settings.workspace else home / "workspace"
+    if path.resolve() == home.resolve():
+        raise UsageError(
+            f"{path} can't be workspace and home at once: use `codingagent new --here` to work in it"
+        )
+    if not settings.workspace:
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as fault:
+            raise UsageError(
+                f"workspace {path} can't be made: {fault.strerror or fault}"
+            ) from fault
+    return path
+
+
+def check_workspace(settings: Settings) -> None:
+    """Refuses a workspace that can't be used, before anything is made for a session.
+
+    Raises:
+        UsageError: if a workspace is named that is no folder, or too much to hand to a model.
+    """
+    if settings.workspace:
+        Workspace(Path(settings.workspace).absolute()).close()
+
+
+def start_session(home: Home, workspace: Path, task: str) -> str:
+    """Begins a session and gives its id.
+
+    Raises:
+        UsageError: if the workspace can't be used.
+        WorkError: if the journal can't be written.
+    """
+    opened = Workspace(workspace)
+    opened.close()
+    session_id = secrets.token_hex(4)
+    while (home.sessions.folder / session_id).exists():
+        session_id = secrets.token_hex(4)
+    record = SessionStarted(session_id, task, str(opened.root), now())
+    journal = home.sessions.open(session_id)
+    with contextlib.closing(journal):
+        journal.append(record)
+    home.sessions.write_document(fold(None, record))
+    return session_id
+
+
+def latest_session(home: Home) -> str:
+    """Gives the id of the session that changed last and is not complete.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    open_ones = [session for session in all_sessions(home) if not session.is_complete]
+    if not open_ones:
+        raise UsageError("no session is waiting; start one with `codingagent new`, or name one")
+    return open_ones[0].session_id
+
+
+def all_sessions(home: Home, on_damage: Callable[[str], None] = lambda _: None) -> list[Session]:
+    """Gives all sessions, the one that changed last first.
+
+    Args:
+        home: where they are.
+        on_damage: gets a line for each session that can't be read; the others are given all the same.
+    """
+    found: list[Session] = []
+    for session_id in home.sessions.ids():
+        try:
+            found.append(home.sessions.load(session_id))
+        except WorkError as fault:
+            on_damage(str(fault))
+    return sorted(found, key=lambda session: session.updated_at, reverse=True)
+
+
+@contextlib.contextmanager
+def agent_for(
+    home: Home, session_id: str, settings: Settings, show: Callable[[Notice], None]
+) -> Iterator[Agent]:
+    """Gives the agent of a session; all that it holds open is closed, and its commands ended, after.
+
+    Raises:
+        UsageError: if the session is unknown or its workspace can't be used.
+        WorkError: if its journal is damaged.
+    """
+    if not is_session_id(session_id):
+        raise UsageError(f"'{session_id}' is no session id; it has eight digits from 0 to f")
+    session = home.sessions.load(session_id)
+    if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
+        show(Remark(f"the session file was damaged: kept as {aside}, made anew from the journal"))
+    root = Path(session.workspace)
+    sandbox = Unconfined()
+    with contextlib.ExitStack() as stack:
+        workspace = stack.enter_context(contextlib.closing(Workspace(root, _hidden(home, root))))
+        runner = Runner(sandbox, environment(os.environ, settings.pass_env))
+        stack.callback(runner.close)
+        journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
+        means = Means(
+            workspace,
+            runner,
+            home.mailbox,
+            journal,
+            home.sessions.write_document,
+            lambda: disk.sync((workspace.root, home.root)),
+            now,
+            show,
+        )
+        yield Agent(session, means, _limits(settings, sandbox))
+
+
+def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
+    """Gives the folders that are ours and may lie inside the workspace."""
+    folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
+    return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
+
+
+def _limits(settings: Settings, sandbox: Unconfined) -> Limits:
+    found = Environment(
+        f"{platform.system()} ({platform.machine()})",
+        "cmd.exe" if os.name == "nt" else "/bin/sh",
+        tuple(name for name in _PROGRAMS if shutil.which(name)),
+        settings.command_timeout,
+        sandbox.description,
+        sandbox.network,
+    )
+    budget = Budget(settings.context_chars, settings.list_entries)
+    return Limits(budget, found, locale.getpreferredencoding(do_setlocale=False))
+
+
+def now() -> str:
+    """Gives the time in UTC, ISO 8601 with milliseconds and Z."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

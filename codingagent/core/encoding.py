@@ -1,0 +1,107 @@
+"""What bytes mean as text, and how the same text becomes the same bytes again."""
+
+import codecs
+from dataclasses import dataclass
+
+from codingagent.errors import OperationError
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+# git, grep and diff look no further than this for a NUL either.
+_BINARY_SAMPLE_BYTES = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A file's text and the means to write it back: bytes that are not edited come out as they were."""
+
+    text: str
+    codec: str
+    mark: bytes
+    """The byte-order mark, or nothing."""
+
+    def encode(self, text: str) -> bytes:
+        """Gives the file's new bytes.
+
+        Raises:
+            OperationError: if the file's own encoding has no such character.
+        """
+        errors = "surrogateescape" if self.codec == "utf-8" else "strict"
+        try:
+            return self.mark + text.encode(self.codec, errors)
+        except UnicodeEncodeError as fault:
+            character = text[fault.start]
+            raise OperationError(
+                f"The file is not UTF-8 but {self.codec}, which has no {character!a}:"
+                " use other characters, or write the whole file with CREATE_FILE"
+            ) from fault
+
+
+def decode_file(data: bytes) -> FileText | None:
+    """Gives the text of a file's bytes, or None if they are no text (they hold NUL).
+
+    What is neither UTF-8 nor marked UTF-16 is read as Latin-1, or as UTF-8 with the stray bytes
+    kept if some of it is UTF-8. Either way each byte comes back from `FileText.encode`.
+    """
+    for mark in _UTF16_MARKS:
+        if data.startswith(mark):
+            return _decode_utf16(data, mark)
+    if is_binary(data):
+        return None
+    mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+    body = data[len(mark) :]
+    try:
+        return FileText(body.decode("utf-8"), "utf-8", mark)
+    except UnicodeDecodeError:
+        kept = body.decode("utf-8", "surrogateescape")
+    if any(c > "\x7f" and not "\udc80" <= c <= "\udcff" for c in kept):
+        return FileText(kept, "utf-8", mark)
+    return FileText(body.decode("latin-1"), "latin-1", mark)
+
+
+def is_binary(data: bytes) -> bool:
+    """Tells whether bytes are no text of an 8-bit encoding: they hold a NUL near the start."""
+    return b"\0" in data[:_BINARY_SAMPLE_BYTES]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyText:
+    """The text of an inbox file, and a note where its encoding had to be guessed."""
+
+    text: str
+    note: str = ""
+
+
+def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
+    """Gives the text of an inbox file, or None if it is no text.
+
+    DESIGN, inbox: UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
+    (where that is UTF-8 itself, windows-1252, which chats' download buttons produce).
+    """
+    if data.startswith(_UTF16_MARKS):
+        try:
+            return ReplyText(data.decode("utf-16"))
+        except UnicodeDecodeError:
+            return None
+    if b"\0" in data:
+        return None
+    try:
+        return ReplyText(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        codec = _eight_bit(locale_codec)
+        note = f"the reply was not UTF-8 and was read as {codec}: check letters beyond ASCII"
+        return ReplyText(data.decode(codec, "replace"), note)
+
+
+def _eight_bit(locale_codec: str) -> str:
+    name = codecs.lookup(locale_codec).name
+    return "cp1252" if name in ("utf-8", "ascii") or name.startswith("utf") else name
+
+
+def _decode_utf16(data: bytes, mark: bytes) -> FileText | None:
+    codec = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
+    try:
+        text = data[len(mark) :].decode(codec)
+    except UnicodeDecodeError:
+        return None
+    return FileText(text, codec, mark)

@@ -1,0 +1,149 @@
+"""What came of an operation. One class for each outcome, so that no flag can contradict another.
+
+An event is a value that the journal keeps: its fields are text, numbers and tuples of these, and
+`kind` names its class there.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines of a file that an edit put in place of others; a count of 0 means none.
+
+    All four are line numbers or counts, 1-based; `new_start` is in the file after the edit.
+    """
+
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileCreated:
+    """A whole file was written."""
+
+    path: str
+    size_bytes: int
+    replaced: bool
+    notes: tuple[str, ...] = ()
+    kind: Literal["file_created"] = "file_created"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdited:
+    """Part of a file was changed; `excerpt` shows the lines around it with their new numbers."""
+
+    path: str
+    hunks: tuple[Hunk, ...]
+    excerpt: str
+    notes: tuple[str, ...] = ()
+    kind: Literal["file_edited"] = "file_edited"
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeleted:
+    """A file is gone."""
+
+    path: str
+    notes: tuple[str, ...] = ()
+    kind: Literal["file_deleted"] = "file_deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRequested:
+    """Files were found whose text the next outbox will hold; `asked` is the path or glob as written."""
+
+    asked: str
+    paths: tuple[str, ...]
+    start_line: int | None = None
+    end_line: int | None = None
+    notes: tuple[str, ...] = ()
+    kind: Literal["file_requested"] = "file_requested"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRan:
+    """A command ended by itself, or was ended at a limit.
+
+    `exit_code` is the shell's, or minus the number of the signal that ended it. `output` is both
+    streams as they came, cut in the middle. `stopped_processes` counts what it had left running.
+    """
+
+    command: str
+    exit_code: int
+    output: str
+    duration_s: float
+    ended_by: Literal["itself", "time_limit", "output_limit"] = "itself"
+    limit: str = ""
+    """The limit that ended it, in words with its unit; empty when it ended by itself."""
+    stopped_processes: int = 0
+    sandbox: str = "none"
+    notes: tuple[str, ...] = ()
+    kind: Literal["command_ran"] = "command_ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The agent was killed while this was under way, and what came of it can't be known."""
+
+    tag: str
+    subject: str
+    """The command, or the path of the file."""
+    notes: tuple[str, ...] = ()
+    kind: Literal["interrupted"] = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShown:
+    """The person was shown a text."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    kind: Literal["message_shown"] = "message_shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The model says that the task is done."""
+
+    summary: str
+    notes: tuple[str, ...] = ()
+    kind: Literal["finished"] = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was done. `reason` is one line that says what to send instead; `detail` may show more."""
+
+    tag: str
+    reason: str
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+    kind: Literal["refused"] = "refused"
+
+
+Event = (
+    FileCreated
+    | FileEdited
+    | FileDeleted
+    | FileRequested
+    | CommandRan
+    | Interrupted
+    | MessageShown
+    | Finished
+    | Refused
+)
+
+
+def succeeded(event: Event) -> bool:
+    """Tells whether the operation did what was asked; a command counts when it exits with 0 by itself."""
+    match event:
+        case Refused() | Interrupted():
+            return False
+        case CommandRan():
+            return event.exit_code == 0 and event.ended_by == "itself"
+        case _:
+            return True

@@ -1,0 +1,48 @@
+"""What the world answers: values that pass between the outside and the agent."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from codingagent.core.settling import Sighting
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file's bytes, and what identifies the file and its state when they were read."""
+
+    data: bytes
+    state: tuple[int, int, int, int]
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended. `exit_code` is minus the signal's number if one ended it.
+
+    `output` has both streams in the order they came; `dropped_bytes` are missing from its middle.
+    `failure` says why nothing was started, or is empty.
+    """
+
+    exit_code: int
+    output: str
+    duration_s: float
+    ended_by: Literal["itself", "time_limit", "output_limit"] = "itself"
+    limit: str = ""
+    stopped_processes: int = 0
+    dropped_bytes: int = 0
+    failure: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A file in the inbox, as it looked just now."""
+
+    name: str
+    sighting: Sighting
+
+
+def digest_of(data: bytes) -> str:
+    """Gives the digest by which the journal knows bytes: SHA-256, in hex digits."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,118 @@
+"""What the person is told while the agent works. Each face shows these in its own way."""
+
+from dataclasses import dataclass
+
+from codingagent.core.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxReady:
+    """A request is written. `characters` and `tokens` are its size, the tokens an estimate."""
+
+    session_id: str
+    sequence: int
+    path: str
+    characters: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Now it is the person's turn: the answer goes to `inbox`."""
+
+    session_id: str
+    sequence: int
+    outbox: str
+    inbox: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyAccepted:
+    """A reply was taken and is about to be executed; `name` is its file in inbox/processed/."""
+
+    sequence: int
+    name: str
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRejected:
+    """A file was moved to inbox/rejected/ unread; `path` is where, `remedy` what to do about it."""
+
+    name: str
+    path: str
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperationBegan:
+    """An operation is under way; `subject` is its path, or the command."""
+
+    index: int
+    command_type: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCame:
+    """A running command printed this."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDone:
+    """What came of the operation that began last."""
+
+    index: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSaid:
+    """The model's words for the person."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDone:
+    """All of a reply was executed. `notes` are about the reply as a whole."""
+
+    sequence: int
+    succeeded: int
+    failed: int
+    changed: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDone:
+    """The model ended the task. `failed` are results of the same reply that did not succeed."""
+
+    session_id: str
+    summary: str
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something the person should know, in one line."""
+
+    text: str
+
+
+Notice = (
+    OutboxReady
+    | Waiting
+    | ReplyAccepted
+    | ReplyRejected
+    | OperationBegan
+    | OutputCame
+    | OperationDone
+    | ModelSaid
+    | TurnDone
+    | SessionDone
+    | Remark
+)

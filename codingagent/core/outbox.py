@@ -1,0 +1,206 @@
+"""The request to the model: four sections as specification 003 has them, within a budget.
+
+How the budget is kept. The task, the guide and the environment are whole always. The listing may take
+a quarter of what is left, the results half of the rest, the requested contents all that then remains.
+What does not fit is cut there and the cut says how to ask for the rest.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from codingagent.core import guide, listing, plain, results
+from codingagent.core.events import Event
+from codingagent.core.listing import Listing, shown_path
+from codingagent.core.session import Session
+
+CONTINUE = (
+    "Continue working on the task based on the results above. If the task is complete, send [DONE]"
+    " with a summary."
+)
+
+# A line in a file or an output that could be taken for one of ours.
+_LOOKALIKE = re.compile(
+    r"^\s*(?:--- .* ---|=== \w+ ===|## (?:Workspace Files|Previous Command Results"
+    r"|Requested File Contents|Environment))\s*$",
+    re.MULTILINE,
+)
+_FEWEST_ENTRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """A requested file's lines from `first_line` on, of `total_lines`; `text` ends each with "\\n"."""
+
+    path: str
+    text: str
+    first_line: int
+    total_lines: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.first_line == 1 and self.text.count("\n") >= self.total_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a model needs to know of the machine in order not to guess."""
+
+    system: str
+    shell: str
+    programs: tuple[str, ...]
+    timeout_s: float
+    sandbox: str
+    network: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What CONTEXT is made of, besides the session's own results."""
+
+    listing: Listing
+    views: Sequence[FileView]
+    unread: Sequence[str]
+    """Requested paths that could not be read after all, each with its reason."""
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Characters for the whole request, and entries for the listing."""
+
+    characters: int
+    entries: int
+
+
+def render(session: Session, context: Context, budget: Budget) -> str:
+    """Gives the whole request, ready to be pasted; ends with "\\n"."""
+    head = f"{_header(session)}\n=== PROTOCOL ===\n{guide.protocol_text()}\n\n=== CONTEXT ===\n"
+    tail = f"{_environment(context.environment)}\n=== PROMPT ===\n{_prompt(session)}"
+    room = max(budget.characters - len(head) - len(tail), 0)
+    files = _files(session, context.listing, room // 4, budget.entries)
+    room -= len(files)
+    outcome = _results(session, room // 2)
+    room -= len(outcome)
+    return head + files + outcome + _contents(context, room) + tail
+
+
+def _header(session: Session) -> str:
+    return (
+        "=== HEADER ===\n"
+        f"Session: {session.session_id}\n"
+        f"Sequence: {session.sequence}\n"
+        f"Task: {plain.one_line(session.task)}\n"
+    )
+
+
+def _prompt(session: Session) -> str:
+    reminder = (
+        f'Answer with commands as PROTOCOL says: first [REPLY session="{session.session_id}"'
+        f' sequence="{session.sequence}"], last [END].\n'
+    )
+    if session.sequence == 1:
+        return f"{session.task}\n\n{reminder}"
+    whole_task = f"\n\nThe whole task:\n{session.task}" if "\n" in session.task else ""
+    return f"{CONTINUE}{whole_task}\n\n{reminder}"
+
+
+def _environment(environment: Environment) -> str:
+    programs = ", ".join(environment.programs) or "none of the usual ones"
+    return (
+        "## Environment\n"
+        f"  System: {environment.system}\n"
+        f"  Shell: {environment.shell}\n"
+        f"  Programs found: {programs}\n"
+        f"  Time limit: {environment.timeout_s:g} seconds a command, unless it has a timeout\n"
+        f"  Sandbox: {environment.sandbox}\n"
+        f"  Network: {environment.network}\n"
+        "  Git: .git is read-only for you; the person commits\n"
+    )
+
+
+def _files(session: Session, files: Listing, room: int, entries: int) -> str:
+    while True:
+        text = "\n".join(listing.lines(files, entries, session.touched))
+        if len(text) <= room or entries <= _FEWEST_ENTRIES:
+            return f"## Workspace Files\n{text}\n\n"
+        entries = max(min(entries, len(files.files)) // 2, _FEWEST_ENTRIES)
+
+
+def _results(session: Session, room: int) -> str:
+    if session.sequence == 1:
+        return ""
+    told = [results.result_of(event) for event in session.results]
+    lines = [results.lines_of(result) for result in told]
+    if sum(map(len, lines)) > room:
+        lines = _shorter(session.results, room)
+    notes = [f"Note: {note}" for note in session.notes]
+    body = "\n".join([*lines, *notes]) or "(nothing was executed)"
+    return f"## Previous Command Results\n{body}\n\n"
+
+
+def _shorter(events: Iterable[Event], room: int) -> list[str]:
+    """Gives what failed whole while there is room, then one line each, then counts."""
+    told = [results.result_of(event) for event in events]
+    kept: dict[int, str] = {}
+    for wanted in (False, True):
+        for index, result in enumerate(told):
+            if result.success is not wanted:
+                continue
+            full = results.lines_of(result)
+            for text in (full, full.partition("\n")[0]):
+                if len(text) < room:
+                    kept[index] = text
+                    room -= len(text) + 1
+                    break
+    missing = [result for index, result in enumerate(told) if index not in kept]
+    lines = [kept[index] for index in sorted(kept)]
+    if missing:
+        failed = sum(not result.success for result in missing)
+        lines.append(
+            f"… {len(missing)} more results did not fit here"
+            f" ({len(missing) - failed} OK, {failed} FAILED); send fewer commands in one answer"
+        )
+    return lines
+
+
+def _contents(context: Context, room: int) -> str:
+    if not context.views and not context.unread:
+        return ""
+    # Equal shares, but what a short file leaves over goes to the longer ones behind it.
+    parts: dict[int, str] = {}
+    by_length = sorted(range(len(context.views)), key=lambda i: len(context.views[i].text))
+    for taken, index in enumerate(by_length):
+        part = _view(context.views[index], room // (len(by_length) - taken))
+        parts[index] = part
+        room = max(room - len(part), 0)
+    unread = "".join(f"({reason})\n" for reason in context.unread)
+    text = "".join(parts[index] for index in sorted(parts))
+    return f"## Requested File Contents\n{text}{unread}\n"
+
+
+def _view(view: FileView, room: int) -> str:
+    path = shown_path(view.path)
+    text = view.text
+    cut = len(text) > room
+    if cut:
+        text = text[: text.rfind("\n", 0, max(room, 0)) + 1]
+    shown = text.count("\n")
+    last = view.first_line + shown - 1
+    if cut and not shown:
+        return (
+            f"--- {path} ---\n({view.total_lines} lines, none of which fitted here: ask for fewer files,"
+            f" or for a range with start_line and end_line)\n--- end {path} ---\n"
+        )
+    if cut:
+        about = (
+            f" (lines {view.first_line}-{last} of {view.total_lines}; ask for the rest with"
+            f' start_line="{last + 1}")'
+        )
+    elif not view.is_whole:
+        about = f" (lines {view.first_line}-{last} of {view.total_lines})"
+    elif _LOOKALIKE.search(text):
+        about = f" ({view.total_lines} lines)"
+    else:
+        about = ""
+    return f"--- {path}{about} ---\n{text}--- end {path} ---\n"

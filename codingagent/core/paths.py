@@ -1,0 +1,123 @@
+"""What a path in an operation may say, as text alone. Links are the workspace's business.
+
+DESIGN: a path is checked twice, as text here and again at each use, against the real folders.
+"""
+
+import re
+import unicodedata
+
+from codingagent.errors import OperationError
+
+OUTSIDE = "REJECTED: Path is outside workspace"
+
+# POSIX's PATH_MAX and the NAME_MAX of every file system in common use.
+_PATH_LIMIT_BYTES = 4096
+_NAME_LIMIT_BYTES = 255
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_RESERVED_ON_WINDOWS = re.compile(
+    r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
+)
+_GLOB = re.compile(r"\*\*/|\*\*|\*|\?")
+
+
+def workspace_path(text: str) -> str:
+    """Gives the path in its plain form, `a/b`, relative to the workspace root.
+
+    `a/../b` becomes `b`: specification 003, path sandboxing, joins before it compares. Quotes and
+    blanks are never trimmed: what was checked is what is opened.
+
+    Raises:
+        OperationError: if the text can't name a file inside the workspace.
+    """
+    _check_characters(text)
+    if text.startswith(("/", "~")) or _DRIVE.match(text):
+        raise OperationError(f"{OUTSIDE}: '{shown(text)}'; write a path relative to the workspace")
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == "..":
+            if not parts:
+                raise OperationError(f"{OUTSIDE}: '{shown(text)}'")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if not parts or text.endswith(("/", "/.", "/..")):
+        raise OperationError(f"'{shown(text)}' names a folder, not a file")
+    if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
+        raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
+    return "/".join(parts)
+
+
+def folder_path(text: str) -> str:
+    """Gives a folder's path in its plain form; `.` is the workspace root itself.
+
+    Raises:
+        OperationError: as `workspace_path`.
+    """
+    if text in (".", "./"):
+        return "."
+    return workspace_path(text.rstrip("/") if text != "/" else text)
+
+
+def check_new_name(path: str) -> None:
+    """Refuses names that a repository shared with Windows could not hold.
+
+    Raises:
+        OperationError: for device names, the characters <>:"|?*, a trailing dot or blank.
+    """
+    for part in path.split("/"):
+        if _RESERVED_ON_WINDOWS.fullmatch(part) or set(part) & set('<>:"|?*') or part[-1] in ". ":
+            raise OperationError(
+                f"REJECTED: '{shown(part)}' is no file name on Windows; choose another name"
+            )
+
+
+def is_git_name(name: str) -> bool:
+    """Tells whether some file system would take this name for `.git`.
+
+    Case, trailing dots and blanks, invisible characters and the short form GIT~1 all open the same
+    folder somewhere.
+    """
+    seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    folded = unicodedata.normalize("NFKC", seen).casefold().split(":")[0].rstrip(". ")
+    return folded == ".git" or folded.startswith("git~")
+
+
+def is_glob(path: str) -> bool:
+    """Tells whether a path holds `*` or `?`. Brackets are never a glob: `[id].tsx` is a name."""
+    return "*" in path or "?" in path
+
+
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """Gives the expression that a whole path must match: `*` and `?` stay within one name."""
+    translated: list[str] = []
+    at = 0
+    for wild in _GLOB.finditer(glob):
+        translated.append(re.escape(glob[at : wild.start()]))
+        translated.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}[wild.group()])
+        at = wild.end()
+    return re.compile("".join(translated) + re.escape(glob[at:]), re.DOTALL)
+
+
+def shown(text: str) -> str:
+    """Gives text on one line and of bounded length, for a message: escapes what is not printable."""
+    line = "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in text[:200]
+    )
+    return line if len(text) <= 200 else f"{line}…"
+
+
+def _check_characters(text: str) -> None:
+    if not text or text.isspace():
+        raise OperationError("REJECTED: Path is empty; name a file")
+    # The length comes first: nothing below may walk through a path of a megabyte.
+    if len(text.encode(errors="replace")) > _PATH_LIMIT_BYTES:
+        raise OperationError(f"REJECTED: Path is longer than {_PATH_LIMIT_BYTES} bytes")
+    if "\\" in text:
+        raise OperationError(f"REJECTED: '{shown(text)}' has a backslash; write / between names")
+    for character in text:
+        if character < " " or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            raise OperationError(
+                f"REJECTED: Path '{shown(text)}' has a character that can't be in a file name here"
+            )

@@ -1,0 +1,54 @@
+"""Text from commands and models made harmless and short, for a terminal and for the next request."""
+
+import re
+
+# ECMA-48: CSI, then OSC, DCS, SOS, PM and APC up to their end (or the end of the line, for a string
+# that never ends), then the two-character escapes, then stray C0 and C1 controls.
+_CONTROL = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\r\n])")
+
+
+def without_controls(text: str) -> str:
+    """Gives the text without terminal control sequences.
+
+    Of a line drawn over with carriage returns (a progress bar) the last drawing stays.
+    """
+    if "\r" in text:
+        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", text)
+
+
+def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
+    """Gives at most about `limit` characters of a text, its head and its tail.
+
+    Args:
+        text: what there is.
+        limit: in characters, without the line that says what was left out.
+        dropped: how many characters of the middle were never kept.
+    """
+    left_out = max(len(text) - limit, 0) + dropped
+    if not left_out:
+        return text
+    half = min(limit, len(text)) // 2
+    head, tail = text[:half], text[len(text) - half :]
+    # Whole lines read better than halves, where a line end is near.
+    head_end, tail_start = head.rfind("\n") + 1, tail.find("\n") + 1
+    head = head[:head_end] if head_end > half * 3 // 4 else head
+    tail = tail[tail_start:] if 0 < tail_start < half // 4 else tail
+    left_out = len(text) - len(head) - len(tail) + dropped
+    return f"{head.rstrip(chr(10))}\n… {left_out} characters left out …\n{tail}"
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Gives the first line of a text, clipped, with a word on how much follows."""
+    text = without_controls(text).strip("\n")
+    first, _, rest = text.partition("\n")
+    if len(first) > limit:
+        return f"{first[:limit]}…"
+    more = rest.count("\n") + 1 if rest else 0
+    return first if not more else f"{first} … (+{more} {'line' if more == 1 else 'lines'})"

@@ -1,0 +1,137 @@
+"""A reply as the agent takes it: operations and problems in order, and what is said of the rest."""
+
+import re
+from dataclasses import dataclass, replace
+
+from codingagent.core import commands, paths, tags
+from codingagent.core.operations import Finish, Operation
+from codingagent.core.session import Session
+from codingagent.errors import OperationError
+
+NO_BLOCK = (
+    "No command was found in the reply, so nothing was done. Write commands at the start of a line,"
+    " for example:"
+)
+_NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example + "\n" + commands.BY_TAG["DONE"].example
+
+_UNUSED_LIMIT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation, the tag it was written with, its 1-based line, and notes on how it was read."""
+
+    operation: Operation
+    tag: str
+    line: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of a reply that is no operation: what is wrong, and what to write instead."""
+
+    tag: str
+    reason: str
+    line: int
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a reply says it answers; either may be missing or no number."""
+
+    session: str | None
+    sequence: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text of one inbox file, read.
+
+    `has_outbox` means that a request of ours stands in it, whose examples must not be executed.
+    """
+
+    items: tuple[Step | Problem, ...]
+    header: Header | None
+    has_outbox: bool
+    notes: tuple[str, ...]
+
+
+def read(text: str) -> Reply:
+    """Reads a reply. Never raises: what can't be read is a problem among the items.
+
+    Order is the reply's own. After DONE, and after [END], blocks are named in the notes and are
+    no items (DESIGN, tag blocks: after DONE).
+    """
+    found = tags.scan(text, commands.HAS_BODY)
+    items: list[Step | Problem] = []
+    unused: list[str] = []
+    done = False
+    for block in found.blocks:
+        if done or block.behind_end:
+            unused.append(f"{block.name} at line {block.line}")
+            continue
+        item = _read_block(block)
+        items.append(item)
+        done = isinstance(item, Step) and isinstance(item.operation, Finish)
+    if not found.blocks:
+        items.append(Problem("REPLY", NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
+    notes = list(found.notes)
+    if unused:
+        notes.append(
+            f"not executed, because it stands after {'DONE' if done else '[END]'}: {_list(unused)}"
+        )
+    header = _header(found)
+    if found.header is not None and not found.ended and not done:
+        notes.append(
+            "the reply has no [END], so it may have been cut short: what arrived whole was executed;"
+            " send only what is missing"
+        )
+    return Reply(tuple(items), header, found.has_outbox, tuple(notes))
+
+
+def objection(header: Header | None, session: Session, digest: str) -> str:
+    """Gives why a reply is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
+    if header is not None and header.session not in (None, session.session_id):
+        return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
+    sequence = None if header is None else header.sequence
+    if sequence is not None and sequence < session.sequence:
+        return f"it answers request {sequence}; request {session.sequence} is the one that waits"
+    if digest == session.last_digest and sequence != session.sequence:
+        return "it is the last reply again, letter by letter, and was executed already"
+    return ""
+
+
+def _read_block(block: tags.Block) -> Step | Problem:
+    if not block.closed:
+        reason = (
+            f"The block at line {block.line} has no closing tag [/{block.name}], so nothing of it was"
+            " used; send only this block again, whole"
+        )
+        return Problem(block.name, reason, block.line)
+    try:
+        operation, notes = commands.decode(block)
+    except OperationError as fault:
+        reason = f"{fault.reason} (line {block.line} of the reply)"
+        return Problem(block.name, reason, block.line, fault.detail, block.notes)
+    return Step(operation, block.name, block.line, block.notes + notes)
+
+
+def _header(found: tags.Scan) -> Header | None:
+    if found.header is None:
+        return None
+    sequence = found.header.get("sequence", "")
+    number = int(sequence) if re.fullmatch(r"[0-9]{1,9}", sequence) else None
+    return Header(found.header.get("session"), number)
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _UNUSED_LIMIT} more" if len(names) > _UNUSED_LIMIT else ""
+    return ", ".join(names[:_UNUSED_LIMIT]) + more
+
+
+def with_note(reply: Reply, note: str) -> Reply:
+    """Gives the reply with one more note in front."""
+    return replace(reply, notes=(note, *reply.notes)) if note else reply

@@ -1,0 +1,130 @@
+"""Events in the words of specification 003: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
+
+import signal
+from dataclasses import dataclass
+from typing import assert_never
+
+from codingagent.core import plain
+from codingagent.core.events import (
+    CommandRan,
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    FileRequested,
+    Finished,
+    Hunk,
+    Interrupted,
+    MessageShown,
+    Refused,
+    succeeded,
+)
+
+NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the model is told of one event; `output` may have many lines, `notes` one each."""
+
+    command_type: str
+    summary: str
+    success: bool
+    output: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def result_of(event: Event) -> Result:
+    """Gives an event in words."""
+    tag, summary, output = _words(event)
+    return Result(tag, summary, succeeded(event), output, event.notes)
+
+
+def lines_of(result: Result) -> str:
+    """Gives a result as the next request shows it: one line, then indented output and notes.
+
+    All text from outside is indented, so that no line of it can pass for a heading or a result.
+    """
+    lines = [f"[{'OK' if result.success else 'FAILED'}] {result.command_type}: {result.summary}"]
+    if result.output:
+        output = result.output.strip("\n").split("\n")
+        if len(output) == 1:
+            lines.append(f"  Output: {output[0]}")
+        else:
+            lines.append("  Output:")
+            lines.extend(f"    {line}" for line in output)
+    lines.extend(f"  Note: {note}" for note in result.notes)
+    return "\n".join(lines)
+
+
+def _words(event: Event) -> tuple[str, str, str]:
+    match event:
+        case FileCreated():
+            return (
+                "CREATE_FILE",
+                f"{'Replaced' if event.replaced else 'Created'} '{event.path}'",
+                "",
+            )
+        case FileEdited():
+            return "EDIT_FILE", f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
+        case FileDeleted():
+            return "DELETE_FILE", f"Deleted '{event.path}'", ""
+        case FileRequested():
+            return "READ_FILE", _requested(event), ""
+        case CommandRan():
+            return "RUN_COMMAND", _ran(event), event.output
+        case Interrupted():
+            return event.tag, f"'{plain.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
+        case MessageShown():
+            return "MESSAGE", "Message was shown", ""
+        case Finished():
+            return "DONE", "Task was ended", ""
+        case Refused():
+            return event.tag, event.reason, event.detail
+        case _:
+            assert_never(event)
+
+
+def _hunks(hunks: tuple[Hunk, ...]) -> str:
+    if len(hunks) > 3:
+        return f"{len(hunks)} places"
+    return "; ".join(map(_hunk, hunks))
+
+
+def _hunk(hunk: Hunk) -> str:
+    old = _range(hunk.old_start, hunk.old_count)
+    if not hunk.new_count:
+        return f"{old} removed"
+    return f"{old} replaced by {_range(hunk.new_start, hunk.new_count)}"
+
+
+def _range(start: int, count: int) -> str:
+    return f"line {start}" if count == 1 else f"lines {start}-{start + count - 1}"
+
+
+def _requested(event: FileRequested) -> str:
+    if len(event.paths) == 1 and event.paths[0] == event.asked:
+        return f"Read '{event.asked}'; its text is below"
+    return f"Read {len(event.paths)} files for '{event.asked}'; their text is below"
+
+
+def _ran(event: CommandRan) -> str:
+    command = f"Ran '{plain.one_line(event.command)}'"
+    match event.ended_by:
+        case "time_limit":
+            return f'{command} (ended at its time limit of {event.limit}; timeout="SECONDS" allows more)'
+        case "output_limit":
+            return f"{command} (ended after {event.limit} of output; print less)"
+        case "itself" if event.exit_code < 0:
+            return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
+        case "itself":
+            return f"{command} (exit code {event.exit_code})"
+        case _:
+            assert_never(event.ended_by)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,0 +1,345 @@
+"""A session's state, folded from the records of its journal. To resume is to fold again.
+
+How it works. Phases follow one another in a circle until DONE:
+
+    OUTBOX_DUE --OutboxWritten--> AWAITING_REPLY --ReplyTaken--> EXECUTING --TurnEnded--> OUTBOX_DUE
+                                                                     (with Finished) --> COMPLETE
+    COMPLETE --SessionReopened--> OUTBOX_DUE
+
+Within EXECUTING each operation leaves OperationStarted (only if it changes something) and
+OperationEnded. A start without its end is what a kill left behind: `Session.started`.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Literal, assert_never
+
+from codingagent.core.events import (
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    FileRequested,
+    Finished,
+)
+from codingagent.core.results import result_of
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_SESSION_ID = re.compile(r"[0-9a-f]{8}")
+
+
+def is_session_id(text: str) -> bool:
+    """Tells whether a text is a session id: eight hex digits in lower case."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+# --- records ---------------------------------------------------------------------------------------
+# `at` is UTC, ISO 8601 with Z.
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted:
+    """The first record of every journal."""
+
+    session_id: str
+    task: str
+    workspace: str
+    at: str
+    kind: Literal["session_started"] = "session_started"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxWritten:
+    """A request is in place, whole."""
+
+    sequence: int
+    at: str
+    kind: Literal["outbox_written"] = "outbox_written"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTaken:
+    """A reply lies in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
+
+    sequence: int
+    name: str
+    digest: str
+    at: str
+    kind: Literal["reply_taken"] = "reply_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySetAside:
+    """A file of the inbox was not taken, and lies in inbox/rejected/ under `name`."""
+
+    name: str
+    reason: str
+    at: str
+    kind: Literal["reply_set_aside"] = "reply_set_aside"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStarted:
+    """An operation is about to change something.
+
+    A change of a file carries the digests of its bytes `before` and `after` (None: no file) and the
+    event that will be true once it is done, so that a look at the file settles a doubt. A command
+    carries none of these.
+    """
+
+    index: int
+    tag: str
+    subject: str
+    at: str
+    before: str | None = None
+    after: str | None = None
+    event: Event | None = None
+    kind: Literal["operation_started"] = "operation_started"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationEnded:
+    """What came of the item at `index` of the reply, counted from 0."""
+
+    index: int
+    event: Event
+    at: str
+    kind: Literal["operation_ended"] = "operation_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """All items of the reply are done; `notes` are about the reply as a whole."""
+
+    sequence: int
+    notes: tuple[str, ...]
+    at: str
+    kind: Literal["turn_ended"] = "turn_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReopened:
+    """The person goes on with a session that was complete."""
+
+    at: str
+    kind: Literal["session_reopened"] = "session_reopened"
+
+
+Record = (
+    SessionStarted
+    | OutboxWritten
+    | ReplyTaken
+    | ReplySetAside
+    | OperationStarted
+    | OperationEnded
+    | TurnEnded
+    | SessionReopened
+)
+
+
+# --- state -----------------------------------------------------------------------------------------
+
+
+class Phase(Enum):
+    """What a session is doing."""
+
+    OUTBOX_DUE = "outbox due"
+    AWAITING_REPLY = "awaiting reply"
+    EXECUTING = "executing"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session between two records. `results` are those of the turn under way, or of the last one.
+
+    `touched` holds every path that the session made, changed or read. `last_digest` is the digest of
+    the reply taken last.
+    """
+
+    session_id: str
+    task: str
+    workspace: str
+    created_at: str
+    updated_at: str
+    sequence: int = 1
+    phase: Phase = Phase.OUTBOX_DUE
+    reply: ReplyTaken | None = None
+    started: OperationStarted | None = None
+    results: tuple[Event, ...] = ()
+    notes: tuple[str, ...] = ()
+    touched: frozenset[str] = frozenset()
+    last_digest: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.phase is Phase.COMPLETE
+
+
+def fold(session: Session | None, record: Record) -> Session:
+    """Gives the state after one more record.
+
+    Raises:
+        ValueError: if the record can't follow: the journal is not one of ours.
+    """
+    if isinstance(record, SessionStarted):
+        if session is not None:
+            raise ValueError("a second start of a session")
+        return Session(record.session_id, record.task, record.workspace, record.at, record.at)
+    if session is None:
+        raise ValueError("no start of a session")
+    return replace(_step(session, record), updated_at=record.at)
+
+
+def replay(records: Iterable[Record]) -> Session | None:
+    """Gives the state after all records; None if there are none.
+
+    Raises:
+        ValueError: as `fold`.
+    """
+    session: Session | None = None
+    for record in records:
+        session = fold(session, record)
+    return session
+
+
+def _step(session: Session, record: Record) -> Session:
+    match record:
+        case OutboxWritten():
+            return replace(session, phase=Phase.AWAITING_REPLY)
+        case ReplyTaken():
+            return replace(
+                session,
+                phase=Phase.EXECUTING,
+                reply=record,
+                last_digest=record.digest,
+                results=(),
+                notes=(),
+            )
+        case OperationStarted():
+            return replace(session, started=record)
+        case OperationEnded():
+            return replace(session, started=None, results=(*session.results, record.event))
+        case TurnEnded():
+            return _end_turn(session, record)
+        case SessionReopened():
+            return replace(session, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
+        case ReplySetAside():
+            return session
+        case SessionStarted():
+            raise ValueError("a second start of a session")
+        case _:
+            assert_never(record)
+
+
+def _end_turn(session: Session, record: TurnEnded) -> Session:
+    done = any(isinstance(event, Finished) for event in session.results)
+    touched = session.touched.union(*map(_paths, session.results))
+    ended = replace(session, reply=None, notes=record.notes, touched=touched)
+    if done:
+        return replace(ended, phase=Phase.COMPLETE)
+    return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
+
+
+def _paths(event: Event) -> tuple[str, ...]:
+    match event:
+        case FileCreated() | FileEdited():
+            return (event.path,)
+        case FileRequested():
+            return event.paths
+        case _:
+            return ()
+
+
+# --- what is shown of it ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One reply and what came of it."""
+
+    sequence: int
+    reply_name: str
+    at: str
+    results: tuple[Event, ...]
+    notes: tuple[str, ...] = ()
+
+
+def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
+    """Gives all turns of a journal in order, the one under way too."""
+    found: list[Turn] = []
+    events: list[Event] = []
+    for record in records:
+        match record:
+            case ReplyTaken():
+                events = []
+                found.append(Turn(record.sequence, record.name, record.at, ()))
+            case OperationEnded():
+                events.append(record.event)
+                found[-1] = replace(found[-1], results=tuple(events))
+            case TurnEnded():
+                found[-1] = replace(found[-1], notes=record.notes)
+            case _:
+                pass
+    return tuple(found)
+
+
+def changed_paths(turn: Turn) -> tuple[str, ...]:
+    """Gives the paths that a turn's file operations changed, in order, each once."""
+    return tuple(
+        dict.fromkeys(
+            event.path
+            for event in turn.results
+            if isinstance(event, FileCreated | FileEdited | FileDeleted)
+        )
+    )
+
+
+def document(session: Session) -> dict[str, object]:
+    """Gives the session as `sessions/{id}.json` holds it (specification 003, session state)."""
+    results = [result_of(event) for event in session.results]
+    requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
+    return {
+        "sessionId": session.session_id,
+        "task": session.task,
+        "sequenceNumber": session.sequence,
+        "isComplete": session.is_complete,
+        "createdAt": session.created_at,
+        "updatedAt": session.updated_at,
+        "lastResults": [
+            {
+                "commandType": result.command_type,
+                "summary": result.summary,
+                "success": result.success,
+                "output": "\n".join((result.output, *result.notes)).strip("\n"),
+            }
+            for result in results
+        ],
+        "readFileRequests": list(dict.fromkeys(requested)),
+        "workspace": session.workspace,
+    }
+
+
+# --- the journal's lines ---------------------------------------------------------------------------
+
+
+def decode_record(line: bytes) -> Record:
+    """Gives the record of one journal line, a JSON object whose `kind` names its class.
+
+    Raises:
+        ValueError: if the line is no record.
+    """
+    return _records().validate_json(line)
+
+
+@cache
+def _records() -> "TypeAdapter[Record]":
+    # Imported late: it costs a third of a second, and a new session has no journal to read.
+    from pydantic import Field, TypeAdapter
+
+    return TypeAdapter(Annotated[Record, Field(discriminator="kind")])

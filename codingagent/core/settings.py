@@ -1,0 +1,111 @@
+"""The settings, where each came from, and what is wrong with one that can't be used."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from codingagent.errors import UsageError
+
+FILE_NAME = "codingagent.toml"
+ENVIRONMENT_PREFIX = "CODINGAGENT_"
+
+# Read before there are settings, since it says where they are.
+HOME_VARIABLE = "CODINGAGENT_HOME"
+
+
+def _setting(default: object, meaning: str, lowest: int | None = None) -> object:
+    return field(default=default, metadata={"meaning": meaning, "lowest": lowest})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings; the fields are their names in codingagent.toml."""
+
+    workspace: str = _setting("", "the folder to work in; empty: workspace/ in the home")  # type: ignore[assignment]  # a field, as dataclasses.field itself says
+    context_chars: int = _setting(200_000, "characters in a request, at most", 10_000)  # type: ignore[assignment]
+    list_entries: int = _setting(2_000, "lines of the file list in a request, at most", 20)  # type: ignore[assignment]
+    command_timeout: int = _setting(30, "seconds for a command that names no timeout", 1)  # type: ignore[assignment]
+    pass_env: tuple[str, ...] = _setting(
+        (), "environment variables that commands see besides the usual"
+    )  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where values come from, in words, and the values by setting name."""
+
+    name: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings in force, and the source of each by its name."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def resolve(sources: list[Source]) -> Resolved:
+    """Merges sources, the strongest last.
+
+    Raises:
+        UsageError: for a name that is no setting, or a value that can't be used; says where it stands.
+    """
+    values: dict[str, object] = {}
+    origins = {f.name: "default" for f in fields(Settings)}
+    for source in sources:
+        for name, value in source.values.items():
+            _check_name(name, source)
+            values[name] = _checked(name, value, source)
+            origins[name] = source.name
+    return Resolved(Settings(**values), origins)  # type: ignore[arg-type]  # each was checked by name
+
+
+def from_environment(variables: Mapping[str, str]) -> Source:
+    """Gives the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
+
+    Raises:
+        UsageError: for a variable of ours that is no setting.
+    """
+    values: dict[str, object] = {}
+    for variable, text in variables.items():
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable != HOME_VARIABLE:
+            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+            values[name] = text.split(",") if name == "pass_env" and text else text
+    return Source("environment", values)
+
+
+def meanings() -> dict[str, str]:
+    """Gives what each setting means, by name."""
+    return {f.name: f.metadata["meaning"] for f in fields(Settings)}
+
+
+def _check_name(name: str, source: Source) -> None:
+    known = [f.name for f in fields(Settings)]
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = (
+            f"; did you mean '{close[0]}'?" if close else f"; the settings are {', '.join(known)}"
+        )
+        raise UsageError(f"{source.name}: unknown setting '{name}'{hint}")
+
+
+def _checked(name: str, value: object, source: Source) -> object:
+    default = next(f.default for f in fields(Settings) if f.name == name)
+    if isinstance(default, int):
+        lowest = next(f.metadata["lowest"] for f in fields(Settings) if f.name == name)
+        if isinstance(value, str) and value.strip().isdecimal():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+            raise UsageError(
+                f"{source.name}: {name} is {value!r}; it must be a whole number from {lowest} up"
+            )
+        return value
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v for v in value):
+            raise UsageError(f"{source.name}: {name} is {value!r}; it must be a list of names")
+        return tuple(value)
+    if not isinstance(value, str):
+        raise UsageError(f"{source.name}: {name} is {value!r}; it must be a text")
+    return value

@@ -1,0 +1,70 @@
+"""When a file in the inbox is finished: a decision from two looks at it, without a clock of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+# DESIGN, inbox: size and time unchanged for 300 ms.
+SETTLED_AFTER_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One look at a file: its identity and state, and when it was looked at, in seconds.
+
+    `is_open` tells whether some process has it open for writing; None where that can't be known.
+    """
+
+    inode: int
+    size_bytes: int
+    modified_ns: int
+    at_s: float
+    is_open: bool | None = None
+
+    def is_same(self, other: "Sighting") -> bool:
+        """Tells whether both looks saw the same file in the same state."""
+        return (self.inode, self.size_bytes, self.modified_ns) == (
+            other.inode,
+            other.size_bytes,
+            other.modified_ns,
+        )
+
+
+class Hint(Enum):
+    """What the system has told of a file since it was last looked at."""
+
+    NOTHING = "nothing"
+    APPEARED = "appeared"
+    """It is new, or was moved in from another folder: the two look alike."""
+    CLOSED = "closed"
+    """It was closed after writing, or renamed within the folder."""
+
+
+def is_finished(first: Sighting, now: Sighting, hint: Hint) -> bool:
+    """Tells whether a file may be taken.
+
+    Args:
+        first: the earliest look since which nothing has changed; may be `now` itself.
+        now: the latest look.
+        hint: what was heard of it.
+    """
+    if now.size_bytes == 0 or now.is_open:
+        return False
+    if hint is Hint.CLOSED or (hint is Hint.APPEARED and now.is_open is False):
+        return True
+    return first.is_same(now) and now.at_s - first.at_s >= SETTLED_AFTER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """The first unchanged look at each file of the inbox, by name."""
+
+    first: Mapping[str, Sighting] = field(default_factory=dict)
+
+    def after(self, looks: Mapping[str, Sighting]) -> "Tracker":
+        """Gives the tracker after one more look at all files; those that are gone are forgotten."""
+        kept = {}
+        for name, now in looks.items():
+            before = self.first.get(name)
+            kept[name] = before if before is not None and before.is_same(now) else now
+        return Tracker(kept)

@@ -1,0 +1,362 @@
+"""The grammar of tag blocks: where a block begins and ends in a reply. Not what a block means.
+
+How it works. The text is searched for `[NAME` and `[/NAME`, and only those at the start of a
+trimmed line count (specification 003, parsing rules 1 and 4). An opening that has a body is followed
+to its own closing line; all between is body, whatever it looks like (rule 3). Everything is found by
+offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
+copying them a few times. The three hard cases are an opening with text behind it, an opening whose
+attributes can't be read, and an opening that is never closed; each has its own function below.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+HEADER_HEADING = "=== HEADER ==="
+PROTOCOL_HEADING = "=== PROTOCOL ==="
+
+_CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)")
+_ATTRIBUTE = re.compile(
+    r'[^\S\n]*([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
+)
+_HEAD_END = re.compile(r"[^\S\n]*\]")
+_ESCAPE = re.compile(r'\\(["\\])')
+_TOKEN = re.compile(r"[A-Za-z0-9_.-]+")
+
+# Notes are for the model to learn from; a page of the same remark teaches no more than a few.
+_NOTE_LIMIT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One command as written in a reply.
+
+    `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
+    the opening stands, 1-based. `fault` says why the opening can't be read, or is empty.
+    """
+
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+    body: str
+    line: int
+    closed: bool = True
+    fault: str = ""
+    notes: tuple[str, ...] = ()
+    behind_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All blocks of a reply in order, and what stood around them.
+
+    `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
+    met, `has_outbox` whether the headings of a request stand outside of all blocks.
+    """
+
+    blocks: tuple[Block, ...]
+    header: Mapping[str, str] | None
+    ended: bool
+    has_outbox: bool
+    notes: tuple[str, ...]
+
+
+def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
+    """Finds the blocks of a reply. Never raises, whatever the text.
+
+    Args:
+        text: the reply; its line ends may be "\\n" or "\\r\\n".
+        has_body: the command names, and whether each has a body and a closing tag.
+    """
+    return _Scanner(fold_line_ends(text), has_body).run()
+
+
+def fold_line_ends(text: str) -> str:
+    r"""Gives the text with `\r\n` and a lone final `\r` as `\n`; other characters are no line ends."""
+    if "\r" not in text:
+        return text
+    folded = text.replace("\r\n", "\n")
+    return f"{folded[:-1]}\n" if folded.endswith("\r") else folded
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """An opening tag: its attributes, the offset behind its bracket, and what could not be read."""
+
+    attributes: tuple[tuple[str, str], ...]
+    end: int
+    junk: str = ""
+
+    def get(self, key: str) -> str | None:
+        return next((value for name, value in self.attributes if name == key), None)
+
+
+class _Scanner:
+    """One pass over one text; `_at` only moves forward."""
+
+    def __init__(self, text: str, has_body: Mapping[str, bool]) -> None:
+        self._text = text
+        self._has_body = has_body
+        names = "|".join(map(re.escape, has_body))
+        self._opening = re.compile(rf"\[(?:{names})(?=[ \t\]\n]|$)")
+        self._blocks: list[Block] = []
+        self._spans: list[tuple[int, int]] = []
+        self._header: dict[str, str] | None = None
+        self._ended = False
+        self._notes: list[str] = []
+        self._at = 0
+        self._counted = (0, 1)
+        self._lookups = 0
+
+    def run(self) -> Scan:
+        while (found := _CANDIDATE.search(self._text, self._at)) is not None:
+            self._at = found.end()
+            if self._is_line_start(found.start()) and self._is_name_end(found.end()):
+                self._read_tag(found)
+        return Scan(
+            tuple(self._blocks), self._header, self._ended, self._has_outbox(), tuple(self._notes)
+        )
+
+    # --- one tag -------------------------------------------------------------------------------
+
+    def _read_tag(self, found: re.Match[str]) -> None:
+        name, start = found[1], found.start()
+        if self._text[start + 1] == "/":
+            self._note_stray_closing(name, found)
+        elif name in self._has_body:
+            head = self._read_head(found.end())
+            if self._has_body[name]:
+                self._read_block(name, start, head)
+            else:
+                self._read_self_closing(name, start, head)
+        elif name == "REPLY":
+            head = self._read_head(found.end())
+            if self._header is None and not self._blocks:
+                self._header = dict(head.attributes)
+            self._at = head.end
+        elif name == "END":
+            if self._line(start).strip() == "[END]":
+                self._ended = True
+        else:
+            self._note_lookalike(name, found)
+
+    def _read_head(self, at: int) -> _Head:
+        """Reads attributes from behind the name up to the bracket that is outside of quotes."""
+        attributes: list[tuple[str, str]] = []
+        while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
+            attributes.append((attribute[1], _ESCAPE.sub(r"\1", attribute[2])))
+            at = attribute.end()
+        if (end := _HEAD_END.match(self._text, at)) is not None:
+            return _Head(tuple(attributes), end.end())
+        line_end = self._line_end(at)
+        return _Head(tuple(attributes), line_end, self._text[at:line_end].strip() or "no ]")
+
+    def _read_self_closing(self, name: str, start: int, head: _Head) -> None:
+        notes: tuple[str, ...] = ()
+        line_end = self._line_end(head.end)
+        behind = self._text[head.end : line_end].strip()
+        if behind and not head.junk and behind != f"[/{name}]":
+            notes = (f"text behind the tag was ignored: {_clip(behind)}",)
+        self._add(name, head, "", start, line_end, notes=notes)
+
+    def _read_block(self, name: str, start: int, head: _Head) -> None:
+        token = head.get("until")
+        closing = f"[/{name} {token}]" if token and _TOKEN.fullmatch(token) else f"[/{name}]"
+        line_end = self._line_end(head.end)
+        behind = self._text[head.end : line_end].strip()
+        if head.junk:
+            self._read_unreadable(name, start, head, closing)
+        elif behind.endswith(closing):
+            inner_end = self._text.rindex(closing, head.end, line_end)
+            body = self._text[head.end : inner_end]
+            self._add(name, head, f"{body}\n" if body.strip() else "", start, line_end)
+        elif behind:
+            self._read_text_behind(name, start, head, closing)
+        elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
+            self._add_closed(name, head, start, (line_end + 1, close), inner=token is None)
+        elif name == "DONE" and self._text[line_end:].strip() in ("", "[END]"):
+            note = "a bare [DONE] was taken as the end; write [DONE], a summary, [/DONE]"
+            self._ended = self._ended or "[END]" in self._text[line_end:]
+            self._add(name, head, "", start, len(self._text), notes=(note,))
+        else:
+            self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
+
+    def _read_text_behind(self, name: str, start: int, head: _Head, closing: str) -> None:
+        """An opening with text behind it: a block if its closing comes before another opening."""
+        line_end = self._line_end(head.end)
+        close = self._find_closing(closing, line_end, self._next_opening(line_end))
+        if close is None:
+            self._note(start, f"[{name}] has text behind it and no closing tag: read as prose")
+            self._at = line_end
+            return
+        first = self._text[head.end : line_end]
+        # One blank parts the tag from its text; it is no part of the text.
+        body_start = head.end + (1 if first.startswith(" ") else 0)
+        note = "the text behind the opening tag was taken as the first line of the body"
+        self._add_closed(name, head, start, (body_start, close), notes=(note,))
+
+    def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
+        """An opening whose attributes can't be read: its body is passed over, never executed.
+
+        Prose such as `[DONE will follow]` has no `=` and no closing tag of its own.
+        """
+        line_end = self._line_end(start)
+        if self._text[start:line_end].rstrip().endswith(closing):
+            self._add(name, head, "", start, line_end)
+            return
+        is_attempt = "=" in head.junk or head.attributes
+        until = len(self._text) if is_attempt else self._next_opening(line_end)
+        close = self._find_closing(closing, line_end, until)
+        if close is not None:
+            self._add_closed(name, head, start, (line_end + 1, close))
+        elif is_attempt:
+            self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
+        else:
+            self._note(start, f"{_clip(self._text[start:line_end])} was read as prose")
+            self._at = line_end
+
+    # --- what is kept --------------------------------------------------------------------------
+
+    def _add_closed(
+        self,
+        name: str,
+        head: _Head,
+        start: int,
+        body: tuple[int, int],
+        *,
+        notes: tuple[str, ...] = (),
+        inner: bool = True,
+    ) -> None:
+        body_start, close = body
+        text_end = self._text.rfind("\n", body_start - 1, close) + 1
+        if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
+            line = self._line_number_ahead(opening)
+            note = (
+                f"an opening tag stands inside this body, at line {line} of the reply, and was taken"
+                f" as text: if a [/{name}] is missing before it, send the block again; if it is"
+                ' meant, use until="TOKEN"'
+            )
+            notes += (note,)
+        body_text = self._text[body_start:text_end] if text_end > body_start else ""
+        self._add(name, head, body_text, start, self._line_end(close), notes=notes)
+
+    def _add(  # noqa: PLR0913  # the parts of a block
+        self,
+        name: str,
+        head: _Head,
+        body: str,
+        start: int,
+        end: int,
+        *,
+        notes: tuple[str, ...] = (),
+        closed: bool = True,
+    ) -> None:
+        if not closed and body and not body.endswith("\n"):
+            body += "\n"
+        fault = (
+            f"can't read the opening tag at {_clip(head.junk)}:"
+            f' write attributes as name="value" and end the tag with ]'
+            if head.junk
+            else ""
+        )
+        line = self._line_number(start)
+        self._blocks.append(
+            Block(name, head.attributes, body, line, closed, fault, notes, self._ended)
+        )
+        self._spans.append((start, end))
+        self._at = end
+
+    def _note(self, offset: int, text: str) -> None:
+        if len(self._notes) < _NOTE_LIMIT:
+            self._notes.append(f"line {self._line_number(offset)}: {text}")
+
+    def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
+        if self._has_body.get(name) and self._text.startswith("]", found.end()):
+            self._note(
+                found.start(),
+                f"[/{name}] closes nothing; if the body before it holds this line as text, send the"
+                f' block again with until="TOKEN" and [/{name} TOKEN]',
+            )
+
+    def _note_lookalike(self, name: str, found: re.Match[str]) -> None:
+        """Names tags that look like ours. Each look ahead costs a search, so there are few of them."""
+        if name.upper() in self._has_body:
+            self._note(
+                found.start(), f"[{name}] is no command: names are upper case, [{name.upper()}]"
+            )
+        elif name.isupper() and self._lookups < _NOTE_LIMIT:
+            self._lookups += 1
+            if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
+                self._note(found.start(), f"[{name}] is no command and was ignored")
+
+    # --- where things stand --------------------------------------------------------------------
+
+    def _is_line_start(self, offset: int) -> bool:
+        """Walks back over blanks; each run of blanks has at most one bracket behind it to do so."""
+        text = self._text
+        while offset and text[offset - 1] != "\n":
+            if not text[offset - 1].isspace():
+                return False
+            offset -= 1
+        return True
+
+    def _is_name_end(self, offset: int) -> bool:
+        return offset == len(self._text) or self._text[offset] in " \t]\n"
+
+    def _line_end(self, offset: int) -> int:
+        end = self._text.find("\n", offset)
+        return len(self._text) if end < 0 else end
+
+    def _line(self, offset: int) -> str:
+        return self._text[offset : self._line_end(offset)]
+
+    def _find_closing(self, closing: str, start: int, end: int) -> int | None:
+        """Gives the offset of the first line that is the closing tag and nothing else."""
+        at = self._text.find(closing, start, end)
+        while at >= 0:
+            behind = self._text[at + len(closing) : self._line_end(at)]
+            if self._is_line_start(at) and not behind.strip():
+                return at
+            at = self._text.find(closing, at + len(closing), end)
+        return None
+
+    def _next_opening(self, start: int, end: int | None = None) -> int:
+        """Gives the offset of the next line that opens one of our blocks, else `end`."""
+        stop = len(self._text) if end is None else end
+        for found in self._opening.finditer(self._text, max(start, 0), stop):
+            if self._is_line_start(found.start()):
+                return found.start()
+        return stop
+
+    def _line_number(self, offset: int) -> int:
+        """Gives the 1-based line of an offset; offsets come in rising order, so each is counted once."""
+        counted, line = self._counted
+        if offset >= counted:
+            line += self._text.count("\n", counted, offset)
+            self._counted = (offset, line)
+            return line
+        return self._text.count("\n", 0, offset) + 1
+
+    def _line_number_ahead(self, offset: int) -> int:
+        counted, line = self._counted
+        return line + self._text.count("\n", counted, offset)
+
+    def _has_outbox(self) -> bool:
+        header = self._find_heading(HEADER_HEADING, 0)
+        return header is not None and self._find_heading(PROTOCOL_HEADING, header) is not None
+
+    def _find_heading(self, heading: str, start: int) -> int | None:
+        at = self._text.find(heading, start)
+        while at >= 0:
+            if self._is_line_start(at) and not self._is_in_block(at):
+                return at
+            at = self._text.find(heading, at + len(heading))
+        return None
+
+    def _is_in_block(self, offset: int) -> bool:
+        index = bisect_right(self._spans, (offset, len(self._text))) - 1
+        return index >= 0 and self._spans[index][0] <= offset < self._spans[index][1]
+
+
+def _clip(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")

@@ -1,0 +1,39 @@
+"""What can go wrong, and whose doing it is.
+
+CodingAgentError            the person's or the machine's doing: one line on stderr, an exit status
+├── UsageError              wrong words, settings or folders: exit status 2
+└── WorkError               a file that can't be read or written, a damaged session: exit status 1
+OperationError              the model's doing: becomes a result that goes back to the model
+"""
+
+
+class CodingAgentError(Exception):
+    """A fault that ends the command with one line: what, where, what to do instead."""
+
+    exit_status = 1
+
+
+class UsageError(CodingAgentError):
+    """The command line, a setting or a named folder is not usable as given."""
+
+    exit_status = 2
+
+
+class WorkError(CodingAgentError):
+    """The work failed on the way: input and output, or a damaged file."""
+
+    exit_status = 1
+
+
+class OperationError(Exception):
+    """An operation that can't be done as asked; the reason says what to send instead.
+
+    Args:
+        reason: one line, shown as the result's summary.
+        detail: further lines for the model (the true lines of a file, say), or empty.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail

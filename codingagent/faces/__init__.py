@@ -1,0 +1,1 @@
+"""Shows: the ways in, each thin."""

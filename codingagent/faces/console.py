@@ -1,0 +1,129 @@
+"""Notices on a terminal: colour, live output, a spinner while waiting. The only user of rich."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from rich.console import Console as RichConsole
+from rich.markup import escape
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from codingagent.core.notices import (
+    ModelSaid,
+    Notice,
+    OperationBegan,
+    OperationDone,
+    OutboxReady,
+    OutputCame,
+    Remark,
+    ReplyAccepted,
+    ReplyRejected,
+    SessionDone,
+    TurnDone,
+    Waiting,
+)
+from codingagent.faces.lines import done_lines, turn_line
+
+# Of a failure's output the end says most; the request to the model has more of it.
+_FAILURE_LINES = 15
+
+
+class Console:
+    """Shows notices on a terminal as they come."""
+
+    def __init__(self) -> None:
+        self._rich = RichConsole(highlight=False, soft_wrap=True)
+        self._status: Status | None = None
+        self._said_output = False
+
+    def show(self, notice: Notice) -> None:
+        self._stop_status()
+        match notice:
+            case OutboxReady():
+                self._print(
+                    f"[bold]Request {notice.sequence}[/] is ready:"
+                    f" {notice.characters:,} characters, about {notice.tokens:,} tokens"
+                )
+            case Waiting():
+                self._show_waiting(notice)
+            case ReplyAccepted():
+                self._rich.rule(f"Reply {notice.sequence}", style="dim")
+            case ReplyRejected():
+                self._print(f"[yellow]Not taken:[/] {escape(notice.name)}: {escape(notice.reason)}")
+                self._print(f"  kept as {escape(notice.path)}\n  {escape(notice.remedy)}")
+            case OperationBegan():
+                self._begin(notice)
+            case OutputCame():
+                self._show_output(notice.text)
+            case OperationDone():
+                self._show_result(notice)
+            case ModelSaid():
+                self._rich.print(Text(notice.text, style="cyan"))
+            case TurnDone():
+                self._print(f"[dim]{escape(turn_line(notice))}[/]")
+                for note in notice.notes:
+                    self._print(f"  [yellow]note:[/] {escape(note)}")
+            case SessionDone():
+                first, *rest = done_lines(notice)
+                self._print(f"[bold green]{escape(first)}[/]")
+                for line in rest:
+                    self._print(f"[yellow]{escape(line)}[/]")
+            case Remark():
+                self._print(f"[dim]{escape(notice.text)}[/]")
+            case _:
+                assert_never(notice)
+
+    def close(self) -> None:
+        """Puts the terminal back as it was: no spinner, the cursor shown."""
+        self._stop_status()
+
+    def table(self, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+        """Shows a table."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in headings:
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        self._rich.print(table, soft_wrap=False)
+
+    def _show_waiting(self, notice: Waiting) -> None:
+        self._print("Now it is your turn:")
+        self._print("  [bold]1.[/] Attach this file to any chat, or paste its text, and send it:")
+        self._print(f"     [bold cyan]{escape(notice.outbox)}[/]")
+        self._print("  [bold]2.[/] Save the chat's whole answer as a .txt file in this folder:")
+        self._print(f"     [bold cyan]{escape(notice.inbox)}[/]")
+        self._start_status("waiting for the answer (Ctrl-C stops; the session can be resumed)")
+
+    def _begin(self, notice: OperationBegan) -> None:
+        self._said_output = False
+        if notice.command_type == "RUN_COMMAND":
+            self._print(f"  [bold]$[/] {escape(notice.subject)}")
+            self._start_status("running")
+
+    def _show_output(self, text: str) -> None:
+        self._said_output = True
+        self._rich.print(Text(text, style="dim"), end="")
+
+    def _show_result(self, notice: OperationDone) -> None:
+        result = notice.result
+        mark = "[green]✓[/]" if result.success else "[red]✗[/]"
+        if result.command_type not in ("MESSAGE", "DONE") or not result.success:
+            self._print(f"  {mark} {escape(result.command_type)}: {escape(result.summary)}")
+        if not result.success and result.output and not self._said_output:
+            for line in result.output.split("\n")[-_FAILURE_LINES:]:
+                self._print(f"      [dim]{escape(line)}[/]")
+        for note in result.notes:
+            self._print(f"      [yellow]note:[/] {escape(note)}")
+
+    def _print(self, markup: str) -> None:
+        self._rich.print(markup)
+
+    def _start_status(self, text: str) -> None:
+        self._status = self._rich.status(f"[dim]{escape(text)}[/]")
+        self._status.start()
+
+    def _stop_status(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None

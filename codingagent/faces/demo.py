@@ -1,0 +1,69 @@
+"""The whole loop on a small real task, in a home that is thrown away. Only the answers are recorded.
+
+Everything else is real: the same files, the same loop, the commands executed. An answer is recorded
+as a chat gave it, but for the session's id, which is new each time.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from codingagent import compose
+from codingagent.core.notices import Notice, Remark
+from codingagent.core.settings import Settings
+from codingagent.core.settling import Hint
+from codingagent.faces import drop
+
+# Stands for the session's id in the recorded answers.
+_RECORDED_SESSION = "00000000"
+
+
+def play(show: Callable[[Notice], None]) -> None:
+    """Plays the recorded session; the answers are dropped into the inbox as a person would do it.
+
+    Raises:
+        WorkError: if the temporary folder can't be used.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="codingagent-demo-") as folder,
+        as_file(files("codingagent") / "demo") as recorded,
+    ):
+        home = compose.Home.at(Path(folder), create=True)
+        workspace = compose.workspace_of(home.root, Settings())
+        shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
+        show(Remark("this is a demonstration: the answers were recorded, all else really happens,"))
+        show(Remark(f"in {folder}, which is removed at the end"))
+        task = (recorded / "task.txt").read_text("utf-8").strip()
+        show(Remark(f"the task: {task}"))
+        with home.locked():
+            session_id = compose.start_session(home, workspace, task)
+            with compose.agent_for(home, session_id, Settings(), show) as agent:
+                agent.recover()
+                person = _RecordedPerson(recorded / "replies", home.mailbox.inbox, session_id)
+                drop.follow(agent, drop.Inbox(home.mailbox.look), person)
+    show(Remark('your own task: codingagent new "what is to be done"'))
+
+
+class _RecordedPerson:
+    """Saves the next recorded answer in the inbox whenever the agent waits."""
+
+    def __init__(self, replies: Path, inbox: Path, session_id: str) -> None:
+        self._replies = iter(sorted(replies.glob("*.txt")))
+        self._inbox = inbox
+        self._session_id = session_id
+
+    def wait(self, timeout_s: float) -> Mapping[str, Hint]:
+        del timeout_s  # nobody is waited for
+        reply = next(self._replies, None)
+        assert reply is not None, "the recorded answers end with DONE"
+        text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self._session_id)
+        if os.name == "nt":
+            text = text.replace("python3 ", "python ")
+        # Written elsewhere and renamed into place, as a good download does it.
+        part = self._inbox / f"{reply.stem}.part"
+        part.write_text(text, "utf-8")
+        part.rename(self._inbox / reply.name)
+        return {reply.name: Hint.CLOSED}

@@ -1,0 +1,99 @@
+"""The loop of `new` and `resume`: waits on the inbox and hands each finished reply to the agent."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from codingagent.agent import Agent
+from codingagent.core.findings import Letter
+from codingagent.core.settling import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
+
+# Network drives, WSL and containers send no events, so the folder is looked at all the same.
+LOOK_EVERY_S = 1.0
+
+
+class Patience(Protocol):
+    """Waits until something may have happened, at most so long; gives what was heard, by file name."""
+
+    def wait(self, timeout_s: float) -> Mapping[str, Hint]: ...
+
+
+class Inbox:
+    """What lies in the inbox, and which of it is finished.
+
+    Args:
+        look: gives the files that lie there now, oldest first.
+        left_alone: files as they lay there before; they are passed over until they change.
+    """
+
+    def __init__(
+        self, look: Callable[[], list[Letter]], left_alone: Mapping[str, Sighting] | None = None
+    ) -> None:
+        self._look = look
+        self._left_alone = dict(left_alone or {})
+        self._tracker = Tracker()
+        self._hints: dict[str, Hint] = {}
+
+    def hear(self, hints: Mapping[str, Hint]) -> None:
+        """Takes note of what the system said; a hint holds until the file is seen to change again."""
+        self._hints.update(hints)
+
+    def next(self) -> tuple[Letter | None, bool]:
+        """Gives the oldest letter if it is finished, and whether there is any letter at all.
+
+        An older letter that is still being written holds up the younger: order is by time.
+        """
+        letters = [letter for letter in self._look() if not self._is_left_alone(letter)]
+        self._tracker = self._tracker.after({letter.name: letter.sighting for letter in letters})
+        for letter in letters:
+            if letter.sighting.size_bytes == 0:
+                continue  # empty files wait, and hold up nobody
+            first = self._tracker.first[letter.name]
+            hint = self._hints.get(letter.name, Hint.NOTHING)
+            if is_finished(first, letter.sighting, hint):
+                self._hints.pop(letter.name, None)
+                return letter, True
+            return None, True
+        return None, False
+
+    def _is_left_alone(self, letter: Letter) -> bool:
+        before = self._left_alone.get(letter.name)
+        return before is not None and before.is_same(letter.sighting)
+
+
+def follow(agent: Agent, inbox: Inbox, patience: Patience) -> None:
+    """Takes replies until the session is complete.
+
+    Raises:
+        WorkError: if the disk does not let it; the session can be resumed.
+        KeyboardInterrupt: passed on.
+    """
+    announced = 0
+    while not agent.session.is_complete:
+        letter, any_left = inbox.next()
+        if letter is not None:
+            agent.take(letter.name)
+            continue
+        if announced != agent.session.sequence:
+            agent.announce()
+            announced = agent.session.sequence
+        inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
+
+
+def take_present(agent: Agent, inbox: Inbox) -> None:
+    """Takes the replies that lie there now, each a turn of its own; what is still growing stays.
+
+    Raises:
+        WorkError, KeyboardInterrupt: as `follow`.
+    """
+    waited = 0.0
+    while not agent.session.is_complete:
+        letter, any_left = inbox.next()
+        if letter is not None:
+            agent.take(letter.name)
+            waited = 0.0
+        elif any_left and waited < 2 * SETTLED_AFTER_S:
+            time.sleep(SETTLED_AFTER_S / 3)
+            waited += SETTLED_AFTER_S / 3
+        else:
+            return

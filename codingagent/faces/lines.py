@@ -1,0 +1,143 @@
+"""Notices as plain lines for a pipe or a log, and as JSON, one object a line."""
+
+import json
+from dataclasses import asdict
+from typing import TextIO, assert_never
+
+from codingagent.core.notices import (
+    ModelSaid,
+    Notice,
+    OperationBegan,
+    OperationDone,
+    OutboxReady,
+    OutputCame,
+    Remark,
+    ReplyAccepted,
+    ReplyRejected,
+    SessionDone,
+    TurnDone,
+    Waiting,
+)
+from codingagent.core.plain import without_controls
+
+
+class Lines:
+    """Shows each notice as lines of plain text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def show(self, notice: Notice) -> None:
+        text = lines_of(notice)
+        if text:
+            self._stream.write(f"{without_controls(text)}\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Has nothing to put back."""
+
+
+class JsonLines:
+    """Shows each notice as one JSON object on a line; `type` is the notice's name."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def show(self, notice: Notice) -> None:
+        write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
+
+    def close(self) -> None:
+        """Has nothing to put back."""
+
+
+def write_json_line(stream: TextIO, document: object) -> None:
+    """Writes one JSON object and a line end; keys are in camelCase, as on all our wires."""
+    stream.write(json.dumps(_camel_keys(document)) + "\n")
+    stream.flush()
+
+
+def lines_of(notice: Notice) -> str:
+    """Gives a notice in words; empty for one that only matters on a living screen."""
+    match notice:
+        case OutboxReady():
+            return (
+                f"request {notice.sequence} is ready: {notice.path}"
+                f" ({notice.characters} characters, about {notice.tokens} tokens)"
+            )
+        case Waiting():
+            return waiting_lines(notice)
+        case ReplyAccepted():
+            return f"reply {notice.sequence}: {notice.operations} operations"
+        case ReplyRejected():
+            return f"not taken: {notice.name}: {notice.reason}\n  kept as {notice.path}\n  {notice.remedy}"
+        case OperationBegan() | OutputCame():
+            return ""
+        case OperationDone():
+            return operation_line(notice)
+        case ModelSaid():
+            return f"the model says: {notice.text}"
+        case TurnDone():
+            return "\n".join([turn_line(notice), *(f"  note: {note}" for note in notice.notes)])
+        case SessionDone():
+            return "\n".join(done_lines(notice))
+        case Remark():
+            return notice.text
+        case _:
+            assert_never(notice)
+
+
+def waiting_lines(notice: Waiting) -> str:
+    """Says what a newcomer has to do now."""
+    return (
+        f"now it is your turn:\n"
+        f"  1. attach this file to any chat, or paste its text, and send it: {notice.outbox}\n"
+        f"  2. save the chat's whole answer as a .txt file in: {notice.inbox}\n"
+        f"waiting for the answer (Ctrl-C stops; `codingagent resume {notice.session_id}` goes on)"
+    )
+
+
+def operation_line(notice: OperationDone) -> str:
+    """Gives a result in one line, and below it what failed or was noted."""
+    result = notice.result
+    mark = "ok    " if result.success else "FAILED"
+    lines = [f"  {mark} {result.command_type}: {result.summary}"]
+    if not result.success and result.output:
+        lines.extend(f"         {line}" for line in result.output.split("\n")[-12:])
+    lines.extend(f"         note: {note}" for note in result.notes)
+    return "\n".join(lines)
+
+
+def turn_line(notice: TurnDone) -> str:
+    """Sums up a turn."""
+    failed = f", {notice.failed} failed" if notice.failed else ""
+    count = len(notice.changed)
+    changed = f", {count} {'file' if count == 1 else 'files'} changed" if count else ""
+    return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
+
+
+def done_lines(notice: SessionDone) -> list[str]:
+    """Says that the task is done, and what of the last reply was not."""
+    lines = [f"done: {notice.summary}" if notice.summary else "done"]
+    if notice.failed:
+        lines.append("but in the last reply these failed:")
+        lines.extend(f"  {line}" for line in notice.failed)
+        lines.append(f"to go on with them: codingagent resume {notice.session_id}")
+    return lines
+
+
+def _type(notice: Notice) -> str:
+    name = type(notice).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
+
+
+def _camel_keys(value: object) -> object:
+    if isinstance(value, dict):
+        return {_camel(key): _camel_keys(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_camel_keys(inner) for inner in value]
+    return value
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,104 @@
+"""What `list`, `show` and `config` print: a table on a terminal, plain lines or JSON elsewhere."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from codingagent.core import plain, results
+from codingagent.core import session as session_
+from codingagent.core.session import Record, Session, Turn
+from codingagent.core.settings import Resolved, meanings
+from codingagent.faces.lines import write_json_line
+
+
+def show_sessions(sessions: list[Session], *, json: bool) -> None:
+    """Prints one line a session."""
+    if json:
+        for session in sessions:
+            write_json_line(sys.stdout, session_.document(session))
+        return
+    rows = [
+        (
+            session.session_id,
+            session.phase.value,
+            str(session.sequence),
+            session.updated_at[:16].replace("T", " "),
+            plain.one_line(session.task, 60),
+        )
+        for session in sessions
+    ]
+    if not rows:
+        _print("no sessions yet; start one with `codingagent new`")
+        return
+    _table(("session", "state", "turn", "changed (UTC)", "task"), rows)
+
+
+def show_session(session: Session, records: Iterable[Record], *, json: bool) -> None:
+    """Prints a session's turns, their results and the files that they changed."""
+    turns = session_.turns(records)
+    if json:
+        write_json_line(
+            sys.stdout, {**session_.document(session), "turns": [_turn(t) for t in turns]}
+        )
+        return
+    _print(f"session {session.session_id}: {session.phase.value}, turn {session.sequence}")
+    _print(f"workspace {session.workspace}")
+    _print(f"task {plain.without_controls(session.task)}")
+    for turn in turns:
+        _print(f"\nturn {turn.sequence}  {turn.at[:16].replace('T', ' ')}  {turn.reply_name}")
+        for event in turn.results:
+            result = results.result_of(event)
+            mark = "ok    " if result.success else "FAILED"
+            _print(f"  {mark} {result.command_type}: {plain.without_controls(result.summary)}")
+        if changed := session_.changed_paths(turn):
+            _print(f"  files changed: {', '.join(changed)}")
+
+
+def show_settings(home: Path, resolved: Resolved, *, json: bool) -> None:
+    """Prints each setting in force, where it came from, and what it means."""
+    values = asdict(resolved.settings)
+    if json:
+        for name, value in {"home": str(home), **values}.items():
+            origin = resolved.origins.get(name, "")
+            write_json_line(sys.stdout, {"name": name, "value": value, "origin": origin})
+        return
+    _print(f"home {home}")
+    told = meanings()
+    rows = [
+        (name, _value(value), resolved.origins[name], told[name]) for name, value in values.items()
+    ]
+    _table(("setting", "value", "from", "meaning"), rows)
+
+
+def _value(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _turn(turn: Turn) -> dict[str, object]:
+    told = [results.result_of(event) for event in turn.results]
+    return {
+        "sequence": turn.sequence,
+        "reply": turn.reply_name,
+        "at": turn.at,
+        "results": [asdict(result) for result in told],
+        "changed": list(session_.changed_paths(turn)),
+        "notes": list(turn.notes),
+    }
+
+
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        from codingagent.faces.console import Console
+
+        Console().table(headings, rows)
+        return
+    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
+    for row in [headings, *rows]:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        _print("  ".join(cells).rstrip())
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,173 @@
+"""The record of each session: a line of JSON a record, only ever added to. `sessions/` and its files.
+
+`sessions/{id}/journal.jsonl` is the truth; `sessions/{id}.json` is what specification 003 wants other
+programs to see, and can be made again from it.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from codingagent.core.session import Record, Session, decode_record, document, is_session_id, replay
+from codingagent.errors import UsageError, WorkError
+from codingagent.world import disk
+
+
+class Sessions:
+    """The folder `sessions/`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def ids(self) -> list[str]:
+        """Gives the ids of all sessions that have a journal, in no order."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+            return [e.name for e in entries if is_session_id(e.name) and _has_journal(e.path)]
+        return []
+
+    def journal_path(self, session_id: str) -> Path:
+        """Gives where a session's journal lies.
+
+        Raises:
+            UsageError: if the text is no session id, or there is no such session.
+        """
+        path = self._path(session_id)
+        if not path.exists():
+            raise UsageError(
+                f"no session {session_id} in {self.folder}; `codingagent list` names all"
+            )
+        return path
+
+    def records(self, session_id: str) -> Iterator[Record]:
+        """Gives all records of a session, oldest first. A last line that is cut short is passed over.
+
+        Raises:
+            UsageError: as `journal_path`.
+            WorkError: if a line is no record.
+        """
+        path = self.journal_path(session_id)
+        for number, line in enumerate(_lines(path), start=1):
+            try:
+                yield decode_record(line)
+            except ValueError as fault:
+                raise WorkError(
+                    f"{path} is damaged at line {number}; put back a copy, or move"
+                    f" {path.parent} away to go on without this session"
+                ) from fault
+
+    def load(self, session_id: str) -> Session:
+        """Gives a session's state, folded from its records.
+
+        Raises:
+            UsageError: as `journal_path`.
+            WorkError: if the journal is damaged.
+        """
+        try:
+            session = replay(self.records(session_id))
+        except ValueError as fault:
+            raise WorkError(f"{self._path(session_id)} is damaged: it has {fault}") from fault
+        if session is None:
+            raise WorkError(
+                f"{self._path(session_id)} is empty: the session never began; start a new one"
+            )
+        return session
+
+    def write_document(self, session: Session) -> None:
+        """Writes `sessions/{id}.json`.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        disk.write_json(self.folder / f"{session.session_id}.json", document(session))
+
+    def set_damaged_document_aside(self, session_id: str) -> Path | None:
+        """Renames a session file that is not whole, so that it is never overwritten; gives its new name."""
+        path = self.folder / f"{session_id}.json"
+        if not path.exists() or _is_document(path, session_id):
+            return None
+        number = 1
+        while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+            number += 1
+        path.rename(aside)
+        return aside
+
+    def open(self, session_id: str) -> "Journal":
+        """Opens a session's journal for adding to it; makes it for a new session.
+
+        Raises:
+            WorkError: if it can't be opened.
+        """
+        path = self._path(session_id)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return Journal(path)
+        except OSError as fault:
+            raise WorkError(f"{path} can't be opened: {fault.strerror or fault}") from fault
+
+    def _path(self, session_id: str) -> Path:
+        if not is_session_id(session_id):
+            raise UsageError(f"'{session_id}' is no session id; it has eight digits from 0 to f")
+        return self.folder / session_id / "journal.jsonl"
+
+
+class Journal:
+    """One session's journal, open for adding. A record is with the system when `append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        self._end = _whole_length(path)
+        # What a kill cut short was never answered for.
+        os.ftruncate(self._handle, self._end)
+
+    def append(self, record: Record) -> None:
+        """Adds one record.
+
+        Raises:
+            WorkError: if it can't be written whole; the journal is then as before.
+        """
+        line = json.dumps(asdict(record), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        try:
+            os.lseek(self._handle, self._end, os.SEEK_SET)
+            written = 0
+            while written < len(line):
+                written += os.write(self._handle, line[written:])
+        except OSError as fault:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, self._end)
+            raise WorkError(f"{self._path} can't be written: {fault.strerror or fault}") from fault
+        self._end += len(line)
+
+    def sync(self) -> None:
+        """Makes all records durable: before a command starts, whose start must never be forgotten."""
+        os.fsync(self._handle)
+
+    def close(self) -> None:
+        """Gives back the file."""
+        os.close(self._handle)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def _whole_length(path: Path) -> int:
+    return sum(map(len, _lines(path)))
+
+
+def _has_journal(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "journal.jsonl"))
+
+
+def _is_document(path: Path, session_id: str) -> bool:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("sessionId") == session_id

@@ -1,0 +1,180 @@
+"""The folders through which a person and the agent pass texts: `outbox/` and `inbox/`."""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from pathlib import Path
+
+from codingagent.core.findings import Letter
+from codingagent.core.settling import Sighting
+from codingagent.errors import WorkError
+from codingagent.world import disk
+
+# A reply of this size is no reply; reading it would only fill the memory.
+REPLY_LIMIT_BYTES = 256 * 2**20
+
+_SUFFIXES = (".txt", ".md")
+
+# linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
+_F_SETSIG, _F_SETLEASE = 10, 1024
+
+
+class Mailbox:
+    """The outbox and the inbox of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.outbox = home / "outbox"
+        self.inbox = home / "inbox"
+        self.processed = self.inbox / "processed"
+        self.rejected = self.inbox / "rejected"
+
+    def write_outbox(self, session_id: str, sequence: int, text: str) -> Path:
+        """Writes a request, whole, and gives its path.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        path = self.outbox / f"{_stem(session_id, sequence)}.txt"
+        disk.write_whole(path, text)
+        return path
+
+    def look(self) -> list[Letter]:
+        """Gives the files of the inbox that may be replies, oldest first (specification 003).
+
+        Subfolders, links, hidden files and other suffixes are left alone.
+        """
+        with os.scandir(self.inbox) as entries:
+            letters = [letter for entry in entries if (letter := _letter(entry)) is not None]
+        return sorted(letters, key=lambda letter: (letter.sighting.modified_ns, letter.name))
+
+    def read(self, name: str) -> bytes | None:
+        """Gives a letter's bytes; None if it is too large to be a reply.
+
+        Raises:
+            WorkError: if it can't be read.
+        """
+        return _read(self.inbox / name)
+
+    def take(self, name: str, session_id: str, sequence: int) -> str:
+        """Moves a letter to `processed/`; gives its new name, which says session and sequence.
+
+        Raises:
+            WorkError: if it can't be moved.
+        """
+        suffix = Path(name).suffix
+        return self._move(self.inbox / name, self.processed, _stem(session_id, sequence), suffix)
+
+    def put_back(self, taken: str, name: str) -> None:
+        """Moves a letter that was taken too early back under its old name.
+
+        Raises:
+            WorkError: if it can't be moved.
+        """
+        self._move(self.processed / taken, self.inbox, Path(name).stem, Path(name).suffix)
+
+    def find_taken(self, session_id: str, sequence: int) -> str | None:
+        """Gives the name of a reply that was moved but perhaps not journalled before a kill."""
+        stem = _stem(session_id, sequence)
+        names = (f"{stem}{suffix}" for suffix in _SUFFIXES)
+        return next((name for name in names if (self.processed / name).exists()), None)
+
+    def read_taken(self, name: str) -> bytes | None:
+        """Gives the bytes of a reply in `processed/`; None if it is gone.
+
+        Raises:
+            WorkError: if it is there and can't be read.
+        """
+        return _read(self.processed / name) if (self.processed / name).exists() else None
+
+    def set_aside(self, name: str, reason: str) -> str:
+        """Moves a letter to `rejected/`, the reason in a file beside it; gives its new name.
+
+        Raises:
+            WorkError: if it can't be moved.
+        """
+        new = self._move(self.inbox / name, self.rejected, Path(name).stem, Path(name).suffix)
+        disk.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
+        return new
+
+    def bring_back(self, path: Path) -> str:
+        """Moves a file from anywhere to the inbox, to be executed after all; gives its name there.
+
+        Raises:
+            WorkError: if it can't be moved.
+        """
+        with contextlib.suppress(OSError):
+            path.with_name(f"{path.name}.reason").unlink()
+        return self._move(path, self.inbox, path.stem, path.suffix or ".txt")
+
+    @staticmethod
+    def _move(source: Path, folder: Path, stem: str, suffix: str) -> str:
+        """Moves a file without ever overwriting another; there is one executor, so no one races us."""
+        try:
+            folder.mkdir(exist_ok=True)
+            name = f"{stem}{suffix}"
+            number = 2
+            while os.path.lexists(folder / name):
+                name = f"{stem}_{number}{suffix}"
+                number += 1
+            os.rename(source, folder / name)
+        except OSError as fault:
+            raise WorkError(
+                f"{source} can't be moved to {folder}: {fault.strerror or fault}"
+            ) from fault
+        return name
+
+
+def _stem(session_id: str, sequence: int) -> str:
+    return f"{session_id}_seq{sequence:04d}"
+
+
+def _letter(entry: "os.DirEntry[str]") -> Letter | None:
+    name = entry.name
+    if name.startswith((".", "~")) or not name.lower().endswith(_SUFFIXES):
+        return None
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None  # gone since
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    # Windows gives no inode here without another look; size and time then have to do.
+    is_open = _is_open(entry.path) if found.st_size else None
+    return Letter(
+        name, Sighting(found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic(), is_open)
+    )
+
+
+def _is_open(path: str) -> bool | None:
+    """Tells whether some process has a file open for writing; None where that can't be known."""
+    try:
+        import fcntl
+
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (ImportError, OSError):
+        return None
+    try:
+        # Whoever opens the file in this instant breaks the lease; the signal for that must be one
+        # that is ignored, not SIGIO, which would end us.
+        import signal
+
+        fcntl.fcntl(handle, _F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(handle, _F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as fault:
+        return True if fault.errno == errno.EAGAIN else None
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            data = file.read(REPLY_LIMIT_BYTES + 1)
+    except OSError as fault:
+        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+    return data if len(data) <= REPLY_LIMIT_BYTES else None

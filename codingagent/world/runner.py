@@ -1,0 +1,392 @@
+"""Runs commands: a time limit, bounded output, a chosen environment, and nothing left behind.
+
+The only module that starts processes. On POSIX systems `supervisor` does it, in a process of its own.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from codingagent.core.findings import Outcome
+from codingagent.errors import UsageError, WorkError
+
+# The most that one command may print: beyond it something runs away (`yes`), and a core with it.
+FLOOD_LIMIT_BYTES = 256 * 2**20
+
+# Kept of the output at either end; far more than a result shows, so that its cut can find line ends.
+_KEPT_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
+
+# How long to go on reading when the command and all of its tree have ended but the pipe is still
+# open: someone outside of the tree was handed it, and may keep it for ever.
+_DRAIN_S = 0.2
+
+_PASSED = (
+    *(
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "VIRTUAL_ENV",
+    ),
+    # Windows programs do not start without these.
+    *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA"),
+    *("LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "WINDIR", "NUMBER_OF_PROCESSORS"),
+)
+_SET = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    # Whoever asks a question here waits for ever.
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "EDITOR": "true",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    # A .pyc knows its source by size and second: an edit right after a run may go unnoticed.
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class Sandbox(Protocol):
+    """What may confine a command."""
+
+    def wrap(self, argv: Sequence[str]) -> Sequence[str]:
+        """Gives the command line that runs `argv` confined."""
+        ...
+
+
+def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str, str]:
+    """Gives the variables that a command sees: a chosen few of `base`, and those named in `passed`.
+
+    An allow list, because no list of secrets is ever complete.
+    """
+    names = {*_PASSED, *passed}
+    chosen = {
+        name: value
+        for name, value in base.items()
+        if name in names or name.upper() in names or name.startswith("LC_")
+    }
+    return {**chosen, **{name: value for name, value in _SET.items() if name not in passed}}
+
+
+class Runner:
+    """Runs one command at a time. Start it in the main thread; close it when all is done."""
+
+    def __init__(self, sandbox: Sandbox, variables: Mapping[str, str]) -> None:
+        self._sandbox = sandbox
+        self._variables = dict(variables)
+        self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+
+    def close(self) -> None:
+        """Ends the supervisor, and with it whatever it still guards."""
+        if self._supervisor is not None:
+            process, agent = self._supervisor
+            self._supervisor = None
+            agent.close()
+            process.wait()
+
+    def run(
+        self,
+        command: str,
+        folder: int | str,
+        timeout_s: float | None,
+        show: Callable[[str], None],
+    ) -> Outcome:
+        """Runs a shell line and gives its outcome; `show` gets the output as it comes.
+
+        Args:
+            command: for `/bin/sh -c`, or `cmd.exe /c` on Windows.
+            folder: a handle on the folder to run in, or its name where handles do not exist.
+            timeout_s: None for no limit.
+            show: called with pieces of text, in the caller's thread.
+
+        Raises:
+            KeyboardInterrupt: passed on, after the command and its tree have been ended.
+        """
+        if os.name == "nt":
+            argv = ["cmd.exe", "/d", "/s", "/c", command]
+            return _run_directly(argv, str(folder), self._variables, timeout_s, show)
+        argv = list(self._sandbox.wrap(["/bin/sh", "-c", command]))
+        return self._run_supervised(argv, folder, timeout_s, show)
+
+    def _run_supervised(
+        self,
+        argv: list[str],
+        folder: int | str,
+        timeout_s: float | None,
+        show: Callable[[str], None],
+    ) -> Outcome:
+        order = {"argv": argv, "environment": self._variables, "timeout_s": timeout_s}
+        with contextlib.ExitStack() as stack:
+            control, theirs = socket.socketpair()
+            stack.enter_context(control)
+            output, write_end = os.pipe()
+            stack.callback(os.close, output)
+            try:
+                self._hand_over([theirs.fileno(), write_end, _handle(folder, stack)])
+            finally:
+                theirs.close()
+                os.close(write_end)
+            body = json.dumps(order).encode()
+            with contextlib.suppress(
+                BrokenPipeError
+            ):  # then the report is missing, which is said below
+                control.sendall(struct.pack("!I", len(body)) + body)
+            return _Reading(control, output, show).outcome(timeout_s)
+
+    def _hand_over(self, handles: list[int]) -> None:
+        """Passes a command's handles to the supervisor, which is started if it is not there (any more)."""
+        for attempt in (1, 2):
+            if self._supervisor is None:
+                self._supervisor = _start_supervisor()
+            try:
+                socket.send_fds(self._supervisor[1], [b"c"], handles)
+            except OSError as fault:
+                self.close()
+                if attempt == 2:
+                    raise WorkError(
+                        f"the process that starts commands does not answer: {fault}"
+                    ) from fault
+            else:
+                return
+
+
+def open_editor(path: Path) -> None:
+    """Lets the person edit a file in the editor that VISUAL or EDITOR names, and waits for it.
+
+    Raises:
+        UsageError: if there is no such editor, or it ends with a fault.
+    """
+    default = "notepad" if os.name == "nt" else "vi"
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or default
+    try:
+        status = subprocess.run([*shlex.split(editor), os.fspath(path)], check=False).returncode
+    except (OSError, ValueError) as fault:
+        raise UsageError(f"the editor {editor!r} can't be started: {fault}; set EDITOR") from fault
+    if status:
+        raise UsageError(
+            f"the editor {editor!r} ended with exit code {status}; nothing was started"
+        )
+
+
+def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    program = Path(__file__).with_name("supervisor.py")
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", os.fspath(program)],
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            # A Ctrl-C on the terminal is for us; we end the command ourselves.
+            start_new_session=True,
+        )
+    return process, ours
+
+
+def _handle(folder: int | str, stack: contextlib.ExitStack) -> int:
+    if isinstance(folder, int):
+        return folder
+    handle = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, handle)
+    return handle
+
+
+class _Kept:
+    """The head and the tail of a stream of bytes, whatever its length."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        room = _KEPT_BYTES - len(self._head)
+        self._head += chunk[:room]
+        if len(chunk) > room:
+            self._tail += chunk[room:]
+            if len(self._tail) > 2 * _KEPT_BYTES:
+                del self._tail[:-_KEPT_BYTES]
+
+    def text(self) -> tuple[str, int]:
+        """Gives the text kept and how many bytes are missing from its middle."""
+        tail = self._tail[-_KEPT_BYTES:]
+        dropped = self.total - len(self._head) - len(tail)
+        if not dropped:
+            return bytes(self._head + tail).decode("utf-8", "replace"), 0
+        # Cut within a character: no half ones at the seam.
+        head = self._head.decode("utf-8", "ignore")
+        while tail and 0x80 <= tail[0] < 0xC0:
+            del tail[0]
+        return head + "\n" + tail.decode("utf-8", "replace"), dropped
+
+
+class _Reading:
+    """Reads a command's output and report until both are there."""
+
+    def __init__(self, control: socket.socket, output: int, show: Callable[[str], None]) -> None:
+        self._control = control
+        self._output = output
+        self._show = show
+        self._kept = _Kept()
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._report = b""
+        self._flooded = False
+        self._selector = selectors.DefaultSelector()
+
+    def outcome(self, timeout_s: float | None) -> Outcome:
+        started = time.monotonic()
+        try:
+            self._read()
+        except BaseException:
+            # Interrupted: our end closes, the guard ends the tree, and says so by closing its own.
+            self._control.shutdown(socket.SHUT_WR)
+            self._wait_for_end()
+            raise
+        finally:
+            self._selector.close()
+        took = time.monotonic() - started
+        text, dropped = self._kept.text()
+        if not self._report:
+            note = "the command ended the process that watched over it; what it left was ended"
+            return Outcome(-signal.SIGKILL, text, took, dropped_bytes=dropped, notes=(note,))
+        report = json.loads(self._report)
+        if "failure" in report:
+            return Outcome(-1, "", took, failure=report["failure"])
+        notes: tuple[str, ...] = ()
+        if report["alive"]:
+            notes = (f"{report['alive']} processes could not be ended",)
+        ended_by: Literal["itself", "time_limit", "output_limit"] = report["ended_by"]
+        if self._flooded:
+            ended_by = "output_limit"
+        return Outcome(
+            report["code"],
+            text,
+            report["took_s"],
+            ended_by,
+            _limit(ended_by, timeout_s),
+            report["stopped"],
+            dropped,
+            notes=notes,
+        )
+
+    def _read(self) -> None:
+        """Reads until the report is there and the pipe is at its end, or was so long enough."""
+        self._selector.register(self._control, selectors.EVENT_READ)
+        self._selector.register(self._output, selectors.EVENT_READ)
+        give_up: float | None = None
+        while self._selector.get_map():
+            left = None if give_up is None else give_up - time.monotonic()
+            ready = {key.fileobj for key, _ in self._selector.select(left)}
+            if self._output in ready:
+                self._read_output()
+            if self._control in ready:
+                self._read_report()
+            if self._control not in self._selector.get_map() and give_up is None:
+                give_up = time.monotonic() + _DRAIN_S
+            if give_up is not None and time.monotonic() >= give_up:
+                return
+
+    def _read_output(self) -> None:
+        chunk = os.read(self._output, _CHUNK_BYTES)
+        if not chunk:
+            self._selector.unregister(self._output)
+            return
+        self._kept.add(chunk)
+        self._show(self._decode(chunk))
+        if self._kept.total > FLOOD_LIMIT_BYTES and not self._flooded:
+            self._flooded = True
+            self._control.shutdown(socket.SHUT_WR)
+
+    def _read_report(self) -> None:
+        chunk = self._control.recv(4096)
+        self._report += chunk
+        if not chunk or self._report.endswith(b"\n"):
+            self._selector.unregister(self._control)
+
+    def _wait_for_end(self) -> None:
+        self._control.settimeout(10)
+        with contextlib.suppress(OSError):
+            while self._control.recv(4096):
+                pass
+
+
+def _run_directly(
+    argv: list[str],
+    folder: str,
+    variables: Mapping[str, str],
+    timeout_s: float | None,
+    show: Callable[[str], None],
+) -> Outcome:
+    """Runs a command where there is no fork (Windows); `taskkill /t` ends its tree."""
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as fault:
+        return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
+    kept = _Kept()
+    reader = threading.Thread(target=_copy, args=(process, kept), daemon=True)
+    reader.start()
+    ended_by: Literal["itself", "time_limit"] = "itself"
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        ended_by = "time_limit"
+    finally:
+        if process.poll() is None:
+            _end_tree(process)
+    reader.join(_DRAIN_S)
+    text, dropped = kept.text()
+    show(text)
+    took = time.monotonic() - started
+    limit = _limit(ended_by, timeout_s)
+    return Outcome(process.returncode, text, took, ended_by, limit, dropped_bytes=dropped)
+
+
+def _limit(ended_by: str, timeout_s: float | None) -> str:
+    if ended_by == "output_limit":
+        return f"{FLOOD_LIMIT_BYTES // 2**20} MiB"
+    return f"{timeout_s:g} s" if ended_by == "time_limit" and timeout_s is not None else ""
+
+
+def _copy(process: "subprocess.Popen[bytes]", kept: _Kept) -> None:
+    assert process.stdout is not None
+    while chunk := os.read(process.stdout.fileno(), _CHUNK_BYTES):
+        kept.add(chunk)
+
+
+def _end_tree(process: "subprocess.Popen[bytes]") -> None:
+    if os.name == "nt":
+        subprocess.run(
+            ["taskkill", "/f", "/t", "/pid", str(process.pid)], capture_output=True, check=False
+        )
+    process.kill()
+    process.wait()

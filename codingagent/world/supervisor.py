@@ -1,0 +1,339 @@
+"""A program of its own: starts commands for the agent and sees to it that nothing of them is left.
+
+How it works. The agent starts it once, as `python -I -S supervisor.py`, with a socket as standard
+input. It stays single-threaded and small, so that it can fork at any time. For each command it forks
+a guard, the guard forks the command:
+
+    agent ── supervisor ── guard ── /bin/sh -c … ── whatever that starts
+
+Guard and supervisor are subreapers: what calls setsid or forks twice becomes the guard's child, not
+init's, and is found. The guard ends the whole tree when the command has ended, when its time is up,
+when the agent says so, and when the agent is gone: its end of the control socket then reads as
+closed, whatever killed the agent. If a command kills its guard, the supervisor adopts and ends the
+rest. Where there are no subreapers (macOS), what left the process group and lost its parent is missed.
+
+It imports nothing of the package: it starts with `-I -S`, and must start at once.
+"""
+
+import array
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+# A tree that is stopped before it is killed can't outrun us; this is for kernels that are slow to reap.
+_KILL_PATIENCE_S = 5.0
+
+_LENGTH = struct.Struct("!I")
+
+
+def main() -> None:
+    """Serves the agent on standard input until it closes."""
+    agent = socket.socket(fileno=os.dup(0))
+    _point_to_null(0)
+    _become_subreaper()
+    wakeup = _wakeup_on_child()
+    guards: set[int] = set()
+    while True:
+        ready, _, _ = select.select([agent.fileno(), wakeup], [], [])
+        if wakeup in ready:
+            _drain(wakeup)
+            guards -= _reap()
+            kill_all(lambda: set(_children(os.getpid())) - guards)  # noqa: B023  # called at once
+        if agent.fileno() in ready:
+            handles = _receive_handles(agent)
+            if not handles:
+                return  # each guard notices by itself that the agent is gone
+            pid = os.fork()
+            if pid == 0:
+                agent.close()
+                _guard(*handles)
+            guards.add(pid)
+            for handle in handles:
+                os.close(handle)
+
+
+def _receive_handles(agent: socket.socket) -> list[int]:
+    """Gives the control socket, the output pipe and the folder of one command; none at the end."""
+    handles = array.array("i")
+    room = socket.CMSG_SPACE(3 * handles.itemsize)
+    message, ancillary, _, _ = agent.recvmsg(1, room)
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            handles.frombytes(data[: len(data) - len(data) % handles.itemsize])
+    for handle in handles:
+        os.set_inheritable(handle, False)  # a received descriptor would pass an exec
+    return list(handles) if message else []
+
+
+# --- the guard -------------------------------------------------------------------------------------
+
+
+def _guard(control_handle: int, output: int, folder: int) -> NoReturn:
+    """Runs one command to its end and reports; never returns into the supervisor's loop."""
+    status = 1
+    try:
+        control = socket.socket(fileno=control_handle)
+        order = _receive_order(control)
+        if order is not None:
+            _become_subreaper()
+            wakeup = _wakeup_on_child()
+            report = _run(order, control, wakeup, (output, folder))
+            _send(control, report)
+        status = 0
+    finally:
+        # Whatever went wrong here, the copy of the supervisor must not live on.
+        kill_all(lambda: _children(os.getpid()))
+        os._exit(status)
+
+
+def _receive_order(control: socket.socket) -> dict[str, object] | None:
+    head = _receive_exactly(control, _LENGTH.size)
+    body = _receive_exactly(control, _LENGTH.unpack(head)[0]) if head else b""
+    return json.loads(body) if body else None
+
+
+def _receive_exactly(control: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        chunk = control.recv(count - len(data))
+        if not chunk:
+            return b""
+        data += chunk
+    return data
+
+
+def _run(
+    order: dict[str, object], control: socket.socket, wakeup: int, handles: tuple[int, int]
+) -> dict[str, object]:
+    """Starts the command, waits for its end, and ends all that it left; gives the report."""
+    started = time.monotonic()
+    limit = order["timeout_s"]
+    deadline = started + float(limit) if isinstance(limit, (int, float)) else None
+    pid, failure = _start(order, handles)
+    for handle in handles:
+        os.close(handle)
+    if failure:
+        return {"failure": failure}
+    ended_by, code = "itself", None
+    ended: dict[int, int] = {}
+    while code is None:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0)
+        ready, _, _ = select.select([control.fileno(), wakeup], [], [], left)
+        if wakeup in ready:
+            _drain(wakeup)
+        ended.update(_reap_all())
+        code = ended.get(pid)
+        if code is None and (control.fileno() in ready or left == 0):
+            ended_by = "agent" if control.fileno() in ready else "time_limit"
+            break
+    took = time.monotonic() - started
+    left_running = len([pid_ for pid_ in _tree(os.getpid()) if pid_ != pid])
+    alive = kill_all(lambda: _tree_of_group(pid), ended)
+    code = ended.get(pid, -signal.SIGKILL) if code is None else code
+    return {
+        "code": code,
+        "ended_by": ended_by,
+        "stopped": left_running,
+        "alive": alive,
+        "took_s": took,
+    }
+
+
+def _start(order: dict[str, object], handles: tuple[int, int]) -> tuple[int, str]:
+    """Forks the command; gives its pid, and why it could not be started, or nothing."""
+    said, say = os.pipe()  # closed by a successful exec, which is how success is heard of
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become_command(order, *handles)
+        except OSError as fault:
+            os.write(say, (fault.strerror or str(fault)).encode())
+        finally:
+            os._exit(127)
+    os.close(say)
+    failure = os.read(said, 1000).decode()
+    os.close(said)
+    return pid, failure
+
+
+def _become_command(order: dict[str, object], output: int, folder: int) -> None:
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.fchdir(folder)
+    # The words of a core dump are of no use to a model, and its bytes would lie in the workspace.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # All other descriptors close themselves at exec: Python makes them so.
+    os.set_inheritable(1, True)
+    os.set_inheritable(2, True)
+    argv, environment = order["argv"], order["environment"]
+    assert isinstance(argv, list)
+    assert isinstance(environment, dict)
+    os.execvpe(argv[0], argv, environment)
+
+
+# --- ending processes ------------------------------------------------------------------------------
+
+
+def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> int:
+    """Stops, then kills all that `find()` names, until it names none; gives how many are left.
+
+    What is stopped can't fork away between being found and being killed.
+    """
+    deadline = time.monotonic() + _KILL_PATIENCE_S
+    pause_s = 0.0
+    while True:
+        _note(ended, _reap_all())
+        pids = list(find())
+        if not pids or time.monotonic() > deadline:
+            return len(pids)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                _signal(pid, number)
+        time.sleep(pause_s)
+        pause_s = min(pause_s + 0.001, 0.02)
+
+
+def _note(ended: dict[int, int] | None, more: dict[int, int]) -> None:
+    if ended is not None:
+        ended.update(more)
+
+
+def _signal(pid: int, number: int) -> None:
+    # Gone already, or another user's: the report counts it as alive.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _tree_of_group(pid: int) -> list[int]:
+    return _tree(os.getpid()) if _HAS_PROC else _group(pid)
+
+
+def _tree(root: int) -> list[int]:
+    """Gives all living descendants of a process."""
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        children = _children(todo.pop())
+        found.extend(children)
+        todo.extend(children)
+    return found
+
+
+_HAS_PROC = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+
+
+def _children(pid: int) -> list[int]:
+    """Gives a process's living children: from /proc where there is one, else from ps."""
+    if not _HAS_PROC:
+        return [child for child, parent, _ in _ps() if parent == pid]
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found.extend(map(int, file.read().split()))
+    except OSError:
+        pass  # it ended while we looked
+    return [child for child in found if not _is_zombie(child)]
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _group(group: int) -> list[int]:
+    tree = _tree(os.getpid())
+    return sorted({pid for pid, _, of in _ps() if of == group and pid != os.getpid()} | set(tree))
+
+
+def _ps() -> Iterable[tuple[int, int, int]]:
+    import subprocess
+
+    listed = subprocess.run(
+        ["/bin/ps", "-A", "-o", "pid=,ppid=,pgid=,stat="],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for line in listed.stdout.splitlines():
+        pid, parent, group, state = line.split(None, 3)
+        if not state.startswith("Z"):
+            yield int(pid), int(parent), int(group)
+
+
+def _reap() -> set[int]:
+    return set(_reap_all())
+
+
+def _reap_all() -> dict[int, int]:
+    """Takes the exit status of every child that has ended: pid and code, minus the signal if killed."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = os.waitstatus_to_exitcode(status)
+
+
+# --- small things ----------------------------------------------------------------------------------
+
+
+def _become_subreaper() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _wakeup_on_child() -> int:
+    """Gives a descriptor that becomes readable when a child ends."""
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    return readable
+
+
+def _drain(handle: int) -> None:
+    try:
+        while os.read(handle, 4096):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def _send(control: socket.socket, report: dict[str, object]) -> None:
+    # The agent may be gone: then nobody is left to tell.
+    with contextlib.suppress(OSError):
+        control.sendall(json.dumps(report).encode() + b"\n")
+
+
+def _point_to_null(handle: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, handle)
+    os.close(null)
+
+
+if __name__ == "__main__":
+    main()

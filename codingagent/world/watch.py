@@ -1,0 +1,77 @@
+"""Notices at once that something happened in the inbox. A hint only: the folder itself is the truth."""
+
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+
+from codingagent.core.settling import Hint
+
+
+class Watch:
+    """Watches the inbox while it is entered.
+
+    Folders below it are watched too. watchdog holds every event back for half a second after a file
+    has left for a place it does not watch, and replies leave for `processed/`.
+    """
+
+    def __init__(self, inbox: Path) -> None:
+        self._inbox = inbox
+        self._heard = _Heard()
+        self._observer = Observer()
+        self.fault = ""
+        """Why there will be no hints, or nothing; looking once a second goes on all the same."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._observer.schedule(self._heard, str(self._inbox), recursive=True)
+            self._observer.start()
+        except OSError as fault:  # no inotify instance left, or a disk that can't be watched
+            self.fault = fault.strerror or str(fault)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join()
+
+    def wait(self, timeout_s: float) -> dict[str, Hint]:
+        """Waits until something happened or the time is up; gives what was heard, by file name."""
+        return self._heard.wait(self._inbox, timeout_s)
+
+
+class _Heard(FileSystemEventHandler):
+    """Collects hints from watchdog's thread."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._hints: dict[Path, Hint] = {}
+        self._any = False
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in ("opened", "closed_no_write") or event.is_directory:
+            return  # we ourselves open files there to read them
+        with self._condition:
+            if event.event_type == "closed":
+                self._hints[Path(str(event.src_path))] = Hint.CLOSED
+            elif event.event_type == "moved":
+                self._hints[Path(str(event.dest_path))] = Hint.CLOSED
+            elif event.event_type == "created":
+                self._hints.setdefault(Path(str(event.src_path)), Hint.APPEARED)
+            self._any = True
+            self._condition.notify()
+
+    def wait(self, inbox: Path, timeout_s: float) -> dict[str, Hint]:
+        with self._condition:
+            self._condition.wait_for(lambda: self._any, timeout_s)
+            self._any = False
+            hints, self._hints = self._hints, {}
+        return {path.name: hint for path, hint in hints.items() if path.parent == inbox}
