@@ -73,6 +73,9 @@ from codingagent.errors import OperationError
 # What a result shows of a command's output (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 4000
 
+# Of a command's output the screen shows the beginning as it comes.
+_LIVE_LIMIT_CHARACTERS = 50_000
+
 # More files than this in one request help no model; the glob can be narrowed.
 _GLOB_LIMIT_FILES = 100
 
@@ -197,8 +200,8 @@ class Agent:
         """Goes on with a session that was complete: the next request has its last results."""
         self._record(SessionReopened(self._means.now()))
 
-    def announce(self) -> None:
-        """Says what the person is to do now."""
+    def announce(self, *, watched: bool) -> None:
+        """Says what the person is to do now, and whether someone waits for it."""
         path = self._means.mailbox.inbox.parent / "outbox"
         name = f"{self.session.session_id}_seq{self.session.sequence:04d}.txt"
         self._means.show(
@@ -207,6 +210,7 @@ class Agent:
                 self.session.sequence,
                 str(path / name),
                 str(self._means.mailbox.inbox),
+                watched,
             )
         )
 
@@ -460,7 +464,8 @@ class Agent:
             self._record(OperationStarted(index, item.tag, operation.command, self._means.now()))
             # A start that is forgotten would be a second start after a power failure.
             self._means.journal.sync()
-            outcome = self._means.runner.run(operation.command, folder, limit_s, self._show_output)
+            show = _Live(self._means.show)
+            outcome = self._means.runner.run(operation.command, folder, limit_s, show.add)
         if outcome.failure:
             raise OperationError(f"The command could not be started: {outcome.failure}")
         output = plain.without_controls(outcome.output)
@@ -479,9 +484,6 @@ class Agent:
             outcome.stopped_processes,
             notes=notes,
         )
-
-    def _show_output(self, text: str) -> None:
-        self._means.show(OutputCame(plain.without_controls(text)))
 
     # --- after a kill --------------------------------------------------------------------------
 
@@ -534,6 +536,20 @@ class Agent:
     def _record(self, record: Record) -> None:
         self._means.journal.append(record)
         self.session = fold(self.session, record)
+
+
+class _Live:
+    """Passes a running command's output on to the screen, up to a limit: no one reads more."""
+
+    def __init__(self, show: Callable[[Notice], None]) -> None:
+        self._show = show
+        self._left = _LIVE_LIMIT_CHARACTERS
+
+    def add(self, text: str) -> None:
+        if self._left > 0:
+            shown = plain.without_controls(text[: self._left])
+            self._left -= len(text)
+            self._show(OutputCame(shown if self._left > 0 else f"{shown}\n… (more is not shown)\n"))
 
 
 def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:

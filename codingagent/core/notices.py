@@ -18,12 +18,13 @@ class OutboxReady:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Now it is the person's turn: the answer goes to `inbox`."""
+    """Now it is the person's turn: the answer goes to `inbox`. `watched` tells whether we stay."""
 
     session_id: str
     sequence: int
     outbox: str
     inbox: str
+    watched: bool
 
 
 @dataclass(frozen=True, slots=True)

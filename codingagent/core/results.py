@@ -52,7 +52,7 @@ def lines_of(result: Result) -> str:
             lines.append(f"  Output: {output[0]}")
         else:
             lines.append("  Output:")
-            lines.extend(f"    {line}" for line in output)
+            lines.extend(f"    {line}".rstrip() for line in output)
     lines.extend(f"  Note: {note}" for note in result.notes)
     return "\n".join(lines)
 

@@ -1,5 +1,32 @@
-"""How many tokens a text has, about. No tokenizer: their vocabularies weigh tens of megabytes."""
+"""How many tokens a text has, about. No tokenizer: their vocabularies weigh tens of megabytes.
+
+A linear model over classes of bytes, fitted by least squares to o200k over source files of ten kinds
+(Python, JavaScript, C, JSON, HTML, Markdown, …); on files it had not seen it was 6 % off on average,
+characters / 4 was 13 %.
+"""
+
+_LOWER = bytes(range(ord("a"), ord("z") + 1))
+_UPPER = _LOWER.upper()
+_DIGITS = b"0123456789"
+_MARKS = bytes(code for code in range(33, 127) if not chr(code).isalnum())
+_BEYOND_ASCII = bytes(range(128, 256))
+
+# Tokens for one byte of each class.
+_CLASSES = (
+    (_LOWER, 0.139),
+    (_UPPER, 0.170),
+    (_DIGITS, 0.877),
+    (_MARKS, 0.696),
+    (_BEYOND_ASCII, 0.484),
+)
+# Tokens for each place where this stands: most blanks and line ends melt into their neighbours.
+_PLACES = ((b" ", 0.397), (b"\n", 0.550), (b"  ", -0.673), (b"\n ", 0.156))
 
 
 def estimate(text: str) -> int:
-    return len(text) // 4
+    """Gives about how many tokens a text has for a present-day chat model."""
+    data = text.encode("utf-8", "replace")
+    size = len(data)
+    weight = sum(each * (size - len(data.translate(None, kind))) for kind, each in _CLASSES)
+    weight += sum(each * data.count(place) for place, each in _PLACES)
+    return max(round(weight), 1) if data else 0

@@ -154,7 +154,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                     screen, f"left alone, because they were in the inbox before: {', '.join(lying)}"
                 )
             if no_wait:
-                agent.announce()
+                agent.announce(watched=False)
             else:
                 _follow(agent, drop.Inbox(home.mailbox.look, lying), home.mailbox.inbox, screen)
 

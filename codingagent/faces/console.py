@@ -23,7 +23,7 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.faces.lines import done_lines, turn_line
+from codingagent.faces.lines import done_lines, turn_line, waiting_line
 
 # Of a failure's output the end says most; the request to the model has more of it.
 _FAILURE_LINES = 15
@@ -36,6 +36,7 @@ class Console:
         self._rich = RichConsole(highlight=False, soft_wrap=True)
         self._status: Status | None = None
         self._said_output = False
+        self._within_line = False
 
     def show(self, notice: Notice) -> None:
         self._stop_status()
@@ -93,7 +94,10 @@ class Console:
         self._print(f"     [bold cyan]{escape(notice.outbox)}[/]")
         self._print("  [bold]2.[/] Save the chat's whole answer as a .txt file in this folder:")
         self._print(f"     [bold cyan]{escape(notice.inbox)}[/]")
-        self._start_status("waiting for the answer (Ctrl-C stops; the session can be resumed)")
+        if notice.watched:
+            self._start_status(waiting_line(notice))
+        else:
+            self._print(escape(waiting_line(notice)))
 
     def _begin(self, notice: OperationBegan) -> None:
         self._said_output = False
@@ -102,16 +106,21 @@ class Console:
             self._start_status("running")
 
     def _show_output(self, text: str) -> None:
-        self._said_output = True
-        self._rich.print(Text(text, style="dim"), end="")
+        if text:
+            self._said_output = True
+            self._within_line = not text.endswith("\n")
+            self._rich.print(Text(text, style="dim"), end="")
 
     def _show_result(self, notice: OperationDone) -> None:
+        if self._within_line:
+            self._rich.print()
+            self._within_line = False
         result = notice.result
         mark = "[green]✓[/]" if result.success else "[red]✗[/]"
         if result.command_type not in ("MESSAGE", "DONE") or not result.success:
             self._print(f"  {mark} {escape(result.command_type)}: {escape(result.summary)}")
         if not result.success and result.output and not self._said_output:
-            for line in result.output.split("\n")[-_FAILURE_LINES:]:
+            for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
                 self._print(f"      [dim]{escape(line)}[/]")
         for note in result.notes:
             self._print(f"      [yellow]note:[/] {escape(note)}")

@@ -75,7 +75,7 @@ def follow(agent: Agent, inbox: Inbox, patience: Patience) -> None:
             agent.take(letter.name)
             continue
         if announced != agent.session.sequence:
-            agent.announce()
+            agent.announce(watched=True)
             announced = agent.session.sequence
         inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
 

@@ -92,8 +92,16 @@ def waiting_lines(notice: Waiting) -> str:
         f"now it is your turn:\n"
         f"  1. attach this file to any chat, or paste its text, and send it: {notice.outbox}\n"
         f"  2. save the chat's whole answer as a .txt file in: {notice.inbox}\n"
-        f"waiting for the answer (Ctrl-C stops; `codingagent resume {notice.session_id}` goes on)"
+        f"{waiting_line(notice)}"
     )
+
+
+def waiting_line(notice: Waiting) -> str:
+    """Says what happens next: we wait, or the person calls."""
+    resume = f"`codingagent resume {notice.session_id}`"
+    if notice.watched:
+        return f"waiting for the answer (Ctrl-C stops; {resume} goes on)"
+    return f"then: {resume} takes the answer and goes on"
 
 
 def operation_line(notice: OperationDone) -> str:
@@ -102,7 +110,7 @@ def operation_line(notice: OperationDone) -> str:
     mark = "ok    " if result.success else "FAILED"
     lines = [f"  {mark} {result.command_type}: {result.summary}"]
     if not result.success and result.output:
-        lines.extend(f"         {line}" for line in result.output.split("\n")[-12:])
+        lines.extend(f"         {line}" for line in result.output.rstrip("\n").split("\n")[-12:])
     lines.extend(f"         note: {note}" for note in result.notes)
     return "\n".join(lines)
 

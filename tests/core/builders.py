@@ -1,0 +1,66 @@
+"""Small values that many core tests start from."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from codingagent.core import outbox
+from codingagent.core.events import Event
+from codingagent.core.listing import ListedFile, Listing
+from codingagent.core.session import (
+    OperationEnded,
+    OutboxWritten,
+    Record,
+    ReplyTaken,
+    Session,
+    SessionStarted,
+    TurnEnded,
+    replay,
+)
+
+SESSION_ID = "a1b2c3d4"
+CREATED_AT = "2025-01-15T10:30:00Z"
+LATER = "2025-01-15T10:35:00Z"
+
+ENVIRONMENT = outbox.Environment(
+    "Linux", "/bin/sh", ("git", "python3"), 30, "bubblewrap", "off: commands have none"
+)
+BUDGET = outbox.Budget(200_000, 2_000)
+
+
+def started(task: str = "Create a calculator") -> SessionStarted:
+    return SessionStarted(SESSION_ID, task, "/work", CREATED_AT)
+
+
+def turn(*events: Event, sequence: int = 1, notes: tuple[str, ...] = ()) -> tuple[Record, ...]:
+    """Gives the records of one whole turn."""
+    return (
+        OutboxWritten(sequence, LATER),
+        ReplyTaken(sequence, f"reply-{sequence}.txt", f"digest-{sequence}", LATER),
+        *(OperationEnded(index, event, LATER) for index, event in enumerate(events)),
+        TurnEnded(sequence, notes, LATER),
+    )
+
+
+def session_of(*records: Record, task: str = "Create a calculator") -> Session:
+    session = replay((started(task), *records))
+    assert session is not None
+    return session
+
+
+def listing_of(*paths: str) -> Listing:
+    return Listing(tuple(ListedFile(path, 10) for path in paths))
+
+
+def context_of(
+    *views: outbox.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
+) -> outbox.Context:
+    return outbox.Context(listing or listing_of(), views, unread, ENVIRONMENT)
+
+
+@contextmanager
+def within(limit_s: float) -> Iterator[None]:
+    """Fails if its block takes longer: the limits are far above what linear work takes."""
+    begun_at = time.perf_counter()
+    yield
+    assert time.perf_counter() - begun_at < limit_s

@@ -1,0 +1,237 @@
+"""What several tests need: waiting, finding processes, swapping names, and a desk to work at."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import codingagent
+from codingagent import compose
+from codingagent.agent import Agent
+from codingagent.core.notices import Notice
+from codingagent.core.settings import Settings
+from codingagent.world.workspace import Workspace, _NamedFolder
+
+REPOSITORY = Path(codingagent.__file__).parents[1]
+
+
+# --- waiting ---------------------------------------------------------------------------------------
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    """Looks every few milliseconds whether a condition holds; fails when the time is up."""
+    pause = threading.Event()
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not so within {timeout_s:g} s"
+        pause.wait(0.003)
+
+
+# --- processes -------------------------------------------------------------------------------------
+
+
+def new_marker() -> str:
+    """Gives a number that `sleep` takes for a day and that no other process has in its arguments."""
+    return f"86400.{uuid.uuid4().int % 10**15:015d}"
+
+
+def processes_with(marker: str) -> set[int]:
+    """Gives the living processes that have a marker in their arguments or their environment."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                words = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+                if marker.encode() in words and not is_zombie(int(folder.name)):
+                    found.add(int(folder.name))
+    return found
+
+
+def is_zombie(pid: int) -> bool:
+    return _stat(pid)[0] in "ZX"
+
+
+def children(pid: int) -> set[int]:
+    """Gives a process's children, zombies too."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if int(_stat(int(folder.name))[1]) == pid:
+                    found.add(int(folder.name))
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+
+
+@contextlib.contextmanager
+def none_left(marker: str, timeout_s: float = 2.0) -> Iterator[None]:
+    """Fails if a process with the marker lives on after the block, and ends what does."""
+    try:
+        yield
+        wait_until(lambda: not processes_with(marker), timeout_s)
+    finally:
+        for pid in processes_with(marker):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def python(program: str, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs a Python program beside the test, its output on a pipe; it is killed at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_from(process: "subprocess.Popen[bytes]") -> str:
+    """Waits for one line of a process's output."""
+    assert process.stdout is not None
+    return process.stdout.readline().decode().strip()
+
+
+def command_line(
+    home: Path, *arguments: str, timeout_s: float = 30
+) -> "subprocess.CompletedProcess[str]":
+    """Runs `codingagent --home HOME …` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+# --- races -----------------------------------------------------------------------------------------
+
+# linux/fs.h
+RENAME_EXCHANGE = 2
+
+_SWAPPER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+a, b = map(os.fsencode, sys.argv[1:])
+print("ready", flush=True)
+while True:
+    libc.renameat2(-100, a, -100, b, 2)
+"""
+
+
+def can_swap(folder: Path) -> bool:
+    """Tells whether this system and disk can exchange two names at once."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "renameat2"):
+        return False
+    first, second = folder / "swap-1", folder / "swap-2"
+    first.touch()
+    second.touch()
+    done = library.renameat2(-100, bytes(first), -100, bytes(second), RENAME_EXCHANGE)
+    first.unlink()
+    second.unlink()
+    return bool(done == 0)
+
+
+@contextlib.contextmanager
+def swapping(first: Path, second: Path) -> Iterator[None]:
+    """Exchanges two names, over and over and as fast as can be, while the block runs."""
+    with python(_SWAPPER, str(first), str(second)) as process:
+        assert line_from(process) == "ready"
+        yield
+
+
+# --- the workspace without handles -----------------------------------------------------------------
+
+
+class NamedWorkspace(Workspace):
+    """A workspace as it is on systems that have no handles on folders."""
+
+    def __init__(self, root: Path, hidden: tuple[Path, ...] = ()) -> None:
+        super().__init__(root, hidden)
+        self._folder.close()
+        self._folder = _NamedFolder(os.fspath(self.root))
+
+
+# --- the agent -------------------------------------------------------------------------------------
+
+
+class Desk:
+    """A home with one session in it whose agent is at work; what it said lies in `notices`."""
+
+    def __init__(self, home: compose.Home, session_id: str, agent: Agent) -> None:
+        self.home = home
+        self.session_id = session_id
+        self.agent = agent
+        self.notices: list[Notice] = []
+
+    @property
+    def workspace(self) -> Path:
+        return self.home.root / "workspace"
+
+    def drop(self, reply: str | bytes, name: str = "reply.txt") -> None:
+        """Lays a reply in the inbox."""
+        data = reply.encode() if isinstance(reply, str) else reply
+        (self.home.mailbox.inbox / name).write_bytes(data)
+
+    def answer(self, reply: str | bytes, name: str = "reply.txt") -> str:
+        """Has a reply taken, and gives the results that the next request tells of."""
+        self.drop(reply, name)
+        self.agent.take(name)
+        return self.results()
+
+    def results(self) -> str:
+        """Gives what the latest request says of the previous commands."""
+        text = self.request()
+        _, found, rest = text.partition("## Previous Command Results\n")
+        assert found, "the request has results"
+        return rest.partition("\n\n")[0]
+
+    def contents(self) -> str:
+        """Gives the section of the latest request that holds file contents."""
+        return self.request().partition("## Requested File Contents\n")[2].partition("\n\n##")[0]
+
+    def request(self, sequence: int | None = None) -> str:
+        """Gives a request's text; the latest unless said."""
+        number = self.agent.session.sequence if sequence is None else sequence
+        name = f"{self.session_id}_seq{number:04d}.txt"
+        return (self.home.mailbox.outbox / name).read_text("utf-8", "surrogateescape")
+
+    def rejected(self) -> list[str]:
+        """Gives the names in `inbox/rejected/`, sorted."""
+        folder = self.home.mailbox.rejected
+        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+@contextlib.contextmanager
+def desk_at(
+    root: Path, task: str = "the task", settings: Settings | None = None, session_id: str = ""
+) -> Iterator[Desk]:
+    """Starts a session in the home at `root`, or goes on with one, up to its next request."""
+    chosen = settings or Settings()
+    home = compose.Home.at(root, create=True)
+    workspace = compose.workspace_of(root, chosen)
+    named = session_id or compose.start_session(home, workspace, task)
+    notices: list[Notice] = []
+    with compose.agent_for(home, named, chosen, notices.append) as agent:
+        desk = Desk(home, named, agent)
+        desk.notices = notices
+        agent.recover()
+        yield desk

@@ -1,0 +1,1 @@
+"""World tests: real files, links and processes."""

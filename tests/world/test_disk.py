@@ -1,0 +1,95 @@
+"""Files of our own: whole or not at all."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codingagent.errors import WorkError
+from codingagent.world import disk
+from tests.helpers import line_from, python
+
+
+def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
+    """Specification 003, atomic writes: write {path}.tmp, then rename it to {path}."""
+    path = tmp_path / "a.txt"
+    for text in ("old é\n", "new\r\n\udcff", ""):
+        disk.write_whole(path, text)
+        assert path.read_bytes() == text.encode("utf-8", "surrogateescape")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_leftover_of_a_kill_is_written_over(tmp_path: Path) -> None:
+    """Specification 003, atomic writes: a crash in the middle costs nothing."""
+    (tmp_path / "a.txt.tmp").write_text("half of something longer", "utf-8")
+    disk.write_whole(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text("utf-8") == "new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+READER = """
+import sys
+print("ready", flush=True)
+seen = set()
+while "end" not in seen:
+    with open(sys.argv[1]) as file:
+        text = file.read()
+    seen.add(text if len(set(text)) > 1 else len(text))
+print(sorted(map(str, seen)), flush=True)
+"""
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    """Specification 003, atomic writes: this prevents partial reads."""
+    path = tmp_path / "a.txt"
+    disk.write_whole(path, "a" * 100_000)
+    with python(READER, str(path)) as process:
+        assert line_from(process) == "ready"
+        for letter in "bcdefg" * 10:
+            disk.write_whole(path, letter * 100_000)
+        disk.write_whole(path, "end")
+        assert line_from(process) == "['100000', 'end']"
+
+
+def test_json_is_written_for_others_to_read(tmp_path: Path) -> None:
+    """Specification 003, session state: persisted as JSON."""
+    disk.write_json(tmp_path / "a.json", {"task": "é\n", "n": [1]})
+    assert json.loads((tmp_path / "a.json").read_bytes()) == {"task": "é\n", "n": [1]}
+
+
+def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    """Design, nothing is lost: a fault says what and where, and leaves the old file."""
+    (tmp_path / "a").mkdir()
+    with pytest.raises(WorkError, match="/a can't be written: Is a directory"):
+        disk.write_whole(tmp_path / "a", "text")
+    with pytest.raises(WorkError, match="No such file or directory"):
+        disk.write_whole(tmp_path / "no" / "a", "text")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    """Design, nothing is lost: a full disk says so, and leaves the old file."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("a small disk can't be mounted here: that needs root")
+    try:
+        disk.write_whole(folder / "a", "old")
+        with pytest.raises(WorkError, match="No space left"):
+            disk.write_whole(folder / "a", "x" * 10**6)
+        assert (folder / "a").read_text("utf-8") == "old"
+        assert [entry.name for entry in folder.iterdir()] == ["a"]
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_all_disks_are_synced(tmp_path: Path) -> None:
+    """Design, nothing is lost: after power loss, everything up to the last written outbox stands."""
+    (tmp_path / "b").mkdir()
+    disk.sync((tmp_path, tmp_path / "b"))
