@@ -151,7 +151,7 @@ def _read_file(values: _Values) -> Operation:
 
 
 def _run_command(values: _Values) -> Operation:
-    command = values.body.strip("\n")
+    command = values.body.strip()
     lines = [line.strip() for line in command.split("\n")]
     if all(not line or line.startswith("#") for line in lines):
         raise OperationError("The command is empty; write it between the tags")

@@ -126,7 +126,14 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
     notes: list[str] = []
     for index, replacement in enumerate(change, start=1):
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
-        found = _find(lines.contents(), _split(replacement.search), label)
+        try:
+            found = _find(lines.contents(), _split(replacement.search), label)
+        except OperationError as fault:
+            # Seen in the wild: a model that sends only the failed one again, and loses the others.
+            all_of_them = f"; none of the {len(change)} was applied: send all of them again"
+            only = "; nothing was changed: send the edit again"
+            reason = fault.reason + (all_of_them if len(change) > 1 else only)
+            raise OperationError(reason, fault.detail) from None
         if found.note:
             notes.append(f"{label} {found.note}")
         new = _split(replacement.replace)
@@ -252,11 +259,10 @@ def _find(lines: list[str], search: list[str], label: str) -> _Found:
             more = ", …" if len(found) > 10 else ""
             raise OperationError(
                 f"{label} fits {len(found)} places (at lines {where}{more});"
-                " add lines around it until it fits one; nothing was changed"
+                " add lines around it until it fits one"
             )
     raise OperationError(
-        f"{label} was not found; nothing was changed. Send the edit again with lines as they stand in"
-        " the file",
+        f"{label} was not found; write its lines letter by letter as they stand in the file",
         detail=_nearest(lines, search),
     )
 

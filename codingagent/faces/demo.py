@@ -42,7 +42,7 @@ def play(show: Callable[[Notice], None]) -> None:
             session_id = compose.start_session(home, workspace, task)
             with compose.agent_for(home, session_id, Settings(), show) as agent:
                 agent.recover()
-                person = _RecordedPerson(recorded / "replies", home.mailbox.inbox, session_id)
+                person = _RecordedPerson(recorded / "replies", home.mailbox.inbox, session_id, show)
                 drop.follow(agent, drop.Inbox(home.mailbox.look), person)
     show(Remark('your own task: codingagent new "what is to be done"'))
 
@@ -50,10 +50,13 @@ def play(show: Callable[[Notice], None]) -> None:
 class _RecordedPerson:
     """Saves the next recorded answer in the inbox whenever the agent waits."""
 
-    def __init__(self, replies: Path, inbox: Path, session_id: str) -> None:
+    def __init__(
+        self, replies: Path, inbox: Path, session_id: str, show: Callable[[Notice], None]
+    ) -> None:
         self._replies = iter(sorted(replies.glob("*.txt")))
         self._inbox = inbox
         self._session_id = session_id
+        self._show = show
 
     def wait(self, timeout_s: float) -> Mapping[str, Hint]:
         del timeout_s  # nobody is waited for
@@ -62,6 +65,7 @@ class _RecordedPerson:
         text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self._session_id)
         if os.name == "nt":
             text = text.replace("python3 ", "python ")
+        self._show(Remark(f"(here the recorded answer {reply.stem} is saved in the inbox)"))
         # Written elsewhere and renamed into place, as a good download does it.
         part = self._inbox / f"{reply.stem}.part"
         part.write_text(text, "utf-8")

@@ -1,0 +1,540 @@
+"""The command line as a person uses it: real processes, real files, real signals."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from codingagent import __version__
+from codingagent.faces import cli
+from tests.helpers import REPOSITORY, wait_until
+
+DONE = "[DONE]\nAll is well.\n[/DONE]\n"
+CREATE = '[CREATE_FILE path="a.txt"]\nalpha\n[/CREATE_FILE]\n'
+
+
+@contextmanager
+def started(home: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """Runs the command beside the test; it is killed at the end if it still runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def outboxes(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / "outbox").glob("*.txt"))
+
+
+def session_of(home: Path) -> str:
+    return next((home / "sessions").glob("*.json")).stem
+
+
+def drop(home: Path, text: str, name: str = "reply.txt") -> None:
+    """Renames a whole reply into the inbox, as a download does."""
+    part = home / f"{name}.part"
+    part.write_text(text, "utf-8")
+    part.rename(home / "inbox" / name)
+
+
+def run(home: Path, *arguments: str) -> int:
+    return cli.run(["--home", str(home), *arguments])
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(name="waiting")
+def _waiting(home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A home with a session that waits for its first reply."""
+    assert run(home, "new", "--no-wait", "Write", "a", "file") == 0
+    capsys.readouterr()
+    return home
+
+
+# --- new -------------------------------------------------------------------------------------------
+
+
+def test_new_writes_the_first_request_and_the_session_file(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: new starts a session, writes outbox 1; --no-wait then exits with 0."""
+    assert run(home, "new", "--no-wait", "Create", "a", "calculator") == 0
+    session = session_of(home)
+    assert re.fullmatch("[0-9a-f]{8}", session)
+    assert outboxes(home) == [f"{session}_seq0001.txt"]
+    text = (home / "outbox" / f"{session}_seq0001.txt").read_text("utf-8")
+    assert text.startswith(
+        f"=== HEADER ===\nSession: {session}\nSequence: 1\nTask: Create a calculator\n"
+    )
+    said = capsys.readouterr().out
+    assert f"{session}_seq0001.txt" in said
+    assert "attach this file" in said
+    assert str(home / "inbox") in said
+
+
+def test_new_waits_and_each_reply_is_a_turn(home: Path) -> None:
+    """Design, command line: new waits on the inbox, until DONE ends it with exit status 0."""
+    with started(home, "new", "Write a file") as process:
+        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
+        drop(home, CREATE)
+        wait_until(lambda: len(outboxes(home)) == 2)
+        drop(home, DONE, "second.txt")
+        out, err = process.communicate(timeout=20)
+    session = session_of(home)
+    assert process.returncode == 0, err
+    assert err == ""
+    assert (home / "workspace" / "a.txt").read_text() == "alpha\n"
+    assert "[OK] CREATE_FILE: Created 'a.txt'" in (
+        home / "outbox" / f"{session}_seq0002.txt"
+    ).read_text("utf-8")
+    assert "All is well." in out
+    assert (
+        json.loads((home / "sessions" / f"{session}.json").read_text("utf-8"))["isComplete"] is True
+    )
+    processed = sorted(path.name for path in (home / "inbox" / "processed").iterdir())
+    assert processed == [f"{session}_seq0001.txt", f"{session}_seq0002.txt"]
+    assert len(outboxes(home)) == 2
+
+
+def test_a_reply_that_is_still_being_written_is_not_taken(home: Path) -> None:
+    """Design, inbox: a file is taken when it is finished, however slowly an editor writes it."""
+    with started(home, "new", "Write a file") as process:
+        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
+        path = home / "inbox" / "slow.txt"
+        with path.open("w") as file:
+            file.write('[CREATE_FILE path="a.txt"]\n')
+            file.flush()
+            # It lies there, unchanged, for longer than 300 ms, while another file comes and goes.
+            old = path.stat().st_mtime
+            os.utime(path, (old - 10, old - 10))
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.5)
+            assert path.exists()
+            assert len(outboxes(home)) == 1
+            file.write(f"whole\n[/CREATE_FILE]\n{DONE}")
+        process.wait(timeout=20)
+    assert (home / "workspace" / "a.txt").read_text() == "whole\n"
+
+
+def test_an_empty_file_waits_and_holds_up_nobody(waiting: Path) -> None:
+    """Design, inbox: empty files wait, as a sync tool makes them before it fills them."""
+    (waiting / "inbox" / "empty.txt").touch()
+    drop(waiting, DONE)
+    assert run(waiting, "resume", "--once") == 0
+    assert [path.name for path in (waiting / "inbox").glob("*.txt")] == ["empty.txt"]
+    assert json.loads((waiting / "sessions" / f"{session_of(waiting)}.json").read_bytes())[
+        "isComplete"
+    ]
+
+
+def test_files_that_lie_in_the_inbox_are_named_and_not_taken_by_new(home: Path) -> None:
+    """Design, command line: files that already lie in the inbox are named, not taken."""
+    (home / "inbox").mkdir(parents=True)
+    (home / "inbox" / "old.txt").write_text('[CREATE_FILE path="old"]\n[/CREATE_FILE]\n')
+    with started(home, "new", "Write a file") as process:
+        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
+        drop(home, DONE, "new.txt")
+        out, _ = process.communicate(timeout=20)
+    assert "old.txt" in out
+    assert (home / "inbox" / "old.txt").exists()
+    assert not (home / "workspace" / "old").exists()
+
+
+@pytest.mark.parametrize("how", ["-", "--file", "--edit"])
+def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
+    home: Path, tmp_path: Path, how: str
+) -> None:
+    """Design, command line: tasks have many lines; HEADER has the first, PROMPT all."""
+    task = tmp_path / "task.txt"
+    task.write_text("First line\nsecond line\n")
+    arguments = {"-": ["-"], "--file": ["--file", str(task)], "--edit": ["--edit"]}[how]
+    done = subprocess.run(
+        [sys.executable, "-m", "codingagent", "--home", str(home), "new", "--no-wait", *arguments],
+        cwd=REPOSITORY,
+        input=task.read_text(),
+        env={**os.environ, "VISUAL": "", "EDITOR": f"cp {task}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text = (home / "outbox" / outboxes(home)[0]).read_text("utf-8")
+    assert "Task: First line … (+1 line)\n" in text
+    assert "=== PROMPT ===\nFirst line\nsecond line\n" in text
+
+
+def test_here_works_in_the_current_folder_and_is_found_from_below(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: new --here; every command finds that home from a subfolder, as git does."""
+    below = tmp_path / "src" / "deep"
+    below.mkdir(parents=True)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    python = [sys.executable, "-m", "codingagent"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    new = subprocess.run(
+        [*python, "new", "--here", "--no-wait", "task"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert new.returncode == 0, new.stderr
+    text = next((tmp_path / ".codingagent" / "outbox").iterdir()).read_text("utf-8")
+    assert "## Workspace Files\n  a.py (6 bytes)\n\n" in text
+    listed = subprocess.run(
+        [*python, "list", "--json"],
+        cwd=below,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(listed.stdout)["workspace"] == str(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".codingagent", "a.py", "src"]
+
+
+# --- resume ----------------------------------------------------------------------------------------
+
+
+def test_once_with_nothing_there_writes_nothing(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: resume --once with no reply there exits 0 and writes nothing."""
+    before = {path: path.read_bytes() for path in waiting.rglob("*") if path.is_file()}
+    assert run(waiting, "resume", "--once") == 0
+    after = {path: path.read_bytes() for path in waiting.rglob("*") if path.is_file()}
+    before.pop(waiting / "sessions" / ".lock")  # has our pid, which is its purpose
+    after.pop(waiting / "sessions" / ".lock")
+    assert after == before
+    assert capsys.readouterr().out == ""
+
+
+def test_once_takes_what_lies_there_oldest_first(waiting: Path) -> None:
+    """Specification 003, inbox: files are processed in order of last-write time, oldest first."""
+    for age, name in ((30, "b.txt"), (10, "a.txt")):
+        path = waiting / "inbox" / name
+        path.write_text(f'[CREATE_FILE path="last"]\n{name}\n[/CREATE_FILE]\n')
+        os.utime(path, (path.stat().st_mtime - age,) * 2)
+    assert run(waiting, "resume", "--once") == 0
+    assert (waiting / "workspace" / "last").read_text() == "a.txt\n"
+    assert len(outboxes(waiting)) == 3
+
+
+def test_a_complete_session_that_is_named_is_reopened(waiting: Path) -> None:
+    """Design, command line: one named that is complete is reopened, its results in the request."""
+    drop(waiting, f'[READ_FILE path="none"]\n{DONE}')
+    assert run(waiting, "resume", "--once") == 0
+    session = session_of(waiting)
+    assert len(outboxes(waiting)) == 1
+    with started(waiting, "resume", session):
+        wait_until(lambda: len(outboxes(waiting)) == 2)
+    text = (waiting / "outbox" / f"{session}_seq0002.txt").read_text("utf-8")
+    assert "[FAILED] READ_FILE: File 'none' not found" in text
+    assert "Sequence: 2" in text
+
+
+def test_without_an_open_session_resume_says_so(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: the default is the latest session that is not complete."""
+    drop(waiting, DONE)
+    assert run(waiting, "resume", "--once") == 0
+    assert run(waiting, "resume", "--once") == 2
+    assert capsys.readouterr().err == (
+        "codingagent: no session is waiting; start one with `codingagent new`, or name one\n"
+    )
+
+
+def test_a_rejected_reply_is_executed_with_accept(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, journal: resume --accept FILE executes a reply that was set aside."""
+    drop(waiting, f'[REPLY session="ffffffff" sequence="1"]\n{CREATE}[END]\n')
+    assert run(waiting, "resume", "--once") == 0
+    said = capsys.readouterr().out
+    rejected = waiting / "inbox" / "rejected" / "reply.txt"
+    assert "it answers session ffffffff" in said
+    assert f"--accept {rejected}" in said
+    assert not (waiting / "workspace" / "a.txt").exists()
+    assert run(waiting, "resume", "--once", "--accept", str(rejected)) == 0
+    assert (waiting / "workspace" / "a.txt").read_text() == "alpha\n"
+
+
+def test_ctrl_c_leaves_a_session_that_can_be_resumed(home: Path) -> None:
+    """Design, command line: 130 interrupted (the session can be resumed)."""
+    with started(home, "new", "Write a file") as process:
+        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    session = session_of(home)
+    assert process.returncode == 130
+    assert err == f"codingagent: stopped; nothing is lost: `codingagent resume {session}` goes on\n"
+    drop(home, DONE)
+    assert run(home, "resume", "--once") == 0
+
+
+def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(
+    waiting: Path, tmp_path: Path
+) -> None:
+    """Design, commands: interrupting us ends the command; journal: it is never started again."""
+    log = tmp_path / "log"
+    drop(
+        waiting,
+        f"[RUN_COMMAND]\necho started >> {log}; sleep 60; echo ended >> {log}\n[/RUN_COMMAND]\n",
+    )
+    with started(waiting, "resume") as process:
+        wait_until(log.exists)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert run(waiting, "resume", "--once") == 0
+    assert log.read_text() == "started\n"
+    text = (waiting / "outbox" / outboxes(waiting)[-1]).read_text("utf-8")
+    assert "interrupted: it may have run in part; it was not run again" in text
+
+
+def test_a_second_executor_gets_one_line_with_the_pid(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: one home, one executor; those that only look never take the lock."""
+    with started(home, "new", "Write a file") as process:
+        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
+        assert run(home, "resume", "--once") == 1
+        err = capsys.readouterr().err
+        assert run(home, "list") == 0
+        assert run(home, "show") == 0
+    assert f"(pid {process.pid})" in err
+    assert err.count("\n") == 1
+
+
+# --- looking ---------------------------------------------------------------------------------------
+
+
+def test_list_and_show_tell_of_a_session(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Design, command line: list: sessions with state; show: turns, results, files touched."""
+    drop(waiting, CREATE)
+    assert run(waiting, "resume", "--once") == 0
+    capsys.readouterr()
+    session = session_of(waiting)
+    assert run(waiting, "list") == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.split()[:4] == [session, "awaiting", "reply", "2"]
+    assert run(waiting, "show", session) == 0
+    said = capsys.readouterr().out
+    assert "ok     CREATE_FILE: Created 'a.txt'" in said
+    assert "files changed: a.txt" in said
+    assert run(waiting, "show", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["turns"][0]["changed"] == ["a.txt"]
+
+
+def test_json_is_one_object_a_line_and_nothing_else(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: --json gives one JSON object a line on stdout and nothing else there."""
+    drop(waiting, f"{CREATE}[RUN_COMMAND]\necho hi\n[/RUN_COMMAND]\n")
+    assert run(waiting, "resume", "--once", "--json") == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [entry["type"] for entry in said] == [
+        "reply_accepted",
+        *("operation_began", "operation_done") * 1,
+        *("operation_began", "output_came", "operation_done"),
+        *("turn_done", "outbox_ready"),
+    ]
+    assert said[2]["result"] == {
+        "commandType": "CREATE_FILE",
+        "summary": "Created 'a.txt'",
+        "success": True,
+        "output": "",
+        "notes": [],
+    }
+
+
+def test_config_names_each_setting_and_its_source(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: config prints the settings in force and where each came from."""
+    (waiting / "codingagent.toml").write_text("list_entries = 50\ncontext_chars = 20000\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "codingagent", "--home", str(waiting), "config", "--json"],
+        cwd=REPOSITORY,
+        env={**os.environ, "CODINGAGENT_CONTEXT_CHARS": "30000"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert (rows["list_entries"]["value"], rows["list_entries"]["origin"]) == (
+        50,
+        "codingagent.toml",
+    )
+    assert (rows["context_chars"]["value"], rows["context_chars"]["origin"]) == (
+        30000,
+        "environment",
+    )
+    assert (rows["command_timeout"]["value"], rows["command_timeout"]["origin"]) == (30, "default")
+
+
+def test_version_and_help_answer_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Design, command line: global --version and --help; each command has an example."""
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"codingagent {__version__}\n"
+    for command in ("new", "resume", "list", "show", "config", "demo"):
+        assert cli.run([command, "--help"]) == 0
+        assert f"Example: codingagent {command}" in capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_is_no_fault(waiting: Path) -> None:
+    """A pipe into `head` must not end in a traceback."""
+    done = subprocess.run(
+        f"{sys.executable} -m codingagent --home {waiting} list | true",
+        shell=True,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+
+
+def test_the_demo_solves_its_task_and_says_that_the_answers_are_recorded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Design, command line: demo runs the whole loop on a small real task, said to be recorded."""
+    assert cli.run(["demo"]) == 0
+    said = capsys.readouterr().out
+    assert "the answers were recorded" in said
+    assert "FAILED RUN_COMMAND: Ran 'python3 -m unittest" in said
+    assert "ok     RUN_COMMAND: Ran 'python3 -m unittest" in said
+    assert "done: All 7 tests pass" in said
+    folder = re.search(r"in (\S+), which is removed", said)
+    assert folder is not None
+    assert not Path(folder[1]).exists()
+
+
+# --- bad input -------------------------------------------------------------------------------------
+
+BAD_WORDS = [
+    (["new", "--no-wait"], "the task has no words"),
+    (["new", "--no-wait", " "], "the task has no words"),
+    (["new", "--no-wait", "x", "--edit"], "the task is given twice"),
+    (["new", "--no-wait", "--file", "{tmp}/none"], "can't be read: No such file"),
+    (["new", "--no-wait", "--file", "{tmp}/binary"], "is not UTF-8 text"),
+    (["new", "--no-wait", "--workspace", "{tmp}/none", "x"], "does not exist"),
+    (["new", "--no-wait", "--workspace", "{tmp}/binary", "x"], "is not a folder"),
+    (["new", "--no-wait", "--workspace", "/", "x"], "too much to hand to a model"),
+    (["new", "--no-wait", "--workspace", "~home", "x"], "too much to hand to a model"),
+    (["new", "--no-wait", "--workspace", "{home}", "x"], "new --here"),
+    (["new", "--no-wait", "--here", "x"], "leave those out"),
+    (["show", "../../etc"], "is no session id"),
+    (["show", "0123"], "is no session id"),
+    (["show", "0123456g"], "is no session id"),
+    (["resume", "01234567"], "no session 01234567"),
+    (["resume", "--once", "--accept", "{tmp}/none"], "is no file"),
+    (["nwe", "x"], "No such command 'nwe'"),
+    (["new", "--no-wiat", "x"], "No such option: --no-wiat"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"), BAD_WORDS, ids=[" ".join(words) for words, _ in BAD_WORDS]
+)
+def test_wrong_words_get_one_line_and_status_2(
+    waiting: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    """Design, command line: 2 wrong usage or settings; one line: what, where, what to do."""
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x80")
+    names = {"tmp": tmp_path, "home": waiting}
+    filled = [str(Path.home()) if word == "~home" else word.format(**names) for word in words]
+    assert run(waiting, *filled) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert message in said.err
+    assert "Traceback" not in said.err
+    assert len(list((waiting / "sessions").glob("*.json"))) == 1
+
+
+BAD_SETTINGS = [
+    (
+        "contxt_chars = 1",
+        "codingagent.toml: unknown setting 'contxt_chars'; did you mean 'context_chars'?",
+    ),
+    (
+        "context_chars = 'many'",
+        "codingagent.toml: context_chars is 'many'; it must be a whole number",
+    ),
+    ("context_chars = 3", "it must be a whole number from 10000 up"),
+    ("pass_env = 'A'", "pass_env is 'A'; it must be a list of names"),
+    ("= broken", "codingagent.toml can't be read"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_SETTINGS, ids=[line for line, _ in BAD_SETTINGS])
+def test_a_setting_that_can_not_be_used_is_named(
+    waiting: Path, capsys: pytest.CaptureFixture[str], line: str, message: str
+) -> None:
+    """Design, command line: an unknown key is an error that names it."""
+    (waiting / "codingagent.toml").write_text(f"{line}\n")
+    assert run(waiting, "resume", "--once") == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_home_that_can_not_be_written_gets_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file where the home should be: what, where, and what to do instead."""
+    (tmp_path / "file").write_text("")
+    assert run(tmp_path / "file" / "home", "new", "--no-wait", "x") == 2
+    err = capsys.readouterr().err
+    assert "can't be used" in err
+    assert "--home" in err
+    assert err.count("\n") == 1
+
+
+def test_looking_does_not_make_a_home(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands that only look leave no folders behind where there is no home."""
+    assert run(home, "list") == 2
+    assert not home.exists()
+    assert "is no home of codingagent yet" in capsys.readouterr().err
+
+
+def test_a_damaged_session_does_not_hide_the_others(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, journal: a damaged file is reported; exit status 1 when it is the one that is wanted."""
+    damaged = waiting / "sessions" / "00000000" / "journal.jsonl"
+    damaged.parent.mkdir()
+    damaged.write_text("not a record\n")
+    assert run(waiting, "list") == 0
+    said = capsys.readouterr()
+    assert session_of(waiting) in said.out
+    assert f"{damaged} is damaged at line 1" in said.err
+    assert run(waiting, "show", "00000000") == 1

@@ -1,0 +1,850 @@
+"""The agent with real folders: what each operation does, what the model is told, what is kept."""
+
+import codecs
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent import compose
+from codingagent.core.notices import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
+from codingagent.core.settings import Settings
+from codingagent.errors import UsageError, WorkError
+from tests.helpers import REPOSITORY, Desk, command_line, desk_at, new_marker, none_left
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with desk_at(tmp_path / "home") as made:
+        yield made
+
+
+def create(path: str, content: str, more: str = "") -> str:
+    return f'[CREATE_FILE path="{path}"{more}]\n{content}[/CREATE_FILE]\n'
+
+
+def replace_lines(path: str, start: int, end: int, content: str) -> str:
+    head = f'[EDIT_FILE path="{path}" start_line="{start}" end_line="{end}"]'
+    return f"{head}\n{content}[/EDIT_FILE]\n"
+
+
+def replace_text(path: str, search: str, replacement: str) -> str:
+    body = f"<<<<<<< SEARCH\n{search}=======\n{replacement}>>>>>>> REPLACE\n"
+    return f'[EDIT_FILE path="{path}"]\n{body}[/EDIT_FILE]\n'
+
+
+def run(command: str, more: str = "") -> str:
+    return f"[RUN_COMMAND{more}]\n{command}\n[/RUN_COMMAND]\n"
+
+
+def document(desk: Desk) -> dict[str, object]:
+    path = desk.home.sessions.folder / f"{desk.session_id}.json"
+    found = json.loads(path.read_bytes())
+    assert isinstance(found, dict)
+    return found
+
+
+def said(desk: Desk, kind: type[Notice]) -> list[Notice]:
+    return [notice for notice in desk.notices if isinstance(notice, kind)]
+
+
+# --- CREATE_FILE -----------------------------------------------------------------------------------
+
+
+def test_create_file_makes_a_file_and_its_folders(desk: Desk) -> None:
+    """Specification 003, previous command results: [OK] CREATE_FILE: Created 'src/Calculator.cs'."""
+    text = desk.answer(create("src/Calculator.cs", "class A {\n}\n"))
+    assert text == "[OK] CREATE_FILE: Created 'src/Calculator.cs'"
+    assert (desk.workspace / "src" / "Calculator.cs").read_bytes() == b"class A {\n}\n"
+
+
+def test_create_file_replaces_a_file_and_says_so(desk: Desk) -> None:
+    """Specification 003, CREATE_FILE: overwrites existing files."""
+    (desk.workspace / "a.txt").write_bytes(b"old\nlines\n")
+    assert desk.answer(create("a.txt", "new\n")) == "[OK] CREATE_FILE: Replaced 'a.txt'"
+    assert (desk.workspace / "a.txt").read_bytes() == b"new\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "more", "new"),
+    [
+        (None, "", b"one\ntwo\n"),
+        (b"a\r\nb\r\n", "", b"one\r\ntwo\r\n"),
+        (b"a\r\nb\r\n", ' eol="lf"', b"one\ntwo\n"),
+        (b"a\r\nb\n", "", b"one\ntwo\n"),
+        (b"a\nb\n", "", b"one\ntwo\n"),
+        (b"", "", b"one\ntwo\n"),
+        (None, ' eol="crlf"', b"one\r\ntwo\r\n"),
+        (None, ' final_newline="false"', b"one\ntwo"),
+        (b"a\r\n", ' final_newline="false"', b"one\r\ntwo"),
+    ],
+)
+def test_create_file_keeps_or_sets_line_ends(
+    desk: Desk, old: bytes | None, more: str, new: bytes
+) -> None:
+    """Design, body to bytes: overwriting a file whose lines all end in CRLF keeps CRLF."""
+    if old is not None:
+        (desk.workspace / "a.txt").write_bytes(old)
+    desk.answer(create("a.txt", "one\ntwo\n", more))
+    assert (desk.workspace / "a.txt").read_bytes() == new
+
+
+def test_an_empty_body_makes_an_empty_file(desk: Desk) -> None:
+    """Design, body to bytes: an empty body makes an empty file."""
+    desk.answer(create("a.txt", ""))
+    assert (desk.workspace / "a.txt").read_bytes() == b""
+
+
+def test_create_file_writes_bytes_from_base64(desk: Desk) -> None:
+    """Design, attributes added: encoding="base64"."""
+    desk.answer(create("a.bin", "AP8B\nCg==\n", ' encoding="base64"'))
+    assert (desk.workspace / "a.bin").read_bytes() == b"\x00\xff\x01\n"
+
+
+def test_create_file_can_be_told_not_to_replace(desk: Desk) -> None:
+    """Design, attributes added: overwrite="false"."""
+    (desk.workspace / "a.txt").write_bytes(b"old\n")
+    text = desk.answer(create("a.txt", "new\n", ' overwrite="false"'))
+    assert text.startswith("[FAILED] CREATE_FILE: File 'a.txt' exists already")
+    assert (desk.workspace / "a.txt").read_bytes() == b"old\n"
+
+
+def test_create_file_replaces_a_file_of_any_size(desk: Desk) -> None:
+    """Specification 003, CREATE_FILE: overwrites existing files; a log may be larger than any chat."""
+    with (desk.workspace / "log").open("wb") as file:
+        file.truncate(40 * 2**20)
+    assert desk.answer(create("log", "new\n")) == "[OK] CREATE_FILE: Replaced 'log'"
+    assert (desk.workspace / "log").read_bytes() == b"new\n"
+
+
+# --- paths -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "a/../../x", "C:/x", "out/x"])
+@pytest.mark.parametrize("tag", ["CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE"])
+def test_a_path_that_leads_out_is_rejected(desk: Desk, tag: str, path: str) -> None:
+    """Specification 003, execution errors: path outside workspace: summary starts with REJECTED:."""
+    (desk.workspace / "out").symlink_to(desk.home.root.parent)
+    (desk.home.root.parent / "x").write_bytes(b"outside")
+    block = f'[{tag} path="{path}"]\n'
+    if tag == "EDIT_FILE":
+        block = replace_lines(path, 1, 1, "x\n")
+    elif tag == "CREATE_FILE":
+        block = create(path, "x\n")
+    text = desk.answer(block)
+    assert text.startswith(f"[FAILED] {tag}: REJECTED: Path is outside workspace")
+    assert (desk.home.root.parent / "x").read_bytes() == b"outside"
+
+
+def test_a_path_may_step_back_within_the_workspace(desk: Desk) -> None:
+    """Specification 003, path sandboxing: join, canonicalize, then compare."""
+    assert desk.answer(create("a/../b.txt", "x\n")) == "[OK] CREATE_FILE: Created 'b.txt'"
+
+
+@pytest.mark.parametrize("name", ["CON", "nul.txt", "COM1", "a:b", "what?", "end.", 'q\\"x'])
+def test_a_name_that_windows_cannot_hold_is_not_made(desk: Desk, name: str) -> None:
+    """Design, workspace: a repository is shared; what exists under such a name can still be used."""
+    assert "REJECTED" in desk.answer(create(name, "x\n"))
+    assert list(desk.workspace.iterdir()) == []
+
+
+def test_git_is_read_only(desk: Desk) -> None:
+    """Design, workspace: `.git` is not writable through file operations; the person commits."""
+    hook = desk.workspace / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(parents=True)
+    hook.write_bytes(b"#!/bin/sh\n")
+    path = ".git/hooks/pre-commit"
+    text = desk.answer(
+        create(path, "x\n") + f'[DELETE_FILE path="{path}"]\n[READ_FILE path="{path}"]\n'
+    )
+    first, second, third = text.split("\n")
+    assert first.startswith("[FAILED] CREATE_FILE: REJECTED:")
+    assert second.startswith("[FAILED] DELETE_FILE: REJECTED:")
+    assert third.startswith("[OK] READ_FILE")
+    assert hook.read_bytes() == b"#!/bin/sh\n"
+
+
+def test_a_home_inside_the_workspace_is_invisible(tmp_path: Path) -> None:
+    """Design, workspace: a home inside is invisible to listing and file operations."""
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "a.txt").write_bytes(b"a\n")
+    settings = Settings(workspace=str(tmp_path / "repo"))
+    with desk_at(tmp_path / "repo" / ".codingagent", settings=settings) as desk:
+        assert "  a.txt (2 bytes)\n\n" in desk.request()
+        assert ".codingagent/" not in desk.request().partition("## Workspace Files")[2]
+        text = desk.answer('[READ_FILE path=".codingagent/sessions/.lock"]')
+        assert "belongs to codingagent itself" in text
+
+
+def test_a_home_cannot_be_its_own_workspace(tmp_path: Path) -> None:
+    """Design, workspace: one line says what to use instead."""
+    with pytest.raises(UsageError, match="can't be workspace and home at once"):
+        compose.workspace_of(tmp_path, Settings(workspace=str(tmp_path)))
+
+
+# --- EDIT_FILE -------------------------------------------------------------------------------------
+
+
+def test_edit_file_replaces_a_range_of_lines(desk: Desk) -> None:
+    """Specification 003, EDIT_FILE: removes the lines and inserts the replacement there."""
+    (desk.workspace / "a.txt").write_bytes(b"1\n2\n3\n4\n")
+    text = desk.answer(replace_lines("a.txt", 2, 3, "two\ntwo and a half\nthree\n"))
+    assert text.startswith("[OK] EDIT_FILE: Edited 'a.txt' (lines 2-3 replaced by lines 2-4)\n")
+    assert (desk.workspace / "a.txt").read_bytes() == b"1\ntwo\ntwo and a half\nthree\n4\n"
+
+
+def test_edit_file_keeps_all_bytes_outside_the_edit(desk: Desk) -> None:
+    """Design, body to bytes: bytes outside the edited lines are untouched, whatever their encoding."""
+    before = b"caf\xe9\r\n\xff\x0c\r\nold\r\nlast \xe2\x82\xac"
+    (desk.workspace / "a.txt").write_bytes(before)
+    desk.answer(replace_text("a.txt", "old\n", "new\nnewer\n"))
+    after = (desk.workspace / "a.txt").read_bytes()
+    assert after == before.replace(b"old\r\n", b"new\r\nnewer\r\n")
+
+
+def test_a_session_survives_bytes_that_are_no_text(desk: Desk, tmp_path: Path) -> None:
+    """Design, nothing is lost: a file that is not quite UTF-8 must not cost the session."""
+    (desk.workspace / "a.txt").write_bytes("€\n".encode() + b"caf\xe9\nold\n")
+    (desk.workspace / os.fsdecode(b"\xff.log")).write_bytes(b"x\n")
+    reply = replace_text("a.txt", "old\n", "new\n") + '[READ_FILE path="*.log"]\n'
+    assert "[OK] EDIT_FILE" in desk.answer(reply)
+    assert document(desk)["sequenceNumber"] == 2
+    with desk_at(tmp_path / "home", session_id=desk.session_id) as again:
+        assert again.agent.session == desk.agent.session
+    assert not list(desk.home.sessions.folder.glob("*.damaged-*"))
+
+
+def test_edit_file_of_a_missing_file(desk: Desk) -> None:
+    """Specification 003, previous command results: [FAILED] EDIT_FILE: File '…' not found."""
+    text = desk.answer(replace_lines("src/Missing.cs", 1, 1, "x\n"))
+    assert text == "[FAILED] EDIT_FILE: File 'src/Missing.cs' not found"
+
+
+def test_edit_file_of_a_range_that_is_not_there(desk: Desk) -> None:
+    """Specification 003, execution errors: invalid line range: Success = false."""
+    (desk.workspace / "a.txt").write_bytes(b"1\n2\n")
+    text = desk.answer(replace_lines("a.txt", 2, 5, "x\n"))
+    assert text.startswith("[FAILED] EDIT_FILE: 'a.txt': ")
+    assert (desk.workspace / "a.txt").read_bytes() == b"1\n2\n"
+
+
+def test_edits_come_one_after_the_other(desk: Desk) -> None:
+    """Design, line numbers: in order, each on the result of the one before, and a shift is said."""
+    (desk.workspace / "a.txt").write_bytes(b"1\n2\n3\n")
+    text = desk.answer(
+        replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n")
+    )
+    assert (desk.workspace / "a.txt").read_bytes() == b"one\nand\nTWO\n3\n"
+    assert "earlier edits in this reply had moved these lines by +1" in text
+
+
+def test_a_search_that_does_not_fit_shows_the_true_lines(desk: Desk) -> None:
+    """Design, outbox: when an edit fails, the next outbox carries the true lines around the place."""
+    (desk.workspace / "a.py").write_bytes(b"def f(x):\n    return x + 1\n")
+    text = desk.answer(replace_text("a.py", "def f(x):\n    return x + 2\n", "pass\n"))
+    assert text.startswith("[FAILED] EDIT_FILE: 'a.py': ")
+    assert "return x + 1" in text
+    assert (desk.workspace / "a.py").read_bytes() == b"def f(x):\n    return x + 1\n"
+
+
+def test_a_binary_file_is_not_edited(desk: Desk) -> None:
+    """Design, never wrong bytes: what is no text is replaced whole or not at all."""
+    (desk.workspace / "a.bin").write_bytes(b"\x00\x01old\n")
+    text = desk.answer(replace_lines("a.bin", 1, 1, "x\n"))
+    assert text == "[FAILED] EDIT_FILE: File 'a.bin' is not text (6 bytes); replace it whole"
+
+
+# --- DELETE_FILE and READ_FILE ---------------------------------------------------------------------
+
+
+def test_delete_file(desk: Desk) -> None:
+    """Specification 003, DELETE_FILE: deletes a file; not found is a failure."""
+    (desk.workspace / "a.txt").write_bytes(b"a\n")
+    text = desk.answer('[DELETE_FILE path="a.txt"]\n[DELETE_FILE path="a.txt"]\n')
+    assert text == "[OK] DELETE_FILE: Deleted 'a.txt'\n[FAILED] DELETE_FILE: File 'a.txt' not found"
+    assert not (desk.workspace / "a.txt").exists()
+
+
+def test_read_file_puts_the_text_into_the_next_request(desk: Desk) -> None:
+    """Specification 003, requested file contents: between --- path --- and --- end path ---."""
+    (desk.workspace / "a.txt").write_bytes(b"one\r\ntwo")
+    text = desk.answer('[READ_FILE path="a.txt"]\n[READ_FILE path="no.txt"]\n')
+    assert text.split("\n") == [
+        "[OK] READ_FILE: Read 'a.txt'; its text is below",
+        "[FAILED] READ_FILE: File 'no.txt' not found",
+    ]
+    assert desk.contents() == "--- a.txt ---\none\ntwo\n--- end a.txt ---"
+
+
+def test_a_read_file_is_shown_as_it_is_after_the_reply(desk: Desk) -> None:
+    """Specification 003, READ_FILE: the contents will be included in the next outbox."""
+    desk.answer('[READ_FILE path="a.txt"]\n' + create("b.txt", "b\n"))
+    assert desk.contents() == ""
+    desk.answer(create("a.txt", "1\n") + '[READ_FILE path="a.txt"]\n' + create("a.txt", "2\n"))
+    assert desk.contents() == "--- a.txt ---\n2\n--- end a.txt ---"
+
+
+def test_read_file_of_some_lines(desk: Desk) -> None:
+    """Design, attributes added: READ_FILE takes start_line, end_line."""
+    (desk.workspace / "a.txt").write_bytes(b"".join(b"%d\n" % n for n in range(1, 101)))
+    desk.answer('[READ_FILE path="a.txt" start_line="99"]\n')
+    assert desk.contents() == "--- a.txt (lines 99-100 of 100) ---\n99\n100\n--- end a.txt ---"
+    assert "[FAILED]" in desk.answer('[READ_FILE path="a.txt" start_line="101"]\n')
+
+
+def test_a_glob_reads_all_that_fit(desk: Desk) -> None:
+    """Design, attributes added: path may be a glob; brackets are never a glob."""
+    for path in ("a.py", "sub/b.py", "sub/deep/c.py", "d.txt", "[id].py"):
+        (desk.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (desk.workspace / path).write_bytes(b"x\n")
+    text = desk.answer('[READ_FILE path="**/*.py"]\n[READ_FILE path="?.py"]\n[READ_FILE path="*.c"]')
+    assert text.split("\n") == [
+        "[OK] READ_FILE: Read 4 files for '**/*.py'; their text is below",
+        "[OK] READ_FILE: Read 1 files for '?.py'; their text is below",
+        "[FAILED] READ_FILE: No file fits '*.c'; see Workspace Files for what there is",
+    ]
+    assert desk.answer('[READ_FILE path="[id].py"]').startswith("[OK] READ_FILE: Read '[id].py'")
+
+
+def test_a_file_whose_name_has_a_star_is_that_file(desk: Desk) -> None:
+    """Design, attributes added: a path that names an existing file is that file."""
+    for name in ("a*.txt", "ab.txt"):
+        (desk.workspace / name).write_bytes(b"x\n")
+    assert desk.answer('[READ_FILE path="a*.txt"]').startswith("[OK] READ_FILE: Read 'a*.txt';")
+
+
+# --- RUN_COMMAND, MESSAGE, DONE --------------------------------------------------------------------
+
+
+def test_run_command_tells_exit_code_and_output(desk: Desk) -> None:
+    """Specification 003, previous command results: Ran 'dotnet build' (exit code 0), Output: …."""
+    text = desk.answer(run("echo built") + run("echo one; echo two >&2; exit 3") + run("true"))
+    assert text.split("\n") == [
+        "[OK] RUN_COMMAND: Ran 'echo built' (exit code 0)",
+        "  Output: built",
+        "[FAILED] RUN_COMMAND: Ran 'echo one; echo two >&2; exit 3' (exit code 3)",
+        "  Output:",
+        "    one",
+        "    two",
+        "[OK] RUN_COMMAND: Ran 'true' (exit code 0)",
+    ]
+
+
+def test_run_command_works_in_the_workspace(desk: Desk) -> None:
+    """Specification 003, RUN_COMMAND: working directory is the workspace root; design: or cwd."""
+    (desk.workspace / "sub").mkdir()
+    text = desk.answer(run("pwd -P") + run("pwd -P", ' cwd="sub"') + run("pwd", ' cwd="../"'))
+    root = desk.workspace.resolve()
+    assert f"  Output: {root}\n" in text
+    assert f"  Output: {root}/sub\n" in text
+    assert text.split("\n")[-1].startswith("[FAILED] RUN_COMMAND: REJECTED: Path is outside workspace")
+
+
+def test_run_command_that_times_out_has_failed(desk: Desk) -> None:
+    """Specification 003, execution errors: command timeout: Success = false."""
+    marker = new_marker()
+    with none_left(marker):
+        text = desk.answer(run(f"echo begun; sleep {marker}", ' timeout="1"'))
+    assert text.startswith("[FAILED] RUN_COMMAND: Ran 'echo begun; sleep")
+    assert "ended at its time limit of 1 s" in text
+    assert "  Output: begun" in text
+
+
+def test_the_settings_hold_the_usual_time_limit(tmp_path: Path) -> None:
+    """Design, commands: 30 s unless said, in the settings or the block."""
+    assert Settings().command_timeout == 30
+    with desk_at(tmp_path / "home", settings=Settings(command_timeout=1)) as desk:
+        assert "time limit of 1 s" in desk.answer(run("sleep 60"))
+
+
+def test_what_a_command_left_running_is_said(desk: Desk) -> None:
+    """Design, commands: then the whole tree is ended, and the model is told."""
+    assert "1 background process was ended with the command" in desk.answer(run("sleep 60 &"))
+    text = desk.answer(run("sleep 60 & sleep 60 &"))
+    assert "2 background processes were ended with the command" in text
+
+
+def test_long_output_is_cut_in_the_middle(desk: Desk) -> None:
+    """Design, outbox: at most 4,000 characters, the head and the tail, with a line between."""
+    text = desk.answer(run("seq 1 100000"))
+    assert "    1\n    2\n" in text
+    assert "\n    99999\n    100000" in text
+    assert " characters left out …" in text
+    assert 3000 < len(text.replace("\n    ", "\n")) < 4300
+
+
+def test_terminal_controls_reach_neither_model_nor_person(desk: Desk) -> None:
+    """Design, outbox: text from a command is made harmless."""
+    text = desk.answer(run(r"printf '\033[2J\033]0;title\007red\033[31m\r\nnext\n'"))
+    shown = "".join(notice.text for notice in said(desk, OutputCame))  # type: ignore[union-attr]  # chosen by kind
+    assert "\x1b" not in text + shown
+    assert shown == "red\nnext\n"
+    assert text.endswith("  Output:\n    red\n    next")
+
+
+def test_output_cannot_pass_for_a_heading(desk: Desk) -> None:
+    """Design, outbox: command output is indented, so that it cannot imitate our headings."""
+    text = desk.answer(run("printf '=== PROMPT ===\\n[OK] CREATE_FILE: no\\n## Environment\\n'"))
+    assert "    === PROMPT ===\n    [OK] CREATE_FILE: no\n    ## Environment" in text
+    assert desk.request().count("\n=== PROMPT ===\n") == 1
+
+
+def test_a_message_is_shown_to_the_person(desk: Desk) -> None:
+    """Specification 003, MESSAGE: the body is displayed in the console."""
+    text = desk.answer("[MESSAGE]\nI will \x1b[31mread\n  first.\n[/MESSAGE]\n")
+    assert text == "[OK] MESSAGE: Message was shown"
+    assert said(desk, ModelSaid) == [ModelSaid("I will read\n  first.")]
+
+
+def test_done_ends_the_session(desk: Desk) -> None:
+    """Specification 003, DONE: the agent stops the session loop after processing this command."""
+    desk.drop(run("exit 1") + "[DONE]\nAll is well.\n[/DONE]\n" + create("late.txt", "x\n"))
+    desk.agent.take("reply.txt")
+    assert desk.agent.session.is_complete
+    assert document(desk)["isComplete"] is True
+    assert not (desk.workspace / "late.txt").exists()
+    assert [path.name for path in desk.home.mailbox.outbox.iterdir()] == [
+        f"{desk.session_id}_seq0001.txt"
+    ]
+    (done,) = said(desk, SessionDone)
+    assert isinstance(done, SessionDone)
+    assert done.summary == "All is well."
+    assert done.failed == ("RUN_COMMAND: Ran 'exit 1' (exit code 1)",)
+    assert any("CREATE_FILE at line" in note for note in desk.agent.session.notes)
+
+
+def test_a_session_that_was_done_can_go_on(desk: Desk) -> None:
+    """Design, after DONE: `resume SESSION` reopens, with those results in the next outbox."""
+    desk.drop(run("exit 1") + "[DONE]\nAll is well.\n[/DONE]\n")
+    desk.agent.take("reply.txt")
+    desk.agent.reopen()
+    desk.agent.recover()
+    assert "[FAILED] RUN_COMMAND: Ran 'exit 1' (exit code 1)" in desk.request(2)
+    assert desk.answer(create("a.txt", "x\n")).startswith("[OK]")
+
+
+# --- the request -----------------------------------------------------------------------------------
+
+
+def test_a_request_has_its_sections_and_its_name(tmp_path: Path) -> None:
+    """Specification 003, outbox format: four sections, in a file named {sessionId}_seq{NNNN}.txt."""
+    with desk_at(tmp_path / "home", "Create a calculator\nin C#") as desk:
+        assert [path.name for path in desk.home.mailbox.outbox.iterdir()] == [
+            f"{desk.session_id}_seq0001.txt"
+        ]
+        lines = desk.request().split("\n")
+        assert lines[:3] == ["=== HEADER ===", f"Session: {desk.session_id}", "Sequence: 1"]
+        assert lines[3].startswith("Task: Create a calculator")
+        sections = [line for line in lines if line.startswith("=== ") and line.endswith(" ===")]
+        expected = ["HEADER", "PROTOCOL", "CONTEXT", "PROMPT"]
+        assert sections == [f"=== {name} ===" for name in expected]
+        assert "## Workspace Files\n(empty workspace)\n" in desk.request()
+        assert "## Previous Command Results" not in desk.request()
+        assert "=== PROMPT ===\nCreate a calculator\nin C#\n" in desk.request()
+        desk.answer(create("a.txt", "x\n"))
+        second = desk.request(2)
+        assert "\nSequence: 2\n" in second
+        assert "## Workspace Files\n  a.txt (2 bytes)\n" in second
+        assert "=== PROMPT ===\nContinue working on the task based on the results above." in second
+        first = desk.request(1)
+        assert protocol_of(first) == protocol_of(second)
+
+
+def protocol_of(request: str) -> str:
+    return request.partition("=== PROTOCOL ===")[2].partition("=== CONTEXT ===")[0]
+
+
+def test_each_reply_is_a_turn_with_the_next_number(desk: Desk) -> None:
+    """Specification 003, sequence numbering: increments by 1 for each cycle."""
+    for number in range(1, 6):
+        desk.answer(create(f"{number}.txt", "x\n"), f"reply-{number}.txt")
+        assert document(desk)["sequenceNumber"] == number + 1
+    names = sorted(path.name for path in desk.home.mailbox.outbox.iterdir())
+    assert names == [f"{desk.session_id}_seq{number:04d}.txt" for number in range(1, 7)]
+    taken = sorted(path.name for path in desk.home.mailbox.processed.iterdir())
+    assert taken == [f"{desk.session_id}_seq{number:04d}.txt" for number in range(1, 6)]
+
+
+def test_the_session_file_tells_of_the_last_results(desk: Desk) -> None:
+    """Specification 003, session state: lastResults and readFileRequests."""
+    (desk.workspace / "a.txt").write_bytes(b"a\n")
+    desk.answer('[READ_FILE path="a.txt"]\n' + run("echo out; exit 2") + "[MESSAGE]\nhi\n[/MESSAGE]\n")
+    found = document(desk)
+    assert found["sessionId"] == desk.session_id
+    assert found["task"] == "the task"
+    assert (found["sequenceNumber"], found["isComplete"]) == (2, False)
+    assert found["readFileRequests"] == ["a.txt"]
+    assert found["lastResults"] == [
+        {
+            "commandType": "READ_FILE",
+            "summary": "Read 'a.txt'; its text is below",
+            "success": True,
+            "output": "",
+        },
+        {
+            "commandType": "RUN_COMMAND",
+            "summary": "Ran 'echo out; exit 2' (exit code 2)",
+            "success": False,
+            "output": "out",
+        },
+        {"commandType": "MESSAGE", "summary": "Message was shown", "success": True, "output": ""},
+    ]
+    for name in ("createdAt", "updatedAt"):
+        assert str(found[name]).endswith("Z")
+
+
+def test_a_file_that_the_session_made_stays_in_the_list(desk: Desk) -> None:
+    """Design, outbox: a file that this session made or read is always listed."""
+    (desk.workspace / ".gitignore").write_bytes(b"build/\n")
+    desk.answer(create("build/made.txt", "x\n") + run("echo >build/other.txt"))
+    assert "  build/made.txt (2 bytes)\n" in desk.request()
+    assert "build/other.txt" not in desk.request().partition("## Workspace")[2].partition("## Prev")[0]
+    assert "1 file left out by ignore rules, 1 bytes" in desk.request()
+
+
+# --- replies that are not taken --------------------------------------------------------------------
+
+
+def assert_set_aside(desk: Desk, reply: str | bytes, reason: str) -> None:
+    """Drops a reply and makes sure that it is set aside, unread and unharmed."""
+    before = desk.agent.session
+    desk.drop(reply, "odd.txt")
+    desk.agent.take("odd.txt")
+    data = reply.encode() if isinstance(reply, str) else reply
+    assert (desk.home.mailbox.rejected / "odd.txt").read_bytes() == data
+    assert reason in (desk.home.mailbox.rejected / "odd.txt.reason").read_text("utf-8")
+    assert not (desk.home.mailbox.inbox / "odd.txt").exists()
+    (rejected,) = said(desk, ReplyRejected)
+    assert isinstance(rejected, ReplyRejected)
+    assert reason in rejected.reason
+    assert desk.agent.session.sequence == before.sequence
+    assert not (desk.workspace / "trap.txt").exists()
+
+
+TRAP = create("trap.txt", "x\n")
+
+
+def test_a_reply_to_another_session_is_set_aside(desk: Desk) -> None:
+    """Design, REPLY: one that names another session is not executed; it is set aside and said."""
+    other = "00000000" if desk.session_id != "00000000" else "11111111"
+    assert_set_aside(desk, f'[REPLY session="{other}" sequence="1"]\n{TRAP}[END]\n', other)
+
+
+def test_a_reply_to_an_older_request_is_set_aside(desk: Desk) -> None:
+    """Design, REPLY: one that names an older sequence is not executed."""
+    desk.answer(create("a.txt", "x\n"))
+    head = f'[REPLY session="{desk.session_id}" sequence="1"]'
+    assert_set_aside(desk, f"{head}\n{TRAP}[END]\n", "it answers request 1; request 2")
+
+
+def test_the_same_reply_again_is_set_aside(desk: Desk) -> None:
+    """Design, nothing is lost: the same reply text does nothing a second time, and says so."""
+    reply = run("echo x >>count.txt")
+    desk.answer(reply)
+    assert_set_aside(desk, reply, "it is the last reply again, letter by letter")
+    assert (desk.workspace / "count.txt").read_bytes() == b"x\n"
+
+
+def test_the_same_text_for_the_present_request_is_taken(desk: Desk) -> None:
+    """Design, nothing is lost: set aside only without a `[REPLY]` that names the present sequence."""
+    assert desk.session_id
+    for sequence in ("1", "2"):
+        head = f'[REPLY session="{desk.session_id}" sequence="{sequence}"]\n'
+        desk.answer(f"{head}{run('echo x >>count.txt')}[END]\n")
+    assert (desk.workspace / "count.txt").read_bytes() == b"x\nx\n"
+
+
+def test_a_request_saved_as_the_reply_is_set_aside(desk: Desk) -> None:
+    """Design, tag blocks: an outbox saved into the inbox is never executed."""
+    assert_set_aside(desk, desk.request(1), "it holds a request, not an answer")
+    assert list(desk.workspace.iterdir()) == []
+
+
+def test_a_reply_with_the_request_in_front_is_set_aside(desk: Desk) -> None:
+    """Design, tag blocks: its examples are commands, so what holds it is never executed."""
+    assert_set_aside(desk, f"You said:\n{desk.request(1)}\n{TRAP}", "it holds a request")
+
+
+@pytest.mark.parametrize("data", [b"\x00\x01\x02" * 100, b"PK\x03\x04\x00\x00", b"\xff\xfea"])
+def test_what_is_no_text_is_set_aside(desk: Desk, data: bytes) -> None:
+    """Design, inbox: UTF-8, marked UTF-16 or 8-bit text; anything else is said to be none."""
+    assert_set_aside(desk, data, "it is no text")
+
+
+def test_a_reply_that_was_set_aside_can_be_accepted(desk: Desk) -> None:
+    """Design, nothing is lost: `resume --accept FILE` executes it all the same."""
+    reply = run("echo x >>count.txt")
+    desk.answer(reply)
+    desk.drop(reply)
+    desk.agent.take("reply.txt")
+    name = desk.home.mailbox.bring_back(desk.home.mailbox.rejected / "reply.txt")
+    desk.agent.take(name, accept=True)
+    assert (desk.workspace / "count.txt").read_bytes() == b"x\nx\n"
+    assert desk.agent.session.sequence == 3
+
+
+# --- replies as they come --------------------------------------------------------------------------
+
+PLAIN = create("a.txt", "é €\n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PLAIN.encode(),
+        PLAIN.replace("\n", "\r\n").encode(),
+        codecs.BOM_UTF8 + PLAIN.encode(),
+        codecs.BOM_UTF16_LE + PLAIN.encode("utf-16-le"),
+        codecs.BOM_UTF16_BE + PLAIN.replace("\n", "\r\n").encode("utf-16-be"),
+        PLAIN.rstrip("\n").encode(),
+        b"Sure!\n\n" + PLAIN.encode() + b"\nDone.",
+    ],
+    ids=["utf-8", "crlf", "mark", "utf-16-le", "utf-16-be", "no last newline", "prose"],
+)
+def test_a_reply_means_the_same_in_each_encoding(desk: Desk, data: bytes) -> None:
+    """Design, inbox: UTF-8 with or without mark, UTF-16 with mark; lines end in LF or CRLF."""
+    assert desk.answer(data) == "[OK] CREATE_FILE: Created 'a.txt'"
+    assert (desk.workspace / "a.txt").read_bytes() == "é €\n".encode()
+
+
+def test_an_eight_bit_reply_is_read_and_said(desk: Desk) -> None:
+    """Design, inbox: else the locale's 8-bit encoding, said in the result."""
+    text = desk.answer(create("a.txt", "caf\xe9\n").encode("latin-1"))
+    assert (desk.workspace / "a.txt").read_bytes() == "café\n".encode()
+    assert "Note: the reply was not UTF-8 and was read as" in text
+
+
+def test_a_reply_without_a_block_gets_an_example(desk: Desk) -> None:
+    """Design, no block at all: the turn's result says so and shows the model one example."""
+    text = desk.answer("I think that we should first talk about it.\n")
+    assert text.startswith("[FAILED] REPLY: No command was found in the reply")
+    assert "[READ_FILE path=" in text
+    assert desk.agent.session.sequence == 2
+
+
+def test_one_bad_block_does_not_cost_the_others(desk: Desk) -> None:
+    """Specification 003, parse errors: malformed commands are included in the results."""
+    text = desk.answer(
+        create("a.txt", "x\n")
+        + "[DELETE_FILE]\n"
+        + '[EDIT_FILE path="a.txt" start_line="one" end_line="2"]\nx\n[/EDIT_FILE]\n'
+        + create("b.txt", "x\n")
+        + '[CREATE_FILE path="c.txt"]\nhalf'
+    )
+    lines = [line for line in text.split("\n") if line.startswith("[")]
+    assert lines[0] == "[OK] CREATE_FILE: Created 'a.txt'"
+    assert lines[1].startswith("[FAILED] DELETE_FILE: Missing attribute 'path'")
+    assert lines[2].startswith("[FAILED] EDIT_FILE: Invalid start_line 'one'")
+    assert lines[3] == "[OK] CREATE_FILE: Created 'b.txt'"
+    assert lines[4].startswith("[FAILED] CREATE_FILE: The block at line")
+    assert not (desk.workspace / "c.txt").exists()
+
+
+def test_an_empty_file_waits(tmp_path: Path) -> None:
+    """Design, inbox: empty files wait."""
+    with desk_at(tmp_path / "home") as desk:
+        desk.drop(b"")
+    done = command_line(tmp_path / "home", "resume", "--once")
+    assert done.returncode == 0, done.stderr
+    assert (desk.home.mailbox.inbox / "reply.txt").exists()
+    assert len(list(desk.home.mailbox.outbox.iterdir())) == 1
+
+
+def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
+    """Specification 003, trust model: protects against excessive output; 100 MB are no exception."""
+    with desk_at(tmp_path / "home") as desk:
+        with (desk.home.mailbox.inbox / "reply.txt").open("wb") as file:
+            file.write(create("a.txt", "x\n").encode())
+            for _ in range(100):
+                file.write(b"prose without any command [in it]\n" * 30_000)
+    program = (
+        "import resource, sys\nfrom codingagent.faces.cli import run\n"
+        "status = run(sys.argv[1:])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\nsys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--home", str(tmp_path / "home"), "resume", "--once"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) < 700  # MiB; the text is held a few times, never more
+    assert (tmp_path / "home" / "workspace" / "a.txt").read_bytes() == b"x\n"
+
+
+def test_ten_thousand_blocks_are_done_in_bounded_time(tmp_path: Path) -> None:
+    """Design, speed: no work that grows with the history."""
+    with desk_at(tmp_path / "home") as desk:
+        started = time.monotonic()
+        reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(10_000))
+        text = desk.answer(reply)
+        assert time.monotonic() - started < 30
+    assert "more results did not fit here" in text
+    assert len(desk.request()) <= 200_000
+    assert len(list(desk.workspace.rglob("*.txt"))) == 10_000
+
+
+# --- in the middle of a turn -----------------------------------------------------------------------
+
+
+class Interruption:
+    """Interrupts the work when a command prints something."""
+
+    def __init__(self) -> None:
+        self.armed = True
+
+    def __call__(self, notice: Notice) -> None:
+        if self.armed and isinstance(notice, OutputCame):
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
+    """Has a reply taken until its first command prints; gives the desk of the broken turn."""
+    with desk_at(home) as desk:
+        pass
+    desk.drop(reply)
+    with (
+        compose.agent_for(desk.home, desk.session_id, Settings(), Interruption()) as agent,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        agent.take("reply.txt")
+    yield desk
+
+
+def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
+    """Design, nothing is lost: a command that had started is never started again, and is said."""
+    marker = new_marker()
+    reply = (
+        create("a.txt", "x\n")
+        + run(f"echo x >>count.txt; echo up; sleep {marker}")
+        + run("echo y >>count.txt")
+    )
+    with none_left(marker), interrupted_turn(tmp_path / "home", reply) as broken:
+        pass
+    with desk_at(tmp_path / "home", session_id=broken.session_id) as desk:
+        lines = desk.results().split("\n")
+        assert lines[0] == "[OK] CREATE_FILE: Created 'a.txt'"
+        assert lines[1].startswith("[FAILED] RUN_COMMAND: ")
+        assert lines[1].endswith("interrupted: it may have run in part; it was not run again")
+        assert lines[2] == "[OK] RUN_COMMAND: Ran 'echo y >>count.txt' (exit code 0)"
+        assert (desk.workspace / "count.txt").read_bytes() == b"x\ny\n"
+        assert desk.agent.session.sequence == 2
+
+
+@pytest.mark.parametrize("change", ["deleted", "changed"])
+def test_a_reply_that_vanished_in_the_middle_ends_the_turn(tmp_path: Path, change: str) -> None:
+    """Design, nothing is lost: what was done is told, and the rest is asked for again."""
+    reply = create("a.txt", "x\n") + run("echo up; sleep 60") + create("b.txt", "x\n")
+    with interrupted_turn(tmp_path / "home", reply) as broken:
+        (taken,) = broken.home.mailbox.processed.iterdir()
+        if change == "deleted":
+            taken.unlink()
+        else:
+            taken.write_text(TRAP, "utf-8")
+    with desk_at(tmp_path / "home", session_id=broken.session_id) as desk:
+        text = desk.results()
+        assert text.startswith("[OK] CREATE_FILE: Created 'a.txt'\n[FAILED] RUN_COMMAND: ")
+        assert "was changed or removed while it was executed" in text
+        assert not (desk.workspace / "b.txt").exists()
+        assert not (desk.workspace / "trap.txt").exists()
+        assert desk.answer(create("b.txt", "x\n")) == "[OK] CREATE_FILE: Created 'b.txt'"
+
+
+def test_a_workspace_that_was_replaced_stops_the_turn(desk: Desk, tmp_path: Path) -> None:
+    """Design, workspace: at each turn the root's name must lead to the folder that was opened."""
+    desk.workspace.rename(tmp_path / "moved")
+    desk.workspace.mkdir()
+    desk.drop(create("a.txt", "x\n"))
+    with pytest.raises(WorkError, match="was moved or replaced"):
+        desk.agent.take("reply.txt")
+    assert list(desk.workspace.iterdir()) == []
+    assert list((tmp_path / "moved").iterdir()) == []
+
+
+def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(desk: Desk) -> None:
+    """Specification 003, parsing rules: commands are executed in order of appearance."""
+    text = desk.answer(
+        create("a.txt", "1\n")
+        + run("echo 2 >>a.txt")
+        + replace_text("a.txt", "2\n", "two\n")
+        + run("cat a.txt; rm a.txt")
+        + '[DELETE_FILE path="a.txt"]\n'
+    )
+    assert "    1\n    two" in text
+    assert text.endswith("[FAILED] DELETE_FILE: File 'a.txt' not found")
+
+
+def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None:
+    """Design, nothing is lost: a doubtful file operation is settled by looking, and applied once."""
+    from codingagent.core.events import FileEdited
+    from codingagent.core.findings import digest_of
+    from codingagent.core.session import OperationStarted, ReplyTaken
+
+    edit = replace_text("a.txt", "end\n", "line\nend\n")
+    before, after = b"end\n", b"line\nend\n"
+    for found, expected in (
+        (before, "[OK] EDIT_FILE: Edited 'a.txt'"),
+        (after, "[OK] EDIT_FILE: Edited 'a.txt'"),
+        (b"the person's\n", "[FAILED] EDIT_FILE: 'a.txt' interrupted: it may have run in part"),
+    ):
+        home = tmp_path / digest_of(found)[:8]
+        with desk_at(home) as desk:
+            mailbox, sessions = desk.home.mailbox, desk.home.sessions
+            desk.drop(edit)
+        taken = mailbox.take("reply.txt", desk.session_id, 1)
+        at = "2025-01-15T10:30:00Z"
+        event = FileEdited("a.txt", (), "")
+        started = OperationStarted(
+            0, "EDIT_FILE", "a.txt", at, digest_of(before), digest_of(after), event
+        )
+        with contextlib.closing(sessions.open(desk.session_id)) as journal:
+            journal.append(ReplyTaken(1, taken, digest_of(edit.encode()), at))
+            journal.append(started)
+        (home / "workspace" / "a.txt").write_bytes(found)
+        with desk_at(home, session_id=desk.session_id) as again:
+            assert again.results().startswith(expected)
+            wanted = found if found not in (before, after) else after
+            assert (again.workspace / "a.txt").read_bytes() == wanted
+
+
+def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(desk: Desk) -> None:
+    """Design, inbox: the folder is the truth; a person may take a file back while we look."""
+    desk.drop(create("a.txt", "x\n"))
+    reader = threading.Thread(target=(desk.home.mailbox.inbox / "reply.txt").unlink)
+    reader.start()
+    reader.join()
+    with contextlib.suppress(WorkError):
+        desk.agent.take("reply.txt")
+    assert desk.agent.session.sequence == 1
+    assert desk.answer(create("a.txt", "x\n"), "again.txt") == "[OK] CREATE_FILE: Created 'a.txt'"
+
+
+def test_a_full_disk_fails_the_operation_and_not_the_session(tmp_path: Path) -> None:
+    """Design, nothing is lost: a full disk fails the operation, says so, and leaves the old file."""
+    with desk_at(tmp_path / "home") as desk:
+        (desk.workspace / "a.txt").write_bytes(b"old\n")
+        desk.drop(create("a.txt", "x" * 2**21 + "\n") + create("b.txt", "x\n"))
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        # A limit of the process on file sizes fails a write as a full disk does, journals stay small.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
+        try:
+            desk.agent.take("reply.txt")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        first, second = desk.results().split("\n")
+        assert first.startswith("[FAILED] CREATE_FILE: 'a.txt' could not be used: ")
+        assert second == "[OK] CREATE_FILE: Created 'b.txt'"
+        assert (desk.workspace / "a.txt").read_bytes() == b"old\n"
+        assert sorted(path.name for path in desk.workspace.iterdir()) == ["a.txt", "b.txt"]
