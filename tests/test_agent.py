@@ -128,7 +128,9 @@ def test_create_file_replaces_a_file_of_any_size(desk: Desk) -> None:
 # --- paths -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "a/../../x", "C:/x", "out/x"])
+@pytest.mark.parametrize(
+    "path", ["../../../etc/passwd", "/etc/passwd", "a/../../x", "C:/x", "out/x"]
+)
 @pytest.mark.parametrize("tag", ["CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE"])
 def test_a_path_that_leads_out_is_rejected(desk: Desk, tag: str, path: str) -> None:
     """Specification 003, execution errors: path outside workspace: summary starts with REJECTED:."""
@@ -305,7 +307,9 @@ def test_a_glob_reads_all_that_fit(desk: Desk) -> None:
     for path in ("a.py", "sub/b.py", "sub/deep/c.py", "d.txt", "[id].py"):
         (desk.workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (desk.workspace / path).write_bytes(b"x\n")
-    text = desk.answer('[READ_FILE path="**/*.py"]\n[READ_FILE path="?.py"]\n[READ_FILE path="*.c"]')
+    text = desk.answer(
+        '[READ_FILE path="**/*.py"]\n[READ_FILE path="?.py"]\n[READ_FILE path="*.c"]'
+    )
     assert text.split("\n") == [
         "[OK] READ_FILE: Read 4 files for '**/*.py'; their text is below",
         "[OK] READ_FILE: Read 1 files for '?.py'; their text is below",
@@ -345,7 +349,9 @@ def test_run_command_works_in_the_workspace(desk: Desk) -> None:
     root = desk.workspace.resolve()
     assert f"  Output: {root}\n" in text
     assert f"  Output: {root}/sub\n" in text
-    assert text.split("\n")[-1].startswith("[FAILED] RUN_COMMAND: REJECTED: Path is outside workspace")
+    assert text.split("\n")[-1].startswith(
+        "[FAILED] RUN_COMMAND: REJECTED: Path is outside workspace"
+    )
 
 
 def test_run_command_that_times_out_has_failed(desk: Desk) -> None:
@@ -476,7 +482,9 @@ def test_each_reply_is_a_turn_with_the_next_number(desk: Desk) -> None:
 def test_the_session_file_tells_of_the_last_results(desk: Desk) -> None:
     """Specification 003, session state: lastResults and readFileRequests."""
     (desk.workspace / "a.txt").write_bytes(b"a\n")
-    desk.answer('[READ_FILE path="a.txt"]\n' + run("echo out; exit 2") + "[MESSAGE]\nhi\n[/MESSAGE]\n")
+    desk.answer(
+        '[READ_FILE path="a.txt"]\n' + run("echo out; exit 2") + "[MESSAGE]\nhi\n[/MESSAGE]\n"
+    )
     found = document(desk)
     assert found["sessionId"] == desk.session_id
     assert found["task"] == "the task"
@@ -506,8 +514,16 @@ def test_a_file_that_the_session_made_stays_in_the_list(desk: Desk) -> None:
     (desk.workspace / ".gitignore").write_bytes(b"build/\n")
     desk.answer(create("build/made.txt", "x\n") + run("echo >build/other.txt"))
     assert "  build/made.txt (2 bytes)\n" in desk.request()
-    assert "build/other.txt" not in desk.request().partition("## Workspace")[2].partition("## Prev")[0]
-    assert "1 file left out by ignore rules, 1 bytes" in desk.request()
+    assert (
+        "build/other.txt" not in desk.request().partition("## Workspace")[2].partition("## Prev")[0]
+    )
+
+
+def test_only_what_is_not_listed_counts_as_left_out(desk: Desk) -> None:
+    """Design, outbox: what is left out, with one line that says how many files and bytes that is."""
+    (desk.workspace / ".gitignore").write_bytes(b"build/\n")
+    desk.answer(create("build/made.txt", "made\n") + run("echo >build/other.txt"))
+    assert "(1 file left out by ignore rules, 1 bytes;" in desk.request()
 
 
 # --- replies that are not taken --------------------------------------------------------------------
@@ -661,10 +677,7 @@ def test_an_empty_file_waits(tmp_path: Path) -> None:
 def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
     """Specification 003, trust model: protects against excessive output; 100 MB are no exception."""
     with desk_at(tmp_path / "home") as desk:
-        with (desk.home.mailbox.inbox / "reply.txt").open("wb") as file:
-            file.write(create("a.txt", "x\n").encode())
-            for _ in range(100):
-                file.write(b"prose without any command [in it]\n" * 30_000)
+        desk.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * 3_000_000)
     program = (
         "import resource, sys\nfrom codingagent.faces.cli import run\n"
         "status = run(sys.argv[1:])\n"
@@ -691,8 +704,16 @@ def test_ten_thousand_blocks_are_done_in_bounded_time(tmp_path: Path) -> None:
         text = desk.answer(reply)
         assert time.monotonic() - started < 30
     assert "more results did not fit here" in text
-    assert len(desk.request()) <= 200_000
     assert len(list(desk.workspace.rglob("*.txt"))) == 10_000
+
+
+def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:
+    """Design, outbox: `context_chars` for the whole outbox; what does not fit is cut and said."""
+    with desk_at(tmp_path / "home", settings=Settings(context_chars=30_000)) as desk:
+        desk.answer("".join(create(f"{n % 10}/{n}.txt", f"{n}\n") for n in range(1_000)))
+        assert len(desk.request()) <= 30_000
+        desk.answer('[READ_FILE path="**/*.txt"]\n' + run("seq 1 10000"))
+        assert len(desk.request()) <= 30_000
 
 
 # --- in the middle of a turn -----------------------------------------------------------------------

@@ -97,7 +97,8 @@ def _header(session: Session) -> str:
 def _prompt(session: Session) -> str:
     reminder = (
         f'Answer with commands as PROTOCOL says: first [REPLY session="{session.session_id}"'
-        f' sequence="{session.sequence}"], last [END].\n'
+        f' sequence="{session.sequence}"], last [END]. Never put [DONE] behind changes: wait for'
+        " their results.\n"
     )
     if session.sequence == 1:
         return f"{session.task}\n\n{reminder}"

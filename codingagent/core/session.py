@@ -30,6 +30,11 @@ from codingagent.core.results import result_of
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+_REOPENED = (
+    "the person goes on with the task after your [DONE]: what FAILED above, or is missing from the"
+    " task, is still to be done"
+)
+
 _SESSION_ID = re.compile(r"[0-9a-f]{8}")
 
 
@@ -228,7 +233,12 @@ def _step(session: Session, record: Record) -> Session:
         case TurnEnded():
             return _end_turn(session, record)
         case SessionReopened():
-            return replace(session, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
+            return replace(
+                session,
+                phase=Phase.OUTBOX_DUE,
+                sequence=session.sequence + 1,
+                notes=(*session.notes, _REOPENED),
+            )
         case ReplySetAside():
             return session
         case SessionStarted():

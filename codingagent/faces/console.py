@@ -60,14 +60,14 @@ class Console:
             case OperationDone():
                 self._show_result(notice)
             case ModelSaid():
-                self._rich.print(Text(notice.text, style="cyan"))
+                self._rich.print(Text(notice.text, style="cyan"), soft_wrap=False)
             case TurnDone():
                 self._print(f"[dim]{escape(turn_line(notice))}[/]")
                 for note in notice.notes:
                     self._print(f"  [yellow]note:[/] {escape(note)}")
             case SessionDone():
                 first, *rest = done_lines(notice)
-                self._print(f"[bold green]{escape(first)}[/]")
+                self._rich.print(Text(first, style="bold green"), soft_wrap=False)
                 for line in rest:
                     self._print(f"[yellow]{escape(line)}[/]")
             case Remark():

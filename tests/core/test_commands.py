@@ -299,7 +299,7 @@ def test_a_range_to_read_that_ends_before_it_begins_is_refused() -> None:
     ("body", "command"),
     [
         ("ls\n", "ls"),
-        ("\n\ncd a\n  ls  \n\n", "cd a\n  ls  "),
+        ("\n\ncd a\n  ls\n\n", "cd a\n  ls"),
         ("cat <<EOF\n  x\n\nEOF\n", "cat <<EOF\n  x\n\nEOF"),
         ("# why\nls\n", "# why\nls"),
     ],

@@ -159,7 +159,7 @@ def test_only_a_session_id_names_a_session(sessions: Sessions, name: str) -> Non
 
 def test_an_unknown_session_is_said(sessions: Sessions) -> None:
     """Design, command line: one line, what, where, what to do."""
-    with pytest.raises(UsageError, match="no session a1b2c3d4 in .*`codingagent list` names all"):
+    with pytest.raises(UsageError, match=r"no session a1b2c3d4 in .*`codingagent list` names all"):
         sessions.load(SESSION)
 
 

@@ -55,9 +55,9 @@ def test_a_second_holder_is_told_who_holds_it(tmp_path: Path) -> None:
 
 def test_one_process_cannot_hold_it_twice(tmp_path: Path) -> None:
     """Design, command line: one home, one executor."""
-    with contextlib.closing(HomeLock(tmp_path / ".lock")):
-        with pytest.raises(WorkError, match=f"pid {os.getpid()}"):
-            HomeLock(tmp_path / ".lock")
+    held = HomeLock(tmp_path / ".lock")
+    with contextlib.closing(held), pytest.raises(WorkError, match=f"pid {os.getpid()}"):
+        HomeLock(tmp_path / ".lock")
     HomeLock(tmp_path / ".lock").close()
 
 
@@ -77,7 +77,7 @@ def test_a_killed_holders_helpers_hold_nothing_either(tmp_path: Path) -> None:
     with none_left(marker), python(HOLDER_AT_WORK, str(path), marker) as process:
         assert line_from(process) == "up"
         (supervisor,) = children(process.pid)
-        open_files = [os.readlink(fd) for fd in Path(f"/proc/{supervisor}/fd").iterdir()]
+        open_files = [str(fd.readlink()) for fd in Path(f"/proc/{supervisor}/fd").iterdir()]
         assert str(path) not in open_files
         process.kill()
         process.wait()

@@ -15,6 +15,7 @@ from codingagent.world.runner import FLOOD_LIMIT_BYTES, Runner, environment
 from codingagent.world.sandbox import Unconfined
 from tests.helpers import (
     children,
+    descriptors,
     is_zombie,
     line_from,
     new_marker,
@@ -204,7 +205,9 @@ def test_output_is_shown_as_it_comes(run: Run, tmp_path: Path) -> None:
 
 def test_stdin_is_empty_and_there_is_no_terminal(run: Run) -> None:
     """Design, commands: stdin empty, own session; whoever asks gets no answer."""
-    outcome = run("cat; read x; echo $?; [ -t 0 ] || [ -t 1 ] || echo no; cat </dev/tty || echo none")
+    outcome = run(
+        "cat; read x; echo $?; [ -t 0 ] || [ -t 1 ] || echo no; cat </dev/tty || echo none"
+    )
     assert outcome.output.startswith("1\nno\n")
     assert outcome.output.endswith("none\n")
 
@@ -238,8 +241,16 @@ def test_a_named_variable_passes(tmp_path: Path) -> None:
 
 def test_the_usual_variables_pass_and_nobody_asks(tmp_path: Path) -> None:
     """Design, commands: PATH, HOME, LANG, LC_*, TERM=dumb; pagers, prompts and colours off."""
-    given = {"PATH": "/bin:/usr/bin", "HOME": "/nowhere", "LANG": "C", "LC_TIME": "C", "TMPDIR": "/t"}
-    with contextlib.closing(Runner(Unconfined(), environment({**given, "TERM": "xterm"}))) as runner:
+    given = {
+        "PATH": "/bin:/usr/bin",
+        "HOME": "/nowhere",
+        "LANG": "C",
+        "LC_TIME": "C",
+        "TMPDIR": "/t",
+    }
+    with contextlib.closing(
+        Runner(Unconfined(), environment({**given, "TERM": "xterm"}))
+    ) as runner:
         lines = runner.run("env", str(tmp_path), 20, ignore).output.splitlines()
     assert {f"{name}={value}" for name, value in given.items()} <= set(lines)
     expected = {"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
@@ -425,14 +436,14 @@ def test_an_interrupt_ends_the_command_and_goes_on(run: Run) -> None:
 def test_many_runs_leave_nothing(runner: Runner, run: Run) -> None:
     """Design, commands: no descriptor and no dead process is kept."""
     run("true")
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = descriptors()
     (supervisor,) = (pid for pid in children(os.getpid()) if _is_supervisor(pid))
-    theirs = len(os.listdir(f"/proc/{supervisor}/fd"))
+    theirs = descriptors(supervisor)
     for number in range(50):
         assert run(f"sleep 100 & echo {number}").output == f"{number}\n"
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert descriptors() == before
     wait_until(lambda: not children(supervisor))
-    assert len(os.listdir(f"/proc/{supervisor}/fd")) == theirs
+    assert descriptors(supervisor) == theirs
     assert not [pid for pid in children(os.getpid()) if is_zombie(pid)]
     runner.close()
     assert supervisor not in children(os.getpid())

@@ -16,7 +16,7 @@ import pytest
 
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.world.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
-from tests.helpers import NamedWorkspace, can_swap, line_from, python, swapping
+from tests.helpers import NamedWorkspace, can_swap, descriptors, line_from, python, swapping
 
 SECRET = b"SECRET"
 
@@ -75,7 +75,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
         (folder / "secret").write_bytes(SECRET)
     (root / "ok.txt").write_bytes(b"ok\n")
     (root / "sub" / "in.txt").write_bytes(b"in\n")
-    handles = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    handles = descriptors()
     workspace = request.param(root)
     with contextlib.closing(workspace):
         yield Yard(root, outside, workspace)
@@ -83,8 +83,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
         assert [path.name for path in folder.iterdir()] == ["secret"]
         assert (folder / "secret").read_bytes() == SECRET
     assert not list(tmp_path.rglob(".ca-*.tmp"))
-    if handles:
-        assert len(os.listdir("/proc/self/fd")) == handles
+    assert descriptors() == handles
 
 
 # --- plain use -------------------------------------------------------------------------------------
@@ -135,7 +134,8 @@ def test_a_command_runs_in_a_folder_of_the_workspace(yard: Yard) -> None:
     """Design, commands: cwd the workspace, or a folder within it."""
     for path, expected in ((".", yard.root), ("sub", yard.root / "sub")):
         with yard.workspace.folder(path) as folder:
-            assert os.stat(folder).st_ino == expected.stat().st_ino
+            found = os.fstat(folder) if isinstance(folder, int) else Path(folder).stat()
+            assert found.st_ino == expected.stat().st_ino
     for path, reason in (("no", "Folder 'no' not found"), ("ok.txt", "is not a folder")):
         with pytest.raises(OperationError, match=reason):
             yard.enter(path)
@@ -155,7 +155,7 @@ def test_an_odd_name_is_taken_as_it_stands(yard: Yard, name: str) -> None:
 
 def _lay_traps(yard: Yard) -> None:
     root, outside = yard.root, yard.outside
-    links = {
+    links: dict[str, str | Path] = {
         "absolute": outside,
         "relative": "../out",
         "up": "..",
@@ -182,7 +182,13 @@ def _lay_traps(yard: Yard) -> None:
 OUTSIDE_PATHS = [
     *("absolute/secret", "relative/secret", "up/out/secret", "twin/secret", "step-out/secret"),
     *("over-the-root/secret", "first/secret", "sub/deep/secret", "machine/etc/passwd"),
-    *("self/etc/passwd", "cwd/secret", "slashes/secret", "absolute/new.txt", "absolute/a/b/new.txt"),
+    *(
+        "self/etc/passwd",
+        "cwd/secret",
+        "slashes/secret",
+        "absolute/new.txt",
+        "absolute/a/b/new.txt",
+    ),
 ]
 OUTSIDE_LEAVES = ["leaf", "leaf-relative", "leaf-of-leaf", "dangling", "dangling-deep", "absolute"]
 
@@ -192,7 +198,7 @@ OUTSIDE_LEAVES = ["leaf", "leaf-relative", "leaf-of-leaf", "dangling", "dangling
 def test_a_path_through_a_link_out_is_refused(yard: Yard, act: Act, path: str) -> None:
     """Specification 003, path sandboxing: paths that escape are rejected with these words."""
     _lay_traps(yard)
-    with pytest.raises(OperationError, match="^REJECTED: Path is outside workspace"):
+    with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
         act(yard, path)
 
 
@@ -201,7 +207,7 @@ def test_a_path_through_a_link_out_is_refused(yard: Yard, act: Act, path: str) -
 def test_a_link_out_is_not_followed_at_the_end_either(yard: Yard, act: Act, path: str) -> None:
     """Specification 003, path sandboxing: the canonical path must start with the workspace root."""
     _lay_traps(yard)
-    with pytest.raises(OperationError, match="^REJECTED: Path is outside workspace"):
+    with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
         act(yard, path)
 
 
@@ -226,7 +232,7 @@ def test_the_walk_itself_does_not_step_out(yard: Yard, act: Act, path: str) -> N
 
 
 def _lay_links(yard: Yard) -> None:
-    links = {
+    links: dict[str, str | Path] = {
         "to-file": "sub/in.txt",
         "to-folder": "sub",
         "by-name": yard.root / "sub" / "in.txt",
@@ -343,7 +349,7 @@ def test_a_special_file_is_refused_at_once(
 def test_a_link_to_a_device_leads_out(yard: Yard, act: Act, device: str) -> None:
     """Specification 003, path sandboxing: the resolved path must start with the workspace root."""
     (yard.root / "link").symlink_to(device)
-    with pytest.raises(OperationError, match="^REJECTED: Path is outside workspace"):
+    with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
         act(yard, "link")
 
 
@@ -388,7 +394,7 @@ def test_a_new_file_has_the_mode_that_the_person_chose(yard: Yard) -> None:
 def test_a_read_only_file_is_not_replaced(yard: Yard, act: Act) -> None:
     """Design, workspace: a rename would pass over a mode that says no, so we ask first."""
     (yard.root / "ok.txt").chmod(0o444)
-    with pytest.raises(OperationError, match="'ok.txt' is read-only"):
+    with pytest.raises(OperationError, match=r"'ok\.txt' is read-only"):
         act(yard, "ok.txt")
     assert (yard.root / "ok.txt").read_bytes() == b"ok\n"
 
@@ -410,7 +416,7 @@ def test_git_is_not_writable_in_any_spelling(yard: Yard, act: Act, name: str, sh
     target = yard.root / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(b"git's")
-    with pytest.raises(OperationError, match="^REJECTED: .* is in .git, which is read-only"):
+    with pytest.raises(OperationError, match=r"^REJECTED: .* is in \.git, which is read-only"):
         act(yard, path)
     assert target.read_bytes() == b"git's"
 
@@ -421,7 +427,11 @@ def test_git_is_not_writable_through_a_link(yard: Yard, act: Act) -> None:
     hook = yard.root / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(parents=True)
     hook.write_bytes(b"git's")
-    links = {"hooks": ".git/hooks", "by-name": yard.root / ".git", "sub/g": "../.git"}
+    links: dict[str, str | Path] = {
+        "hooks": ".git/hooks",
+        "by-name": yard.root / ".git",
+        "sub/g": "../.git",
+    }
     for name, target in links.items():
         (yard.root / name).symlink_to(target)
     for path in ("hooks/pre-commit", "by-name/hooks/pre-commit", "sub/g/hooks/pre-commit"):
@@ -561,7 +571,7 @@ def test_a_link_put_in_place_of_a_read_file_is_not_followed(yard: Yard) -> None:
     seen = yard.workspace.read("ok.txt")
     (yard.root / "ok.txt").unlink()
     (yard.root / "ok.txt").symlink_to(yard.outside / "secret")
-    with pytest.raises(OperationError, match="^REJECTED: Path is outside workspace"):
+    with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
         yard.workspace.write("ok.txt", b"new", seen)
 
 

@@ -1,0 +1,101 @@
+"""Which paths the ignore files leave out: Design, the outbox, listing; git's rules."""
+
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codingagent.core.ignore import IGNORE_FILES, IgnoreRules
+from tests.core.builders import within
+
+
+def rules(text: str, folder: str = "") -> IgnoreRules:
+    return IgnoreRules().extended(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "is_folder", "ignored"),
+    [
+        ("*.log\n", "a.log", False, True),
+        ("*.log\n", "d/a.log", False, True),
+        ("*.log\n", "a.txt", False, False),
+        ("build/\n", "build", True, True),
+        ("build/\n", "build", False, False),
+        ("build/\n", "d/build", True, True),
+        ("/build\n", "build", True, True),
+        ("/build\n", "d/build", True, False),
+        ("d/*.py\n", "d/a.py", False, True),
+        ("d/*.py\n", "d/e/a.py", False, False),
+        ("**/a\n", "x/y/a", False, True),
+        ("a/**\n", "a/b/c", False, True),
+        ("a/**/b\n", "a/b", False, True),
+        ("*.log\n!keep.log\n", "keep.log", False, False),
+        ("*.log\n!keep.log\n", "other.log", False, True),
+        ("!a\na\n", "a", False, True),
+        ("# *.py\n", "a.py", False, False),
+        ("\\#a\n", "#a", False, True),
+        ("\\!a\n", "!a", False, True),
+        ("\n  \n", "a", False, False),
+        ("a?c\n", "abc", False, True),
+        ("[ab].txt\n", "a.txt", False, True),
+        ("[!ab].txt\n", "a.txt", False, False),
+        ("a \n", "a", False, True),
+        ("build\r\n*.log\r\n", "a.log", False, True),
+        ("build\r\n*.log\r\n", "build", True, True),
+        ("", "a", False, False),
+    ],
+)
+def test_rules_are_gits(text: str, path: str, is_folder: bool, ignored: bool) -> None:
+    """Design, the outbox, listing: what `.gitignore` excludes is left out."""
+    assert rules(text).ignores(path, is_folder=is_folder) is ignored
+
+
+def test_the_innermost_file_that_speaks_decides() -> None:
+    """Design, the outbox, listing: as in git, a file in a folder below has the last word."""
+    both = rules("*.log\n").extended("d", "!keep.log\n")
+    assert not both.ignores("d/keep.log", is_folder=False)
+    assert both.ignores("d/other.log", is_folder=False)
+
+
+def test_rules_of_a_folder_are_relative_to_it() -> None:
+    """Design, the outbox, listing: git anchors a pattern at the folder of its file."""
+    inner = rules("/a\n", "d")
+    assert inner.ignores("d/a", is_folder=False)
+    assert not inner.ignores("d/e/a", is_folder=False)
+
+
+def test_our_own_ignore_file_comes_behind_gits() -> None:
+    """Design, the outbox, listing: `.gitignore` or `.codingagentignore`; the later of two wins."""
+    assert IGNORE_FILES == (".gitignore", ".codingagentignore")
+    both = rules("*.log\n").extended("", "!a.log\n")
+    assert not both.ignores("a.log", is_folder=False)
+
+
+def test_without_files_nothing_is_ignored() -> None:
+    """Design, the outbox, listing: only what the files exclude."""
+    assert not IgnoreRules().ignores("a", is_folder=False)
+    assert rules("# nothing\n\n") == IgnoreRules()
+
+
+@pytest.mark.parametrize("line", ["!", "\\", "a\\", "[z-a]", "[[:foo:]", "[[a]", "[!]", "/", "//", "***", "[", "\0", "!/", "a||b", "[a--b]"])
+def test_a_line_that_is_no_pattern_costs_only_itself(line: str) -> None:
+    """Design, purpose: an ignore file may be the model's; the others' patterns hold, and nothing is printed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = rules(f"{line}\n*.log\n")
+        assert found.ignores("a.log", is_folder=False)
+        assert not found.ignores("q.txt", is_folder=False) or line == "***"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(st.text(max_size=30), st.lists(st.sampled_from(list("!*?[]-\\/#ab \n\r^:"))).map("".join)), st.sampled_from(["a", "a/b", "a b", "[a]"]), st.booleans())
+def test_no_ignore_file_raises(text: str, path: str, is_folder: bool) -> None:
+    """Design, purpose: nothing in the workspace may stop the agent."""
+    assert rules(text).ignores(path, is_folder=is_folder) in {True, False}
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    """Design, purpose: the pattern and the file name may both be the model's."""
+    with within(1):
+        assert not rules("*a" * 5 + "b\n").ignores("a" * 150, is_folder=False)

@@ -1,0 +1,163 @@
+"""Text from commands made harmless and short: specification 003, RUN_COMMAND, and Design, the outbox."""
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from codingagent.core import plain
+from tests.core.builders import within
+
+_OUTPUTS = st.one_of(
+    st.text(max_size=200),
+    st.lists(st.sampled_from(["\x1b", "[", "]", "0;", "31m", "\x07", "\\", "\x9b", "\x9d", "\x9c", "\r", "\n", "a", "P", "\x00", "\t", " "])).map("".join),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[1;38;5;196mred\x1b[m", "red"),
+        ("\x1b[2J\x1b[Htop", "top"),
+        ("\x1b[?25lx\x1b[?25h", "x"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07x", "x"),
+        ("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPdata\x1b\\x", "x"),
+        ("\x1b(Bx", "x"),
+        ("\x1b=x\x1b>", "x"),
+        ("\x1bcx", "x"),
+        ("\x1b]0;never ended\nnext", "\nnext"),
+        ("a\x07b\x08c\x00d\x7fe\x85f", "abcdef"),
+        ("\x1b", ""),
+        ("\x1b[", ""),
+        ("[31m stays", "[31m stays"),
+    ],
+)
+def test_terminal_control_sequences_are_taken_out(text: str, expected: str) -> None:
+    """Design, the outbox: what a command printed must not move the person's cursor or mislead the model."""
+    assert plain.without_controls(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("10%\r20%\r100%\n", "100%\n"),
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("10%\r100%\r\nok\r\n", "100%\nok\n"),
+        ("done\r", "done"),
+        ("done\r\r\n", "done\n"),
+        ("a\n10%\r20%", "a\n20%"),
+        ("one\r\rtwo", "two"),
+    ],
+)
+def test_of_a_line_drawn_over_the_last_drawing_stays(text: str, expected: str) -> None:
+    """Design, the outbox: a progress bar costs one line of the request."""
+    assert plain.without_controls(text) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(_OUTPUTS)
+@example("\x1b\x1b[31m[31m")
+def test_no_control_character_is_left(text: str) -> None:
+    """Design, the outbox: whatever was printed; taking out twice is taking out once."""
+    left = plain.without_controls(text)
+    assert not [c for c in left if unicodedata.category(c) == "Cc" and c not in "\t\n"]
+    assert plain.without_controls(left) == left
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs"))))
+def test_text_without_controls_stays(text: str) -> None:
+    """Design, replies as chats give them: a clean text is never altered."""
+    assert plain.without_controls(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\r" + "x" * 100_000, "x" * 100_000 + "\r" + "y" * 100_000, "\r" * 100_000, "a\r" * 100_000, "\x1b" * 500_000,
+     "\x1b[" * 500_000, "\x1b[" + "0" * 500_000, "\x1b]" * 500_000, "\x1b]" + "x" * 500_000, "\x1b[" + " " * 500_000],
+    ids=ascii,
+)  # fmt: skip
+def test_hostile_output_takes_no_time(text: str) -> None:
+    """Design, commands: output is held in bounded memory, and read in bounded time."""
+    with within(1):
+        plain.without_controls(text)
+
+
+# --- clipping --------------------------------------------------------------------------------------
+
+
+def test_a_short_text_is_not_clipped() -> None:
+    """Specification 003, RUN_COMMAND: truncated to 4000 characters."""
+    assert plain.clip_middle("x" * 4000, 4000) == "x" * 4000
+    assert plain.clip_middle("", 4000) == ""
+
+
+def test_head_and_tail_stay_and_the_gap_is_counted() -> None:
+    """Design, the outbox: the head and the tail, with `… N characters left out …` between."""
+    clipped = plain.clip_middle("a" * 3000 + "b" * 3000, 4000)
+    assert clipped == f"{'a' * 2000}\n… 2000 characters left out …\n{'b' * 2000}"
+
+
+def test_what_was_never_kept_is_counted_too() -> None:
+    """Design, the outbox: the gap says what is missing, wherever it was lost."""
+    assert plain.clip_middle("abcd", 4000, 1_000_000) == "ab\n… 1000000 characters left out …\ncd"
+    assert "… 1002000 characters left out …" in plain.clip_middle("x" * 6000, 4000, 1_000_000)
+
+
+def test_whole_lines_are_kept_where_a_line_end_is_near() -> None:
+    """Design, the outbox: the head and the tail, in lines where it can be."""
+    text = "".join(f"line {n:04}\n" for n in range(1000))
+    head, gap, *tail = plain.clip_middle(text, 4000).partition("\n… ")
+    assert gap
+    assert head.split("\n")[-1] == "line 0199"
+    assert tail[0].split("\n")[1].startswith("line ")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(st.text(max_size=300), st.lists(st.sampled_from(["\n", "a", "bb\n"])).map("".join)), st.integers(2, 60), st.integers(0, 50))
+def test_clipped_text_is_bounded_and_the_numbers_add_up(text: str, limit: int, dropped: int) -> None:
+    """Design, the outbox: at most so many characters, and one line that says what is missing."""
+    clipped = plain.clip_middle(text, limit, dropped)
+    if clipped == text:
+        assert dropped == 0
+        assert len(text) <= limit
+        return
+    head, _, rest = clipped.partition("\n… ")
+    number, _, tail = rest.partition(" characters left out …\n")
+    assert len(head) + len(tail) <= limit
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    # Line ends before the gap are not told from the gap's own.
+    assert 0 <= len(text) + dropped - len(head) - len(tail) - int(number) <= len(text) - len(text.rstrip("\n")) + text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one", "one"),
+        ("", ""),
+        ("one\n", "one"),
+        ("\n\none\n", "one"),
+        ("one\ntwo", "one … (+1 line)"),
+        ("one\ntwo\nthree\n", "one … (+2 lines)"),
+        ("x" * 201, "x" * 200 + "…"),
+        ("\x1b[31mred\x1b[0m", "red"),
+    ],
+)
+def test_one_line_is_one_short_line(text: str, expected: str) -> None:
+    """Design, the command line: what is shown of a text of many lines is one line, and says so."""
+    assert plain.one_line(text) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=400))
+def test_one_line_never_has_a_second(text: str) -> None:
+    """Design, the outbox: no line of a command can pass for a result."""
+    line = plain.one_line(text)
+    assert "\n" not in line
+    assert len(line) <= 220

@@ -1,0 +1,64 @@
+"""What README says and can be derived is derived: it may not drift from the code."""
+
+import re
+import shlex
+from dataclasses import fields
+from pathlib import Path
+
+import typer
+
+from codingagent.core.commands import COMMANDS, Command
+from codingagent.core.settings import Settings, meanings
+from codingagent.faces import cli
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+
+
+def section(name: str) -> str:
+    """Gives what stands between the two remarks that name a generated part."""
+    found = re.search(rf"<!-- {name}: .* -->\n(.*?)<!-- end of {name} -->", README, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def describe(command: Command) -> str:
+    lines = [f"**`{command.tag}`** {command.meaning}", "", "```text", command.example, "```", ""]
+    if command.attributes:
+        lines += ["| attribute | meaning |", "|---|---|"]
+        lines += [f'| `{a.name}="{a.example}"` | {a.meaning} |' for a in command.attributes]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def test_the_reference_of_commands_is_made_from_the_definitions() -> None:
+    """Design: the tag reference comes from the operation definitions."""
+    assert section("commands") == "\n".join(map(describe, COMMANDS))
+
+
+def test_the_table_of_settings_is_made_from_the_definitions() -> None:
+    """Design: every setting stands in README with its default and meaning."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for each in fields(Settings):
+        default = f"`{each.default}`" if each.default not in ("", ()) else "(none)"
+        rows.append(f"| `{each.name}` | {default} | {meanings()[each.name]} |")
+    assert section("settings") == "\n".join(rows) + "\n"
+
+
+def test_every_command_of_the_command_line_stands_in_readme() -> None:
+    """A command that README does not tell of is one that nobody finds."""
+    table = README.partition("## Commands")[2].partition("## Settings")[0]
+    for command in typer.main.get_command(cli.app).commands:  # type: ignore[attr-defined]  # it is a group
+        assert re.search(rf"`{command}\b", table), command
+
+
+def test_the_two_command_lines_name_what_is_there() -> None:
+    """README gives one line for the main job and one for all tests."""
+    root = Path(__file__).resolve().parent.parent
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    words = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    assert ["python3", "tests/check.py"] in words
+    assert (root / "tests" / "check.py").is_file()
+    assert any(
+        line[:4] == ["python3", "-m", "venv", ".venv"] and line[-1] == "demo" for line in words
+    )
+    assert "python3 tests/check.py" in (root / ".ci" / "run").read_text("utf-8")

@@ -1,0 +1,52 @@
+"""Whole sessions with replies as models sent them, having seen nothing but the requests.
+
+A folder is a case: `task.txt`, `workspace/` as it was, `replies/N.txt` as they came but for the
+session's id, and `after/` with every file that is then different or new.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codingagent import compose
+from codingagent.core.session import Phase
+from codingagent.core.settings import Settings
+from tests.helpers import desk_at
+
+TRANSCRIPTS = Path(__file__).with_name("transcripts")
+CASES = sorted(path for path in TRANSCRIPTS.iterdir() if path.is_dir())
+
+RECORDED_SESSION = "00000000"
+
+
+def source_files(folder: Path) -> dict[str, bytes]:
+    """Gives a folder's files; what Python and pytest leave there for themselves is passed over."""
+    found = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        name.as_posix(): path.read_bytes()
+        for name, path in found.items()
+        if not any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Path) -> None:
+    """Each reply is a turn, and the workspace ends as it did when the session was recorded."""
+    home = compose.Home.at(tmp_path / "home", create=True)
+    workspace = compose.workspace_of(home.root, Settings())
+    shutil.copytree(case / "workspace", workspace, dirs_exist_ok=True)
+    expected = {**source_files(case / "workspace"), **source_files(case / "after")}
+    replies = sorted((case / "replies").glob("*.txt"), key=lambda path: int(path.stem))
+    with desk_at(home.root, (case / "task.txt").read_text("utf-8")) as desk:
+        for reply in replies:
+            if desk.agent.session.is_complete:
+                # As the person did it: the model said DONE too early.
+                desk.agent.reopen()
+                desk.agent.recover()
+            assert desk.agent.session.phase is Phase.AWAITING_REPLY
+            desk.drop(reply.read_text("utf-8").replace(RECORDED_SESSION, desk.session_id))
+            desk.agent.take("reply.txt")
+        assert desk.agent.session.is_complete
+        assert desk.rejected() == []
+    assert source_files(workspace) == expected
