@@ -38,7 +38,7 @@ def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]
     Args:
         listing: the files.
         limit: how many entries there may be; beyond it the folders with the most files are summed up.
-        always: paths that are named whatever their folder.
+        always: paths that are named whatever their folder, unless they are too many themselves.
     """
     entries = _sum_up(sorted(listing.files, key=lambda file: file.path), limit, frozenset(always))
     if not entries:
@@ -77,6 +77,8 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
     named = [f"  {shown_path(file.path)} ({file.size_bytes} bytes)" for file in files]
     if len(files) <= limit:
         return named
+    if len(always) > limit // 2:
+        always = frozenset()
     kept = {file.path: line for file, line in zip(files, named, strict=True) if file.path in always}
     folders = _folders(file for file in files if file.path not in always)
     count = len(files)

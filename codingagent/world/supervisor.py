@@ -268,15 +268,14 @@ def _group(group: int) -> list[int]:
 def _ps() -> Iterable[tuple[int, int, int]]:
     import subprocess
 
-    listed = subprocess.run(
-        ["/bin/ps", "-A", "-o", "pid=,ppid=,pgid=,stat="],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for line in listed.stdout.splitlines():
+    command = ["/bin/ps", "-A", "-o", "pid=,ppid=,pgid=,stat="]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listing:
+        assert listing.stdout is not None
+        lines = listing.stdout.readlines()
+    for line in lines:
         pid, parent, group, state = line.split(None, 3)
-        if not state.startswith("Z"):
+        # It lists itself too, and is a child of ours each time anew.
+        if int(pid) != listing.pid and not state.startswith("Z"):
             yield int(pid), int(parent), int(group)
 
 
