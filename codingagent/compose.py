@@ -1,4 +1,4 @@
-"""Folders and settings -> an agent at work: the only place that knows every class."""
+"""Folders and settings -> a session at work: the only place that knows every class."""
 
 import contextlib
 import locale
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from codingagent.agent import Agent, Limits, Means
+from codingagent.agent import Agent, Means
+from codingagent.conversation import Conversation, Ledger, Surroundings
 from codingagent.core import settings as settings_
 from codingagent.core.notices import Notice, Remark
 from codingagent.core.outbox import Budget, Environment
@@ -241,10 +242,10 @@ def all_sessions(home: Home, on_damage: Callable[[str], None] = lambda _: None) 
 
 
 @contextlib.contextmanager
-def agent_for(
+def conversation_in(
     home: Home, session_id: str, settings: Settings, show: Callable[[Notice], None]
-) -> Iterator[Agent]:
-    """Gives the agent of a session; all that it holds open is closed, and its commands ended, after.
+) -> Iterator[Conversation]:
+    """Gives a session at work; all that it holds open is closed, and its commands ended, after.
 
     Raises:
         UsageError: if the session is unknown or its workspace can't be used.
@@ -262,17 +263,20 @@ def agent_for(
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
-        means = Means(
+        ledger = Ledger(journal, session)
+        means = Means(workspace, runner, ledger, now, show, settings.command_timeout)
+        surroundings = Surroundings(
             workspace,
-            runner,
             home.mailbox,
-            journal,
             home.sessions.write_document,
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
+            Budget(settings.context_chars, settings.list_entries),
+            _environment(settings, sandbox),
+            locale.getpreferredencoding(do_setlocale=False),
         )
-        yield Agent(session, means, _limits(settings, sandbox))
+        yield Conversation(ledger, Agent(means), surroundings)
 
 
 def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
@@ -281,8 +285,8 @@ def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
-def _limits(settings: Settings, sandbox: Unconfined) -> Limits:
-    found = Environment(
+def _environment(settings: Settings, sandbox: Unconfined) -> Environment:
+    return Environment(
         f"{platform.system()} ({platform.machine()})",
         "cmd.exe" if os.name == "nt" else "/bin/sh",
         tuple(name for name in _PROGRAMS if shutil.which(name)),
@@ -290,8 +294,6 @@ def _limits(settings: Settings, sandbox: Unconfined) -> Limits:
         sandbox.description,
         sandbox.network,
     )
-    budget = Budget(settings.context_chars, settings.list_entries)
-    return Limits(budget, found, locale.getpreferredencoding(do_setlocale=False))
 
 
 def now() -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import codingagent
 from codingagent import compose
-from codingagent.agent import Agent
+from codingagent.conversation import Conversation
 from codingagent.core.notices import Notice
 from codingagent.core.settings import Settings
 from codingagent.world.workspace import Workspace, _NamedFolder
@@ -182,7 +182,7 @@ class NamedWorkspace(Workspace):
 class Desk:
     """A home with one session in it whose agent is at work; what it said lies in `notices`."""
 
-    def __init__(self, home: compose.Home, session_id: str, agent: Agent) -> None:
+    def __init__(self, home: compose.Home, session_id: str, agent: Conversation) -> None:
         self.home = home
         self.session_id = session_id
         self.agent = agent
@@ -236,7 +236,7 @@ def desk_at(
     workspace = compose.workspace_of(root, chosen)
     named = session_id or compose.start_session(home, workspace, task)
     notices: list[Notice] = []
-    with compose.agent_for(home, named, chosen, notices.append) as agent:
+    with compose.conversation_in(home, named, chosen, notices.append) as agent:
         desk = Desk(home, named, agent)
         desk.notices = notices
         agent.recover()

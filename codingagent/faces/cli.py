@@ -15,8 +15,8 @@ from codingagent.errors import CodingAgentError, UsageError
 
 # Each command imports what it uses when it runs: --version must not wait for a tree-walker.
 if TYPE_CHECKING:
-    from codingagent.agent import Agent
     from codingagent.compose import Home
+    from codingagent.conversation import Conversation
     from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
 
@@ -143,7 +143,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         session_id = compose.start_session(home, compose.workspace_of(root, settings), task)
         with (
             _resumable(session_id),
-            compose.agent_for(home, session_id, settings, screen.show) as agent,
+            compose.conversation_in(home, session_id, settings, screen.show) as agent,
         ):
             from codingagent.faces import drop
 
@@ -181,7 +181,7 @@ def _resume(
         session_id = session or compose.latest_session(home)
         with (
             _resumable(session_id),
-            compose.agent_for(home, session_id, settings, screen.show) as agent,
+            compose.conversation_in(home, session_id, settings, screen.show) as agent,
         ):
             from codingagent.faces import drop
 
@@ -314,7 +314,7 @@ def _brought(home: "Home", path: Path) -> str:
     return home.mailbox.bring_back(path)
 
 
-def _follow(agent: "Agent", inbox: "Inbox", folder: Path, screen: Screen) -> None:
+def _follow(agent: "Conversation", inbox: "Inbox", folder: Path, screen: Screen) -> None:
     from codingagent.faces import drop
 
     # Imported when the request is out: a tenth of a second that nobody waits for.

@@ -40,7 +40,7 @@ def play(show: Callable[[Notice], None]) -> None:
         show(Remark(f"the task: {task}"))
         with home.locked():
             session_id = compose.start_session(home, workspace, task)
-            with compose.agent_for(home, session_id, Settings(), show) as agent:
+            with compose.conversation_in(home, session_id, Settings(), show) as agent:
                 agent.recover()
                 person = _RecordedPerson(recorded / "replies", home.mailbox.inbox, session_id, show)
                 drop.follow(agent, drop.Inbox(home.mailbox.look), person)

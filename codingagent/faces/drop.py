@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from codingagent.agent import Agent
+from codingagent.conversation import Conversation
 from codingagent.core.findings import Letter
 from codingagent.core.settling import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
 
@@ -61,7 +61,7 @@ class Inbox:
         return before is not None and before.is_same(letter.sighting)
 
 
-def follow(agent: Agent, inbox: Inbox, patience: Patience) -> None:
+def follow(agent: Conversation, inbox: Inbox, patience: Patience) -> None:
     """Takes replies until the session is complete.
 
     Raises:
@@ -80,7 +80,7 @@ def follow(agent: Agent, inbox: Inbox, patience: Patience) -> None:
         inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
 
 
-def take_present(agent: Agent, inbox: Inbox) -> None:
+def take_present(agent: Conversation, inbox: Inbox) -> None:
     """Takes the replies that lie there now, each a turn of its own; what is still growing stays.
 
     Raises:

@@ -1,0 +1,357 @@
+"""A session at work: replies come in, each a turn, and requests go out, until the task is done.
+
+How it works. A turn is: take the reply (moved first, then journalled), do its items in order, end the
+turn, write the next request. All of it is in the journal, so that `recover` goes on from any instant.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, assert_never
+
+from codingagent.agent import Agent, Order, WorkspaceLike, view_of
+from codingagent.core import encoding, outbox, paths, plain, reply, results, tokens
+from codingagent.core.events import Event, FileRequested, Finished, Refused
+from codingagent.core.findings import digest_of
+from codingagent.core.notices import (
+    Notice,
+    OperationBegan,
+    OperationDone,
+    OutboxReady,
+    Remark,
+    ReplyAccepted,
+    ReplyRejected,
+    SessionDone,
+    TurnDone,
+    Waiting,
+)
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
+from codingagent.core.reply import Problem, Reply, Step
+from codingagent.core.session import (
+    OperationEnded,
+    OutboxWritten,
+    Phase,
+    Record,
+    ReplySetAside,
+    ReplyTaken,
+    Session,
+    SessionReopened,
+    Turn,
+    TurnEnded,
+    changed_paths,
+    fold,
+)
+from codingagent.errors import OperationError
+
+
+class MailboxLike(Protocol):
+    """The outbox and the inbox."""
+
+    inbox: Path
+    rejected: Path
+
+    def write_outbox(self, session_id: str, sequence: int, text: str) -> Path: ...
+    def read(self, name: str) -> bytes | None: ...
+    def take(self, name: str, session_id: str, sequence: int) -> str: ...
+    def put_back(self, taken: str, name: str) -> None: ...
+    def find_taken(self, session_id: str, sequence: int) -> str | None: ...
+    def read_taken(self, name: str) -> bytes | None: ...
+    def set_aside(self, name: str, reason: str) -> str: ...
+
+
+class JournalLike(Protocol):
+    """One session's records."""
+
+    def append(self, record: Record) -> None: ...
+    def sync(self) -> None: ...
+
+
+class Ledger:
+    """A session's journal together with what it says: `session` is the fold of all that it holds."""
+
+    def __init__(self, journal: JournalLike, session: Session) -> None:
+        self._journal = journal
+        self.session = session
+
+    def record(self, record: Record) -> None:
+        """Adds a record.
+
+        Raises:
+            WorkError: if it can't be written; the session is then as before.
+        """
+        self._journal.append(record)
+        self.session = fold(self.session, record)
+
+    def sync(self) -> None:
+        """Makes all records durable."""
+        self._journal.sync()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that a conversation works with besides its agent and its ledger."""
+
+    workspace: WorkspaceLike
+    mailbox: MailboxLike
+    write_document: Callable[[Session], None]
+    sync: Callable[[], None]
+    """Makes all that was written, in the workspace and in the home, durable."""
+    now: Callable[[], str]
+    """UTC, ISO 8601 with Z."""
+    show: Callable[[Notice], None]
+    budget: outbox.Budget
+    environment: outbox.Environment
+    locale_codec: str
+
+
+class Conversation:
+    """One session: its turns, from one request to the next."""
+
+    def __init__(self, ledger: Ledger, agent: Agent, surroundings: Surroundings) -> None:
+        self._ledger = ledger
+        self._agent = agent
+        self._means = surroundings
+
+    @property
+    def session(self) -> Session:
+        """The session as its journal has it now."""
+        return self._ledger.session
+
+    # --- turns ---------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Finishes what a kill, an interrupt or a fault left unfinished, up to the next request.
+
+        Raises:
+            WorkError: if the disk does not let it.
+        """
+        if self.session.phase is Phase.AWAITING_REPLY:
+            self._recover_taken()
+        if self.session.phase is Phase.EXECUTING:
+            self._means.show(
+                Remark(f"going on with reply {self.session.sequence}, which was interrupted")
+            )
+            started = self.session.started
+            if started is not None and (event := self._agent.settle(started)) is not None:
+                self._end(started.index, event)
+            self._execute()
+        if self.session.phase is Phase.OUTBOX_DUE:
+            self._write_outbox()
+        self._means.write_document(self.session)
+
+    def reopen(self) -> None:
+        """Goes on with a session that was complete: the next request has its last results."""
+        self._ledger.record(SessionReopened(self._means.now()))
+
+    def announce(self, *, watched: bool) -> None:
+        """Says what the person is to do now, and whether someone waits for it."""
+        path = self._means.mailbox.inbox.parent / "outbox"
+        name = f"{self.session.session_id}_seq{self.session.sequence:04d}.txt"
+        self._means.show(
+            Waiting(
+                self.session.session_id,
+                self.session.sequence,
+                str(path / name),
+                str(self._means.mailbox.inbox),
+                watched,
+            )
+        )
+
+    def take(self, name: str, *, accept: bool = False) -> None:
+        """Takes a finished file of the inbox: a turn, or to `rejected/` with the reason.
+
+        Args:
+            name: the file.
+            accept: execute it even if it answers another request or was executed already.
+
+        Raises:
+            WorkError: if the disk does not let it. The reply is then in the inbox or in processed/.
+        """
+        data = self._means.mailbox.read(name)
+        reason, remedy = self._objection(data, accept=accept)
+        if reason or data is None:
+            self._set_aside(name, reason, remedy)
+            return
+        taken = self._means.mailbox.take(name, self.session.session_id, self.session.sequence)
+        if self._means.mailbox.read_taken(taken) != data:
+            # Someone was still writing it; nothing was journalled, so it is simply not ready yet.
+            self._means.mailbox.put_back(taken, name)
+            return
+        self._begin(taken, data)
+        self._execute()
+        self._finish_turn()
+
+    def _finish_turn(self) -> None:
+        if self.session.phase is Phase.OUTBOX_DUE:
+            self._write_outbox()
+        self._means.sync()
+        self._means.write_document(self.session)
+
+    def _begin(self, taken: str, data: bytes) -> None:
+        self._ledger.record(
+            ReplyTaken(self.session.sequence, taken, digest_of(data), self._means.now())
+        )
+
+    def _recover_taken(self) -> None:
+        """A reply that was moved and not journalled: the name that it got says whose it is."""
+        name = self._means.mailbox.find_taken(self.session.session_id, self.session.sequence)
+        data = None if name is None else self._means.mailbox.read_taken(name)
+        if name is not None and data is not None:
+            self._begin(name, data)
+
+    def _objection(self, data: bytes | None, *, accept: bool) -> tuple[str, str]:
+        """Gives why a reply is not to be executed, and what to do about it; nothing if it is."""
+        save_again = "save the answer's text as a plain .txt file in the inbox"
+        if data is None:
+            return "it is too large to be a reply", save_again
+        read = encoding.decode_reply(data, self._means.locale_codec)
+        if read is None:
+            return "it is no text", save_again
+        found = reply.read(read.text)
+        if found.has_outbox:
+            return (
+                "it holds a request, not an answer: a request's examples must not be executed",
+                "save only the chat's answer in the inbox",
+            )
+        reason = "" if accept else reply.objection(found.header, self.session, digest_of(data))
+        return (
+            reason,
+            f"to execute it all the same: codingagent resume {self.session.session_id} --accept",
+        )
+
+    def _set_aside(self, name: str, reason: str, remedy: str) -> None:
+        new = self._means.mailbox.set_aside(name, reason)
+        self._ledger.record(ReplySetAside(new, reason, self._means.now()))
+        path = self._means.mailbox.rejected / new
+        if remedy.endswith("--accept"):
+            remedy = f"{remedy} {path}"
+        self._means.show(ReplyRejected(name, str(path), reason, remedy))
+
+    # --- execution -----------------------------------------------------------------------------
+
+    def _execute(self) -> None:
+        """Does all items of the reply that are not done yet, and ends the turn."""
+        taken = self.session.reply
+        assert taken is not None, "a turn has a reply"
+        found = self._read_reply(taken)
+        self._means.workspace.check()
+        operations = sum(isinstance(item, Step) for item in found.items)
+        self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
+        for index, item in enumerate(found.items):
+            if index >= len(self.session.results):
+                self._perform(index, item)
+        self._ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
+        self._conclude(taken)
+
+    def _read_reply(self, taken: ReplyTaken) -> Reply:
+        data = self._means.mailbox.read_taken(taken.name)
+        if data is None or digest_of(data) != taken.digest:
+            reason = (
+                f"The reply {taken.name} was changed or removed while it was executed; what is not"
+                " among these results was not done: send it again"
+            )
+            done = len(self.session.results)
+            lost = (Problem("REPLY", reason, 1),) * (done + 1)
+            return Reply(lost, None, has_outbox=False, notes=())
+        read = encoding.decode_reply(data, self._means.locale_codec)
+        assert read is not None, "no text is never taken"
+        return reply.with_note(reply.read(read.text), read.note)
+
+    def _conclude(self, taken: ReplyTaken) -> None:
+        told = [results.result_of(event) for event in self.session.results]
+        failed = [result for result in told if not result.success]
+        turn = Turn(taken.sequence, taken.name, taken.at, self.session.results)
+        self._means.show(
+            TurnDone(
+                taken.sequence,
+                len(told) - len(failed),
+                len(failed),
+                changed_paths(turn),
+                self.session.notes,
+            )
+        )
+        if self.session.is_complete:
+            last = self.session.results[-1]
+            summary = last.summary if isinstance(last, Finished) else ""
+            lines = tuple(f"{result.command_type}: {result.summary}" for result in failed)
+            self._means.show(SessionDone(self.session.session_id, summary, lines))
+
+    def _perform(self, index: int, item: Step | Problem) -> None:
+        """Does one item; whatever the model got wrong in it becomes its result."""
+        self._means.show(OperationBegan(index, item.tag, _subject(item)))
+        event: Event
+        if isinstance(item, Problem):
+            event = Refused(item.tag, item.reason, item.detail)
+        else:
+            event = self._agent.perform(
+                Order(index, item.tag, item.operation, self.session.results)
+            )
+        self._end(index, replace(event, notes=item.notes + event.notes))
+
+    def _end(self, index: int, event: Event) -> None:
+        self._ledger.record(OperationEnded(index, event, self._means.now()))
+        self._means.show(OperationDone(index, results.result_of(event)))
+
+    # --- the request ---------------------------------------------------------------------------
+
+    def _write_outbox(self) -> None:
+        """Writes the request that is due. All that it tells of is durable before it appears."""
+        text = outbox.render(self.session, self._context(), self._means.budget)
+        self._means.sync()
+        session_id, sequence = self.session.session_id, self.session.sequence
+        path = self._means.mailbox.write_outbox(session_id, sequence, text)
+        self._ledger.record(OutboxWritten(sequence, self._means.now()))
+        self._means.show(
+            OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
+        )
+
+    def _context(self) -> outbox.Context:
+        views: dict[tuple[str, int | None, int | None], outbox.FileView] = {}
+        unread: list[str] = []
+        requests = [event for event in self.session.results if isinstance(event, FileRequested)]
+        for path, start, end in _wanted(requests):
+            try:
+                views[path, start, end] = view_of(
+                    path, self._means.workspace.read(path), start, end
+                )
+            except OperationError as fault:
+                unread.append(f"{paths.shown(path)}: {fault.reason}")
+        listing = self._means.workspace.listing(self.session.touched)
+        return outbox.Context(listing, tuple(views.values()), unread, self._means.environment)
+
+
+def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:
+    """Gives each file and range once, and no range of a file that is wanted whole."""
+    wanted = dict.fromkeys(
+        (path, event.start_line, event.end_line) for event in requests for path in event.paths
+    )
+    for path, start, end in wanted:
+        if (start, end) == (None, None) or (path, None, None) not in wanted:
+            yield path, start, end
+
+
+def _subject(item: Step | Problem) -> str:
+    if isinstance(item, Problem):
+        return f"line {item.line}"
+    match item.operation:
+        case (
+            CreateFile(path=path)
+            | EditFile(path=path)
+            | DeleteFile(path=path)
+            | ReadFile(path=path)
+        ):
+            return path
+        case RunCommand(command=command):
+            return plain.one_line(command)
+        case ShowMessage() | Finish():
+            return ""
+        case _:
+            assert_never(item.operation)
