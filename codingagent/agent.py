@@ -256,7 +256,7 @@ class Agent:
         if not paths.is_glob(path) or workspace.exists(path):
             view = view_of(path, workspace.read(path), *lines)
             return FileRequested(path, (view.path,), *lines)
-        fits = paths.glob_pattern(path).fullmatch
+        fits = paths.glob_matcher(path)
         found = sorted(file.path for file in workspace.listing().files if fits(file.path))
         if not found:
             raise OperationError(f"No file fits '{path}'; see Workspace Files for what there is")

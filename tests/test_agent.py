@@ -681,28 +681,31 @@ def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
     program = (
         "import resource, sys\nfrom codingagent.faces.cli import run\n"
         "status = run(sys.argv[1:])\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\nsys.exit(status)"
+        "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(used.ru_utime + used.ru_stime, used.ru_maxrss // 1024)\nsys.exit(status)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, "--home", str(tmp_path / "home"), "resume", "--once"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[-1]) < 700  # MiB; the text is held a few times, never more
+    seconds, mebibytes = done.stdout.split()[-2:]
+    assert float(seconds) < 20
+    assert int(mebibytes) < 700  # the text is held a few times, never more
     assert (tmp_path / "home" / "workspace" / "a.txt").read_bytes() == b"x\n"
 
 
 def test_ten_thousand_blocks_are_done_in_bounded_time(tmp_path: Path) -> None:
     """Design, speed: no work that grows with the history."""
     with desk_at(tmp_path / "home") as desk:
-        started = time.monotonic()
+        started = time.process_time()
         reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(10_000))
         text = desk.answer(reply)
-        assert time.monotonic() - started < 30
+        assert time.process_time() - started < 20
     assert "more results did not fit here" in text
     assert len(list(desk.workspace.rglob("*.txt"))) == 10_000
 
@@ -737,7 +740,7 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
         pass
     desk.drop(reply)
     with (
-        compose.agent_for(desk.home, desk.session_id, Settings(), Interruption()) as agent,
+        compose.conversation_in(desk.home, desk.session_id, Settings(), Interruption()) as agent,
         pytest.raises(KeyboardInterrupt),
     ):
         agent.take("reply.txt")

@@ -26,6 +26,9 @@ ROUNDS = int(os.environ.get("KILL_ROUNDS", "15"))
 # ReplyTaken, a start and an end for each of twelve operations, TurnEnded, OutboxWritten.
 RECORDS = 1 + 2 * 12 + 2
 
+# The last section of a request: what has it is whole.
+PROMPT = "\n=== PROMPT ===\n"
+
 
 def reply_text(log: Path) -> str:
     """Gives twelve operations: whatever is done twice shows."""
@@ -120,7 +123,8 @@ def own_files_are_whole(home: Path, session_id: str, sequence: int) -> None:
     for number, path in enumerate(outboxes, start=1):
         text = path.read_text("utf-8")
         assert text.startswith(f"=== HEADER ===\nSession: {session_id}\nSequence: {number}\n")
-        assert text.endswith("last [END].\n")
+        assert f'[REPLY session="{session_id}" sequence="{number}"]' in text.partition(PROMPT)[2]
+        assert text.endswith("\n")
     document = json.loads((home / "sessions" / f"{session_id}.json").read_bytes())
     assert (document["sessionId"], document["sequenceNumber"]) == (session_id, sequence)
     assert not list(home.rglob("*.tmp"))

@@ -10,7 +10,7 @@ import difflib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codingagent.core.events import Hunk
 from codingagent.core.operations import LineRange, Replacement
@@ -27,6 +27,7 @@ _CONTEXT_LINES = 3
 _NEAREST_CONTEXT_LINES = 8
 _EXCERPT_LIMIT_LINES = 40
 _SHOWN_LINE_CHARACTERS = 300
+_SHOWN_PLACES = 3
 
 # Beyond this many places a line ("}", "else:") says nothing about where the search belongs.
 _COMMON_LINE_COUNT = 50
@@ -46,8 +47,8 @@ class Edited:
 
 
 def has_markers(body: str) -> bool:
-    """Tells whether a body begins with a SEARCH marker."""
-    return _OPEN.fullmatch(body.lstrip("\n").split("\n", 1)[0]) is not None
+    """Tells whether a body has a SEARCH marker among its lines."""
+    return any(_OPEN.fullmatch(line) for line in body.split("\n"))
 
 
 def read_replacements(body: str) -> tuple[Replacement, ...]:
@@ -151,11 +152,16 @@ def is_all_crlf(data: bytes) -> bool:
 
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     """Shows the lines around each hunk as they now stand, with their numbers."""
-    lines = _Lines.of(text).contents()
+    places = [(hunk.new_start, hunk.new_start + hunk.new_count - 1) for hunk in hunks]
+    return _around(_Lines.of(text).contents(), sorted(places))
+
+
+def _around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
+    """Shows ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it."""
     wanted: list[tuple[int, int]] = []
-    for hunk in sorted(hunks, key=lambda hunk: hunk.new_start):
-        start = max(hunk.new_start - _CONTEXT_LINES, 1)
-        end = min(hunk.new_start + hunk.new_count - 1 + _CONTEXT_LINES, len(lines))
+    for first, last in places:
+        start = max(first - _CONTEXT_LINES, 1)
+        end = min(last + _CONTEXT_LINES, len(lines))
         if wanted and start <= wanted[-1][1] + 1:
             wanted[-1] = (wanted[-1][0], max(end, wanted[-1][1]))
         else:
@@ -165,8 +171,12 @@ def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
 
 
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
-    """Tells by how many lines earlier edits have moved what stood at `line` before them."""
-    return sum(hunk.new_count - hunk.old_count for hunk in hunks if hunk.old_start <= line)
+    """Tells by how many lines earlier edits, in their order, have moved what stood at `line`."""
+    by = 0
+    for hunk in hunks:
+        if hunk.old_start <= line + by:
+            by += hunk.new_count - hunk.old_count
+    return by
 
 
 def _moved(earlier: Hunk, later: Hunk) -> Hunk:
@@ -205,7 +215,8 @@ class _Lines:
         if change.end_line > total:
             raise OperationError(
                 f"Invalid line range {change.start_line}-{change.end_line}: the file has"
-                f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first"
+                f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first",
+                _around(self.contents(), [(min(change.start_line, total), total)]),
             )
         start = change.start_line - 1
         return self.put(start, change.end_line - start, _split(change.text))
@@ -240,6 +251,11 @@ class _Found:
     def shift(self, line: str) -> str:
         if not line.strip():
             return line
+        if not line.startswith(self.drop):
+            raise OperationError(
+                "REPLACE has a line that is indented less than SEARCH differs from the file; write both"
+                " with the indentation of the file"
+            )
         return self.add + line.removeprefix(self.drop)
 
 
@@ -259,7 +275,8 @@ def _find(lines: list[str], search: list[str], label: str) -> _Found:
             more = ", …" if len(found) > 10 else ""
             raise OperationError(
                 f"{label} fits {len(found)} places (at lines {where}{more});"
-                " add lines around it until it fits one"
+                " add lines around it until it fits one",
+                _around(lines, [(p.start + 1, p.start + p.count) for p in found[:_SHOWN_PLACES]]),
             )
     raise OperationError(
         f"{label} was not found; write its lines letter by letter as they stand in the file",
@@ -283,27 +300,28 @@ def _indented_places(lines: list[str], search: list[str]) -> list[_Found]:
     if not any(line.strip() for line in search):
         return []
     starts = _positions([line.strip() for line in lines], [line.strip() for line in search])
-    found = [_shifted(lines[start : start + len(search)], search, start) for start in starts]
-    return [place for place in found if place is not None]
+    # Blank lines have no indentation to compare.
+    rows = [row for row, line in enumerate(search) if line.strip()]
+    wanted = [search[row] for row in rows]
+    found = (_shifted((lines[start + row] for row in rows), wanted, start) for start in starts)
+    return [replace(place, count=len(search)) for place in found if place is not None]
 
 
-def _shifted(place: list[str], search: list[str], start: int) -> _Found | None:
-    pairs = {
-        (_blanks(there), _blanks(here))
-        for there, here in zip(place, search, strict=True)
-        if here.strip()
-    }
-    adds = {there.removesuffix(here) for there, here in pairs if there.endswith(here)}
-    drops = {here.removesuffix(there) for there, here in pairs if here.endswith(there)}
-    if len(adds) == 1 and all(there.endswith(here) for there, here in pairs):
-        add = adds.pop()
-        return _Found(start, len(search), f"fitted when indented by {_measure(add)} more", add=add)
-    if len(drops) == 1 and all(here.endswith(there) for there, here in pairs):
-        drop = drops.pop()
-        return _Found(
-            start, len(search), f"fitted when indented by {_measure(drop)} less", drop=drop
-        )
-    return None
+def _shifted(place: Iterable[str], search: list[str], start: int) -> _Found | None:
+    """Gives the place if all its lines have more, or all have less, of the same leading blanks."""
+    shift: tuple[str, str] | None = None
+    for there, here in zip(map(_blanks, place), map(_blanks, search), strict=True):
+        add = there.removesuffix(here) if there.endswith(here) else None
+        drop = here.removesuffix(there) if here.endswith(there) else None
+        if add is None and drop is None:
+            return None
+        this = (add or "", "" if add else drop or "")
+        if shift is not None and this != shift:
+            return None
+        shift = this
+    add, drop = shift or ("", "")
+    by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
+    return _Found(start, len(search), f"fitted when indented by {by}", add, drop)
 
 
 def _blanks(line: str) -> str:
@@ -384,4 +402,6 @@ def _numbered(lines: list[str], start: int, end: int) -> str:
 
 
 def _clip(line: str) -> str:
+    # Stray bytes of the file can't be sent; a question mark stands for each.
+    line = line.encode("utf-8", "replace").decode()
     return line if len(line) <= _SHOWN_LINE_CHARACTERS else f"{line[:_SHOWN_LINE_CHARACTERS]}…"

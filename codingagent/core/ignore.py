@@ -1,5 +1,7 @@
 """Which paths the ignore files leave out of the listing, by git's rules."""
 
+import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,9 @@ if TYPE_CHECKING:
 
 # In this order: of two that speak about a path, the later wins.
 IGNORE_FILES = (".gitignore", ".codingagentignore")
+
+# pathspec makes expressions of patterns; one more star in a name costs 255 times the time at worst.
+_STARS_LIMIT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +23,11 @@ class IgnoreRules:
 
     def extended(self, folder: str, text: str) -> "IgnoreRules":
         """Gives the rules with those of one more ignore file, which lies in `folder` ("" is the root)."""
-        from pathspec import GitIgnoreSpec  # late: a workspace without ignore files needs none
-
         lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
         if not lines:
             return self
         prefix = f"{folder}/" if folder else ""
-        return IgnoreRules((*self._specs, (prefix, GitIgnoreSpec.from_lines(lines))))
+        return IgnoreRules((*self._specs, (prefix, _compiled(lines))))
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Tells whether a path is left out; the folders above it are known not to be.
@@ -37,3 +40,23 @@ class IgnoreRules:
             if verdict is not None:
                 return verdict
         return False
+
+
+def _compiled(lines: list[str]) -> "GitIgnoreSpec":
+    """Gives the rules of some lines; one that is no pattern, or hostile, costs only itself, as in git."""
+    # Late: a workspace without ignore files needs none.
+    from pathspec import GitIgnoreSpec
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    with warnings.catch_warnings():
+        # "[[a]" and the like make the expression compiler talk.
+        warnings.simplefilter("ignore")
+        patterns: list[GitIgnoreSpecPattern] = []
+        for line in lines:
+            if any(name.count("*") > _STARS_LIMIT for name in line.split("/")):
+                continue
+            try:
+                patterns.extend(GitIgnoreSpec.from_lines([line]).patterns)
+            except (ValueError, re.error):
+                continue
+    return GitIgnoreSpec(patterns)

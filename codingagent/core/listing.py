@@ -57,7 +57,7 @@ def human_size(size_bytes: int) -> str:
     """Gives a size in the unit that keeps it short."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
+        if round(size) < 1000:
             return f"{size:.0f} {unit}"
         size /= 1000
     return f"{size:.0f} TB"
@@ -74,12 +74,11 @@ class _Folder:
 
 def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list[str]:
     """Sums up, one by one, the folder without folders in it that has the most entries."""
-    named = [f"  {shown_path(file.path)} ({file.size_bytes} bytes)" for file in files]
     if len(files) <= limit:
-        return named
+        return [_entry(file.path, 1, file.size_bytes) for file in files]
     if len(always) > limit // 2:
         always = frozenset()
-    kept = {file.path: line for file, line in zip(files, named, strict=True) if file.path in always}
+    kept = {file.path: (1, file.size_bytes) for file in files if file.path in always}
     folders = _folders(file for file in files if file.path not in always)
     count = len(files)
     heap = [(-len(f.entries), path) for path, f in folders.items() if path and not f.open_folders]
@@ -89,20 +88,34 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
         folder = folders.pop(path)
         parent, _, name = path.rpartition("/")
         above = folders[parent]
-        above.entries[f"{name}/"] = (
-            sum(files for files, _ in folder.entries.values()),
-            sum(size for _, size in folder.entries.values()),
-        )
+        above.entries[f"{name}/"] = _sum(folder.entries.values())
         above.open_folders -= 1
         count -= len(folder.entries) - 1
         if parent and not above.open_folders:
             heapq.heappush(heap, (-len(above.entries), parent))
     for path, folder in folders.items():
         prefix = f"{path}/" if path else ""
-        for name, (number, size) in folder.entries.items():
-            what = f"{_count(number)}, {human_size(size)}" if name[-1] == "/" else f"{size} bytes"
-            kept[f"{prefix}{name}"] = f"  {shown_path(prefix + name)} ({what})"
-    return [kept[path] for path in sorted(kept)]
+        kept.update({prefix + name: what for name, what in folder.entries.items()})
+    ordered = sorted(kept)
+    # Only the root itself can still hold too many: there is no folder to sum it up.
+    rest = ordered[limit - 1 :] if len(ordered) > limit else []
+    lines = [_entry(path, *kept[path]) for path in ordered[: len(ordered) - len(rest)]]
+    if rest:
+        number, size = _sum(kept[path] for path in rest)
+        lines.append(f"  … and more ({_count(number)}, {human_size(size)})")
+    return lines
+
+
+def _sum(entries: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    numbers, sizes = zip(*entries, strict=True)
+    return sum(numbers), sum(sizes)
+
+
+def _entry(path: str, files: int, size_bytes: int) -> str:
+    what = (
+        f"{_count(files)}, {human_size(size_bytes)}" if path[-1] == "/" else f"{size_bytes} bytes"
+    )
+    return f"  {shown_path(path)} ({what})"
 
 
 def _folders(files: Iterable[ListedFile]) -> dict[str, _Folder]:

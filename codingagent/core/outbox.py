@@ -6,7 +6,7 @@ What does not fit is cut there and the cut says how to ask for the rest.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from codingagent.core import guide, listing, plain, results
@@ -21,11 +21,14 @@ CONTINUE = (
 
 # A line in a file or an output that could be taken for one of ours.
 _LOOKALIKE = re.compile(
-    r"^\s*(?:--- .* ---|=== \w+ ===|## (?:Workspace Files|Previous Command Results"
-    r"|Requested File Contents|Environment))\s*$",
+    r"^[ \t]*(?:--- .* ---|=== \w+ ===|## (?:Workspace Files|Previous Command Results"
+    r"|Requested File Contents|Environment))[ \t]*$",
     re.MULTILINE,
 )
 _FEWEST_ENTRIES = 20
+
+# What stands around a requested file's text, besides its path, is shorter than this.
+_FRAME_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ def _prompt(session: Session) -> str:
     )
     if session.sequence == 1:
         return f"{session.task}\n\n{reminder}"
-    whole_task = f"\n\nThe whole task:\n{session.task}" if "\n" in session.task else ""
+    is_cut = plain.one_line(session.task) != session.task
+    whole_task = f"\n\nThe whole task:\n{session.task}" if is_cut else ""
     return f"{CONTINUE}{whole_task}\n\n{reminder}"
 
 
@@ -168,21 +172,40 @@ def _shorter(events: Iterable[Event], room: int) -> list[str]:
 def _contents(context: Context, room: int) -> str:
     if not context.views and not context.unread:
         return ""
+    heading = "## Requested File Contents\n"
+    unread = "".join(f"({reason})\n" for reason in context.unread)
+    room -= len(heading) + len(unread) + _FRAME_CHARACTERS
+    views = list(_fitting(context.views, room))
+    if len(views) < len(context.views):
+        left_out = len(context.views) - len(views)
+        unread += f"({left_out} more files did not fit here: ask for fewer at a time)\n"
     # Equal shares, but what a short file leaves over goes to the longer ones behind it.
     parts: dict[int, str] = {}
-    by_length = sorted(range(len(context.views)), key=lambda i: len(context.views[i].text))
+    by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
     for taken, index in enumerate(by_length):
-        part = _view(context.views[index], room // (len(by_length) - taken))
-        parts[index] = part
-        room = max(room - len(part), 0)
-    unread = "".join(f"({reason})\n" for reason in context.unread)
+        parts[index] = _view(views[index], room // (len(by_length) - taken))
+        room = max(room - len(parts[index]), 0)
     text = "".join(parts[index] for index in sorted(parts))
-    return f"## Requested File Contents\n{text}{unread}\n"
+    return f"{heading}{text}{unread}\n"
+
+
+def _fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
+    """Gives the first views of which at least the frames fit."""
+    for view in views:
+        room -= _frame(view)
+        if room < 0:
+            return
+        yield view
+
+
+def _frame(view: FileView) -> int:
+    return _FRAME_CHARACTERS + 2 * len(view.path)
 
 
 def _view(view: FileView, room: int) -> str:
     path = shown_path(view.path)
     text = view.text
+    room -= _frame(view)
     cut = len(text) > room
     if cut:
         text = text[: text.rfind("\n", 0, max(room, 0)) + 1]

@@ -5,6 +5,7 @@ DESIGN: a path is checked twice, as text here and again at each use, against the
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from codingagent.errors import OperationError
 
@@ -18,7 +19,6 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _RESERVED_ON_WINDOWS = re.compile(
     r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
 )
-_GLOB = re.compile(r"\*\*/|\*\*|\*|\?")
 
 
 def workspace_path(text: str) -> str:
@@ -30,21 +30,9 @@ def workspace_path(text: str) -> str:
     Raises:
         OperationError: if the text can't name a file inside the workspace.
     """
-    _check_characters(text)
-    if text.startswith(("/", "~")) or _DRIVE.match(text):
-        raise OperationError(f"{OUTSIDE}: '{shown(text)}'; write a path relative to the workspace")
-    parts: list[str] = []
-    for part in text.split("/"):
-        if part == "..":
-            if not parts:
-                raise OperationError(f"{OUTSIDE}: '{shown(text)}'")
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
+    parts = _parts(text)
     if not parts or text.endswith(("/", "/.", "/..")):
         raise OperationError(f"'{shown(text)}' names a folder, not a file")
-    if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
-        raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
     return "/".join(parts)
 
 
@@ -54,9 +42,25 @@ def folder_path(text: str) -> str:
     Raises:
         OperationError: as `workspace_path`.
     """
-    if text in (".", "./"):
-        return "."
-    return workspace_path(text.rstrip("/") if text != "/" else text)
+    return "/".join(_parts(text)) or "."
+
+
+def _parts(text: str) -> list[str]:
+    """Gives the names in a path, without `.` and `..`."""
+    _check_characters(text)
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == "..":
+            if not parts:
+                raise OperationError(f"{OUTSIDE}: '{shown(text)}'")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if text.startswith("/") or (parts and (parts[0] == "~" or _DRIVE.match(parts[0]))):
+        raise OperationError(f"{OUTSIDE}: '{shown(text)}'; write a path relative to the workspace")
+    if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
+        raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
+    return parts
 
 
 def check_new_name(path: str) -> None:
@@ -88,15 +92,52 @@ def is_glob(path: str) -> bool:
     return "*" in path or "?" in path
 
 
-def glob_pattern(glob: str) -> re.Pattern[str]:
-    """Gives the expression that a whole path must match: `*` and `?` stay within one name."""
-    translated: list[str] = []
-    at = 0
-    for wild in _GLOB.finditer(glob):
-        translated.append(re.escape(glob[at : wild.start()]))
-        translated.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}[wild.group()])
-        at = wild.end()
-    return re.compile("".join(translated) + re.escape(glob[at:]), re.DOTALL)
+def glob_matcher(glob: str) -> Callable[[str], bool]:
+    """Gives the test whether a whole path fits a glob.
+
+    `*` and `?` stay within one name; `**` as a name of its own stands for any folders, or none.
+    It takes time in proportion to pattern times path, whatever a hostile pattern says.
+    """
+    wanted = [None if name == "**" else _name_pattern(name) for name in glob.split("/")]
+
+    def fits(path: str) -> bool:
+        names = path.split("/")
+        at = name_at = 0
+        retry: tuple[int, int] | None = None
+        while name_at < len(names):
+            if at < len(wanted) and (pattern := wanted[at]) is None:
+                retry = (at, name_at)
+                at += 1
+            elif at < len(wanted) and pattern is not None and pattern.fullmatch(names[name_at]):
+                at += 1
+                name_at += 1
+            elif retry is not None:
+                # The last `**` takes one name more; an earlier one never needs to.
+                retry = (retry[0], retry[1] + 1)
+                at, name_at = retry[0] + 1, retry[1]
+            else:
+                return False
+        return all(pattern is None for pattern in wanted[at:])
+
+    return fits
+
+
+def _name_pattern(name: str) -> re.Pattern[str]:
+    """Gives the expression for one name of a glob, without ways to go wrong twice.
+
+    Each star takes as little as lets the text behind it fit, once and for all (an atomic group): what
+    it leaves the next star can take.
+    """
+    first, *rest = re.split(r"\*+", name)
+    if not rest:
+        return re.compile(_literal(first), re.DOTALL)
+    *middle, last = rest
+    stars = "".join(f"(?>.*?{_literal(text)})" for text in middle)
+    return re.compile(f"{_literal(first)}{stars}.*{_literal(last)}", re.DOTALL)
+
+
+def _literal(text: str) -> str:
+    return ".".join(map(re.escape, text.split("?")))
 
 
 def shown(text: str) -> str:

@@ -10,7 +10,6 @@ _CONTROL = re.compile(
     r"|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\r\n])")
 
 
 def without_controls(text: str) -> str:
@@ -19,8 +18,12 @@ def without_controls(text: str) -> str:
     Of a line drawn over with carriage returns (a progress bar) the last drawing stays.
     """
     if "\r" in text:
-        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
+        text = "\n".join(map(_last_drawing, text.split("\n")))
     return _CONTROL.sub("", text)
+
+
+def _last_drawing(line: str) -> str:
+    return line if "\r" not in line else line.rstrip("\r").rpartition("\r")[2]
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:

@@ -106,8 +106,9 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
 
 def _read_block(block: tags.Block) -> Step | Problem:
     if not block.closed:
+        closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
         reason = (
-            f"The block at line {block.line} has no closing tag [/{block.name}], so nothing of it was"
+            f"The block at line {block.line} has no closing tag {closing}, so nothing of it was"
             " used; send only this block again, whole"
         )
         return Problem(block.name, reason, block.line)

@@ -213,7 +213,21 @@ def replay(records: Iterable[Record]) -> Session | None:
     return session
 
 
+# The phase in which a record may come; those that are not named may come in any.
+_COMES_IN = {
+    OutboxWritten: Phase.OUTBOX_DUE,
+    ReplyTaken: Phase.AWAITING_REPLY,
+    OperationStarted: Phase.EXECUTING,
+    OperationEnded: Phase.EXECUTING,
+    TurnEnded: Phase.EXECUTING,
+    SessionReopened: Phase.COMPLETE,
+}
+
+
 def _step(session: Session, record: Record) -> Session:
+    expected = _COMES_IN.get(type(record), session.phase)
+    if session.phase is not expected:
+        raise ValueError(f"a {record.kind} while the session is {session.phase.value}")
     match record:
         case OutboxWritten():
             return replace(session, phase=Phase.AWAITING_REPLY)

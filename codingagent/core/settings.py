@@ -72,7 +72,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
     for variable, text in variables.items():
         if variable.startswith(ENVIRONMENT_PREFIX) and variable != HOME_VARIABLE:
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-            values[name] = text.split(",") if name == "pass_env" and text else text
+            values[name] = [v for v in text.split(",") if v] if name == "pass_env" else text
     return Source("environment", values)
 
 
@@ -95,7 +95,7 @@ def _checked(name: str, value: object, source: Source) -> object:
     default = next(f.default for f in fields(Settings) if f.name == name)
     if isinstance(default, int):
         lowest = next(f.metadata["lowest"] for f in fields(Settings) if f.name == name)
-        if isinstance(value, str) and value.strip().isdecimal():
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
             raise UsageError(

@@ -18,11 +18,11 @@ PROTOCOL_HEADING = "=== PROTOCOL ==="
 
 _CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)")
 _ATTRIBUTE = re.compile(
-    r'[^\S\n]*([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
+    r'[^\S\n]*(?:,[^\S\n]*)?([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 )
 _HEAD_END = re.compile(r"[^\S\n]*\]")
 _ESCAPE = re.compile(r'\\(["\\])')
-_TOKEN = re.compile(r"[A-Za-z0-9_.-]+")
+_UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
@@ -131,7 +131,7 @@ class _Scanner:
                 self._read_self_closing(name, start, head)
         elif name == "REPLY":
             head = self._read_head(found.end())
-            if self._header is None and not self._blocks:
+            if self._header is None:
                 self._header = dict(head.attributes)
             self._at = head.end
         elif name == "END":
@@ -160,24 +160,30 @@ class _Scanner:
         self._add(name, head, "", start, line_end, notes=notes)
 
     def _read_block(self, name: str, start: int, head: _Head) -> None:
-        token = head.get("until")
-        closing = f"[/{name} {token}]" if token and _TOKEN.fullmatch(token) else f"[/{name}]"
+        token = head.get("until") or _until_in(head.junk)
+        closing = closing_tag(name, token)
         line_end = self._line_end(head.end)
         behind = self._text[head.end : line_end].strip()
         if head.junk:
             self._read_unreadable(name, start, head, closing)
         elif behind.endswith(closing):
-            inner_end = self._text.rindex(closing, head.end, line_end)
-            body = self._text[head.end : inner_end]
-            self._add(name, head, f"{body}\n" if body.strip() else "", start, line_end)
+            body = self._text[head.end : self._text.rindex(closing, head.end, line_end)]
+            fault = "two blocks on one line; write each on lines of its own"
+            self._add(
+                name,
+                head,
+                f"{body}\n" if body.strip() else "",
+                start,
+                line_end,
+                fault=fault if closing in body else "",
+            )
         elif behind:
             self._read_text_behind(name, start, head, closing)
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
             self._add_closed(name, head, start, (line_end + 1, close), inner=token is None)
         elif name == "DONE" and self._text[line_end:].strip() in ("", "[END]"):
             note = "a bare [DONE] was taken as the end; write [DONE], a summary, [/DONE]"
-            self._ended = self._ended or "[END]" in self._text[line_end:]
-            self._add(name, head, "", start, len(self._text), notes=(note,))
+            self._add(name, head, "", start, line_end, notes=(note,))
         else:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
 
@@ -229,6 +235,7 @@ class _Scanner:
     ) -> None:
         body_start, close = body
         text_end = self._text.rfind("\n", body_start - 1, close) + 1
+        has_inner = False
         if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
             line = self._line_number_ahead(opening)
             note = (
@@ -237,8 +244,12 @@ class _Scanner:
                 ' meant, use until="TOKEN"'
             )
             notes += (note,)
+            # Perhaps no body at all, but an unclosed block with a whole request behind it: headings
+            # in there are seen.
+            has_inner = True
         body_text = self._text[body_start:text_end] if text_end > body_start else ""
-        self._add(name, head, body_text, start, self._line_end(close), notes=notes)
+        end = self._line_end(close)
+        self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner)
 
     def _add(  # noqa: PLR0913  # the parts of a block
         self,
@@ -250,6 +261,8 @@ class _Scanner:
         *,
         notes: tuple[str, ...] = (),
         closed: bool = True,
+        has_inner: bool = False,
+        fault: str = "",
     ) -> None:
         if not closed and body and not body.endswith("\n"):
             body += "\n"
@@ -257,13 +270,14 @@ class _Scanner:
             f"can't read the opening tag at {_clip(head.junk)}:"
             f' write attributes as name="value" and end the tag with ]'
             if head.junk
-            else ""
+            else fault
         )
         line = self._line_number(start)
         self._blocks.append(
             Block(name, head.attributes, body, line, closed, fault, notes, self._ended)
         )
-        self._spans.append((start, end))
+        if closed and not has_inner:
+            self._spans.append((start, end))
         self._at = end
 
     def _note(self, offset: int, text: str) -> None:
@@ -356,6 +370,17 @@ class _Scanner:
     def _is_in_block(self, offset: int) -> bool:
         index = bisect_right(self._spans, (offset, len(self._text))) - 1
         return index >= 0 and self._spans[index][0] <= offset < self._spans[index][1]
+
+
+def closing_tag(name: str, until: str | None) -> str:
+    """Gives the line that closes a block."""
+    return f"[/{name} {until}]" if until else f"[/{name}]"
+
+
+def _until_in(junk: str) -> str | None:
+    """Gives the `until` of an opening that can't be read: its body is shielded all the same."""
+    found = _UNTIL.search(junk)
+    return None if found is None else found[1]
 
 
 def _clip(text: str) -> str:

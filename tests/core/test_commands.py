@@ -47,16 +47,21 @@ def refusal(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "operation"),
     [
-        ('[CREATE_FILE path="relative/path"]\nfile contents\n[/CREATE_FILE]\n', CreateFile("relative/path", "file contents\n")),
-        ('[EDIT_FILE path="a" start_line="2" end_line="3"]\nreplacement content\n[/EDIT_FILE]\n',
-         EditFile("a", LineRange(2, 3, "replacement content\n"))),
+        (
+            '[CREATE_FILE path="relative/path"]\nfile contents\n[/CREATE_FILE]\n',
+            CreateFile("relative/path", "file contents\n"),
+        ),
+        (
+            '[EDIT_FILE path="a" start_line="2" end_line="3"]\nreplacement content\n[/EDIT_FILE]\n',
+            EditFile("a", LineRange(2, 3, "replacement content\n")),
+        ),
         ('[DELETE_FILE path="relative/path"]\n', DeleteFile("relative/path")),
         ('[READ_FILE path="relative/path"]\n', ReadFile("relative/path")),
         ("[RUN_COMMAND]\ncommand text\n[/RUN_COMMAND]\n", RunCommand("command text")),
         ("[MESSAGE]\nmessage text\n[/MESSAGE]\n", ShowMessage("message text")),
         ("[DONE]\nsummary text\n[/DONE]\n", Finish("summary text")),
     ],
-)  # fmt: skip
+)
 def test_each_command_of_the_specification_is_read(text: str, operation: Operation) -> None:
     """Specification 003, command syntax reference: the seven examples as they stand there."""
     assert commands.decode(block_of(text)) == (operation, ())
@@ -82,7 +87,10 @@ def test_there_are_seven_commands_and_two_are_self_closing() -> None:
 def test_a_missing_path_is_said(tag: str) -> None:
     """Specification 003, parse errors: missing required attributes, with a descriptive message."""
     closing = f"[/{tag}]\n" if HAS_BODY[tag] else ""
-    assert refusal(f"[{tag}]\n{closing}") == f"Missing attribute 'path'; write [{tag} path=\"relative/path\"]"
+    assert (
+        refusal(f"[{tag}]\n{closing}")
+        == f"Missing attribute 'path'; write [{tag} path=\"relative/path\"]"
+    )
 
 
 @pytest.mark.parametrize("tag", ["CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE"])
@@ -170,11 +178,14 @@ def test_final_newline_false_takes_one_newline_only() -> None:
 @pytest.mark.parametrize(
     ("attribute", "reason"),
     [
-        ('eol="cr"', "Invalid eol 'cr'; write eol=\"lf\" or eol=\"crlf\""),
-        ('eol="CRLF"', "Invalid eol 'CRLF'; write eol=\"lf\" or eol=\"crlf\""),
-        ('overwrite="no"', "Invalid overwrite 'no'; write overwrite=\"true\" or overwrite=\"false\""),
-        ('final_newline=""', "Invalid final_newline ''; write final_newline=\"true\" or final_newline=\"false\""),
-        ('encoding="hex"', "Invalid encoding 'hex'; write encoding=\"utf-8\" or encoding=\"base64\""),
+        ('eol="cr"', 'Invalid eol \'cr\'; write eol="lf" or eol="crlf"'),
+        ('eol="CRLF"', 'Invalid eol \'CRLF\'; write eol="lf" or eol="crlf"'),
+        ('overwrite="no"', 'Invalid overwrite \'no\'; write overwrite="true" or overwrite="false"'),
+        (
+            'final_newline=""',
+            'Invalid final_newline \'\'; write final_newline="true" or final_newline="false"',
+        ),
+        ('encoding="hex"', 'Invalid encoding \'hex\'; write encoding="utf-8" or encoding="base64"'),
     ],
 )
 def test_a_choice_that_is_none_is_refused(attribute: str, reason: str) -> None:
@@ -192,6 +203,12 @@ def test_base64_gives_any_bytes(data: bytes, width: int) -> None:
     assert decode(text) == CreateFile("a", data)
 
 
+def test_base64_heeds_overwrite() -> None:
+    """Design, tag blocks: `overwrite="false"` on CREATE_FILE, in whatever encoding."""
+    text = '[CREATE_FILE path="a" encoding="base64" overwrite="false"]\nYQ==\n[/CREATE_FILE]\n'
+    assert decode(text) == CreateFile("a", b"a", overwrite=False)
+
+
 @pytest.mark.parametrize("body", ["YQ", "Y", "Y!==", "é", "YQ==YQ=="])
 def test_damaged_base64_is_refused(body: str) -> None:
     """Design, replies as chats give them: never wrong bytes; the block is asked for again."""
@@ -204,7 +221,9 @@ def test_damaged_base64_is_refused(body: str) -> None:
 def test_an_until_that_is_no_token_is_refused(token: str) -> None:
     """Design, tag blocks: `until="TOKEN"`; what can't be found again is refused."""
     block = Block("CREATE_FILE", (("path", "a"), ("until", token)), "x\n", 1)
-    with pytest.raises(OperationError, match=r"^Invalid until '.*'; write letters, digits, - and _ only$"):
+    with pytest.raises(
+        OperationError, match=r"^Invalid until '.*'; write letters, digits, - and _ only$"
+    ):
         commands.decode(block)
 
 
@@ -227,14 +246,16 @@ def test_one_line_number_alone_is_refused(name: str) -> None:
     assert reason == f"Missing attribute '{other}'; write both start_line and end_line"
 
 
-@pytest.mark.parametrize("value", ["x", "1.5", "-1", "", " 1", "1e3", "0x1", "²", "١", "1" * 10, "1" * 5000])
+@pytest.mark.parametrize(
+    "value", ["x", "1.5", "-1", "", " 1", "1e3", "0x1", "²", "١", "1" * 10, "1" * 5000]
+)
 @pytest.mark.parametrize("name", ["start_line", "end_line"])
 def test_a_line_number_that_is_no_number_is_refused(name: str, value: str) -> None:
     """Specification 003, parse errors: invalid attribute values, e.g. non-integer line numbers."""
     other = {"start_line": "end_line", "end_line": "start_line"}[name]
     reason = refusal(f'[EDIT_FILE path="a" {name}="{value}" {other}="1"]\nx\n[/EDIT_FILE]\n')
     assert reason.startswith(f"Invalid {name} '{value[:200]}")
-    assert reason.endswith(f"'; write a whole number, {name}=\"12\"")
+    assert reason.endswith(f'\'; write a whole number, {name}="12"')
 
 
 def test_lines_are_counted_from_one() -> None:
@@ -255,17 +276,26 @@ def test_a_range_with_an_empty_body_removes_the_lines() -> None:
     assert decode(text) == EditFile("a", LineRange(2, 3, ""))
 
 
-@pytest.mark.parametrize("before", ["", "\n", "\n\n", "  \n", "\t\n \n", "here is the edit:\n", "```\n"])
+@pytest.mark.parametrize(
+    "before", ["", "\n", "\n\n", "  \n", "\t\n \n", "here is the edit:\n", "```\n"]
+)
 def test_line_numbers_together_with_markers_are_a_problem(before: str) -> None:
     """Design, tag blocks: line numbers together with markers are a problem, wherever the markers stand."""
-    reason = refusal(f'[EDIT_FILE path="a" start_line="1" end_line="2"]\n{before}{_MARKED}[/EDIT_FILE]\n')
-    assert reason == "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
+    reason = refusal(
+        f'[EDIT_FILE path="a" start_line="1" end_line="2"]\n{before}{_MARKED}[/EDIT_FILE]\n'
+    )
+    assert (
+        reason
+        == "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
+    )
 
 
 def test_an_edit_with_neither_is_told_both_ways() -> None:
     """Specification 003, parse errors: missing required attributes."""
     assert "SEARCH/REPLACE" in refusal('[EDIT_FILE path="a"]\nx\n[/EDIT_FILE]\n')
-    assert refusal('[EDIT_FILE path="a"]\n[/EDIT_FILE]\n').startswith("No SEARCH/REPLACE and no line numbers; write")
+    assert refusal('[EDIT_FILE path="a"]\n[/EDIT_FILE]\n').startswith(
+        "No SEARCH/REPLACE and no line numbers; write"
+    )
 
 
 # --- READ_FILE -------------------------------------------------------------------------------------
@@ -312,12 +342,18 @@ def test_the_body_is_the_command(body: str, command: str) -> None:
 @pytest.mark.parametrize("body", ["", "\n", "  \n\t\n", "# nothing\n"])
 def test_an_empty_command_is_refused(body: str) -> None:
     """Design, tag blocks: a problem says what to write instead."""
-    assert refusal(f"[RUN_COMMAND]\n{body}[/RUN_COMMAND]\n") == "The command is empty; write it between the tags"
+    assert (
+        refusal(f"[RUN_COMMAND]\n{body}[/RUN_COMMAND]\n")
+        == "The command is empty; write it between the tags"
+    )
 
 
 def test_a_command_that_no_system_takes_is_refused() -> None:
     """Design, commands: what can't be started is said before it is tried."""
-    assert refusal("[RUN_COMMAND]\na\0b\n[/RUN_COMMAND]\n") == "The command has a NUL character; write it without"
+    assert (
+        refusal("[RUN_COMMAND]\na\0b\n[/RUN_COMMAND]\n")
+        == "The command has a NUL character; write it without"
+    )
     assert refusal(f"[RUN_COMMAND]\n{'é' * 50_001}\n[/RUN_COMMAND]\n") == (
         "The command is longer than 100000 bytes; write a script with CREATE_FILE and run that"
     )
@@ -336,7 +372,10 @@ def test_a_command_that_no_system_takes_is_refused() -> None:
 )
 def test_a_command_takes_a_timeout_and_a_folder(attributes: str, operation: Operation) -> None:
     """Design, tag blocks: RUN_COMMAND takes `timeout="SECONDS"` and `cwd`."""
-    assert commands.decode(block_of(f"[RUN_COMMAND {attributes}]\nls\n[/RUN_COMMAND]\n")) == (operation, ())
+    assert commands.decode(block_of(f"[RUN_COMMAND {attributes}]\nls\n[/RUN_COMMAND]\n")) == (
+        operation,
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -346,7 +385,10 @@ def test_a_command_takes_a_timeout_and_a_folder(attributes: str, operation: Oper
         ('timeout="3601"', "Invalid timeout '3601'; it must be from 1 to 3600"),
         ('timeout="5s"', "Invalid timeout '5s'; write a whole number, timeout=\"12\""),
         ('cwd="../x"', "REJECTED: Path is outside workspace: '../x'"),
-        ('cwd="/tmp"', "REJECTED: Path is outside workspace: '/tmp'; write a path relative to the workspace"),
+        (
+            'cwd="/tmp"',
+            "REJECTED: Path is outside workspace: '/tmp'; write a path relative to the workspace",
+        ),
     ],
 )
 def test_a_wrong_timeout_or_folder_is_refused(attribute: str, reason: str) -> None:
@@ -379,12 +421,31 @@ def test_each_example_in_the_table_is_valid(command: commands.Command) -> None:
 @settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(COMMANDS),
-    st.lists(st.tuples(
-        st.sampled_from(["path", "start_line", "end_line", "timeout", "cwd", "eol", "encoding", "overwrite", "until", "x"]),
-        st.one_of(st.sampled_from(["a", "1", "2", "true", "false", "lf", "base64", "..", "."]), st.text(max_size=20)),
-    ), max_size=4),
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                [
+                    "path",
+                    "start_line",
+                    "end_line",
+                    "timeout",
+                    "cwd",
+                    "eol",
+                    "encoding",
+                    "overwrite",
+                    "until",
+                    "x",
+                ]
+            ),
+            st.one_of(
+                st.sampled_from(["a", "1", "2", "true", "false", "lf", "base64", "..", "."]),
+                st.text(max_size=20),
+            ),
+        ),
+        max_size=4,
+    ),
     st.one_of(st.text(max_size=80), st.sampled_from([_MARKED, "YQ==\n", "ls\n"])),
-)  # fmt: skip
+)
 def test_decoding_gives_an_operation_or_one_line_of_refusal(
     command: commands.Command, attributes: list[tuple[str, str]], body: str
 ) -> None:

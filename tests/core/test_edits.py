@@ -39,17 +39,31 @@ def unreadable(body: str) -> str:
         ("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", [("a\n", "b\n")]),
         ("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n", [("", "")]),
         ("<<<<<<< SEARCH\na\n\n  b\n=======\n>>>>>>> REPLACE\n", [("a\n\n  b\n", "")]),
-        ("\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n\n  \n<<<<<<< SEARCH\nc\n=======\nd\n>>>>>>> REPLACE\n\n",
-         [("a\n", "b\n"), ("c\n", "d\n")]),
+        (
+            (
+                "\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n\n  \n"
+                "<<<<<<< SEARCH\nc\n=======\nd\n>>>>>>> REPLACE\n\n"
+            ),
+            [("a\n", "b\n"), ("c\n", "d\n")],
+        ),
         ("<<<<<<< SEARCH  \na\n======= \nb\n>>>>>>> REPLACE\t\n", [("a\n", "b\n")]),
-        ("<<<<<<<< SEARCH\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n========\nb\n>>>>>>>> REPLACE\n",
-         [("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n", "b\n")]),
-        ("<<<<<<< SEARCH\n======\n========\n=======\n>>>>>> REPLACE\n REPLACE\n>>>>>>> REPLACE",
-         [("======\n========\n", ">>>>>> REPLACE\n REPLACE\n")]),
-        ("<<<<<<< SEARCH\n =======\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n", [(" =======\n", "  >>>>>>> REPLACE\n")]),
+        (
+            "<<<<<<<< SEARCH\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n========\nb\n>>>>>>>> REPLACE\n",
+            [("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n", "b\n")],
+        ),
+        (
+            "<<<<<<< SEARCH\n======\n========\n=======\n>>>>>> REPLACE\n REPLACE\n>>>>>>> REPLACE",
+            [("======\n========\n", ">>>>>> REPLACE\n REPLACE\n")],
+        ),
+        (
+            "<<<<<<< SEARCH\n =======\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n",
+            [(" =======\n", "  >>>>>>> REPLACE\n")],
+        ),
     ],
-)  # fmt: skip
-def test_search_and_replace_blocks_are_read_in_order(body: str, expected: list[tuple[str, str]]) -> None:
+)
+def test_search_and_replace_blocks_are_read_in_order(
+    body: str, expected: list[tuple[str, str]]
+) -> None:
     """Design, tag blocks: one or more blocks; where body lines equal a marker, all three are longer."""
     assert edits.read_replacements(body) == tuple(Replacement(*pair) for pair in expected)
 
@@ -59,20 +73,39 @@ def test_search_and_replace_blocks_are_read_in_order(body: str, expected: list[t
     [
         ("", "No SEARCH/REPLACE and no line numbers; "),
         ("x\n", "Line 1 of the body stands outside of SEARCH/REPLACE; "),
-        ("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\nx\n", "Line 6 of the body stands outside of SEARCH/REPLACE; "),
-        ("<<<<<<< SEARCH\na\n=======\nb\n", "SEARCH at line 1 of the body has no >>>>>>> REPLACE; "),
-        ("<<<<<<< SEARCH\na\n=======\n<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE\n",
-         "SEARCH at line 1 of the body has no >>>>>>> REPLACE; "),
-        ("<<<<<<< SEARCH\na\n>>>>>>> REPLACE\n", "SEARCH at line 1 of the body has no line =======; "),
-        ("<<<<<<< SEARCH\na\n=======\nb\n=======\nc\n>>>>>>> REPLACE\n",
-         "SEARCH at line 1 of the body has more than one line =======; "),
-        ("<<<<<<<< SEARCH\na\n=======\nb\n>>>>>>>> REPLACE\n", "SEARCH at line 1 of the body has no line ========; "),
-        ("<<<<<<<< SEARCH\na\n========\nb\n>>>>>>> REPLACE\n", "SEARCH at line 1 of the body has no >>>>>>> REPLACE; "),
+        (
+            "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\nx\n",
+            "Line 6 of the body stands outside of SEARCH/REPLACE; ",
+        ),
+        (
+            "<<<<<<< SEARCH\na\n=======\nb\n",
+            "SEARCH at line 1 of the body has no >>>>>>> REPLACE; ",
+        ),
+        (
+            "<<<<<<< SEARCH\na\n=======\n<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE\n",
+            "SEARCH at line 1 of the body has no >>>>>>> REPLACE; ",
+        ),
+        (
+            "<<<<<<< SEARCH\na\n>>>>>>> REPLACE\n",
+            "SEARCH at line 1 of the body has no line =======; ",
+        ),
+        (
+            "<<<<<<< SEARCH\na\n=======\nb\n=======\nc\n>>>>>>> REPLACE\n",
+            "SEARCH at line 1 of the body has more than one line =======; ",
+        ),
+        (
+            "<<<<<<<< SEARCH\na\n=======\nb\n>>>>>>>> REPLACE\n",
+            "SEARCH at line 1 of the body has no line ========; ",
+        ),
+        (
+            "<<<<<<<< SEARCH\na\n========\nb\n>>>>>>> REPLACE\n",
+            "SEARCH at line 1 of the body has no >>>>>>> REPLACE; ",
+        ),
         ("<<<<<< SEARCH\na\n======\nb\n>>>>>> REPLACE\n", "Line 1 of the body stands outside"),
         ("<<<<<<< ORIGINAL\na\n=======\nb\n>>>>>>> UPDATED\n", "Line 1 of the body stands outside"),
         (">>>>>>> REPLACE\n", "Line 1 of the body stands outside"),
     ],
-)  # fmt: skip
+)
 def test_markers_out_of_place_are_refused(body: str, reason: str) -> None:
     """Design, tag blocks: never a guess where SEARCH ends and REPLACE begins."""
     assert unreadable(body).startswith(reason)
@@ -90,19 +123,51 @@ def test_the_refusal_shows_how_to_write_it() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(*[st.lists(st.sampled_from(
-    ["", "a", "  b", "=======", "<<<<<<< SEARCH", ">>>>>>> REPLACE", "========", "<<<<<<<< SEARCH"]
-))] * 2), min_size=1, max_size=4))  # fmt: skip
-def test_what_is_written_with_longer_markers_is_what_is_read(blocks: list[tuple[list[str], list[str]]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            *[
+                st.lists(
+                    st.sampled_from(
+                        [
+                            "",
+                            "a",
+                            "  b",
+                            "=======",
+                            "<<<<<<< SEARCH",
+                            ">>>>>>> REPLACE",
+                            "========",
+                            "<<<<<<<< SEARCH",
+                        ]
+                    )
+                )
+            ]
+            * 2
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_what_is_written_with_longer_markers_is_what_is_read(
+    blocks: list[tuple[list[str], list[str]]],
+) -> None:
     """Design, tag blocks: all three markers are longer, of equal length."""
-    pairs = [("".join(f"{line}\n" for line in a), "".join(f"{line}\n" for line in b)) for a, b in blocks]
+    pairs = [
+        ("".join(f"{line}\n" for line in a), "".join(f"{line}\n" for line in b)) for a, b in blocks
+    ]
     n = 9
     body = "".join(f"{'<' * n} SEARCH\n{a}{'=' * n}\n{b}{'>' * n} REPLACE\n" for a, b in pairs)
     assert edits.read_replacements(body) == tuple(Replacement(*pair) for pair in pairs)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.sampled_from(["<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "a", "", "<<<<<<<< SEARCH"])).map("\n".join))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "a", "", "<<<<<<<< SEARCH"]
+        )
+    ).map("\n".join)
+)
 def test_reading_markers_gives_blocks_or_one_line_of_refusal(body: str) -> None:
     """Specification 003, design goals: malformed commands produce error results rather than crashes."""
     try:
@@ -135,7 +200,13 @@ def test_a_range_of_lines_is_replaced(start: int, end: int, new: str, expected: 
 
 @pytest.mark.parametrize(
     ("text", "start", "end", "total"),
-    [("a\nb\n", 1, 3, "2 lines"), ("a\nb\n", 3, 3, "2 lines"), ("a", 2, 2, "1 line"), ("", 1, 1, "0 lines"), ("\n", 2, 9, "1 line")],
+    [
+        ("a\nb\n", 1, 3, "2 lines"),
+        ("a\nb\n", 3, 3, "2 lines"),
+        ("a", 2, 2, "1 line"),
+        ("", 1, 1, "0 lines"),
+        ("\n", 2, 9, "1 line"),
+    ],
 )
 def test_a_range_beyond_the_file_is_refused(text: str, start: int, end: int, total: str) -> None:
     """Specification 003, execution errors: invalid line range. The answer says how many lines there are."""
@@ -174,7 +245,9 @@ def test_a_range_beyond_the_file_shows_the_true_lines() -> None:
         ("a\rb\nc\n", 2, 2, "x\n", "a\rb\nx\n"),
     ],
 )
-def test_the_files_own_line_ends_are_kept(text: str, start: int, end: int, new: str, expected: str) -> None:
+def test_the_files_own_line_ends_are_kept(
+    text: str, start: int, end: int, new: str, expected: str
+) -> None:
     """Design, tag blocks: EDIT_FILE keeps the file's line ends and whether its last line is ended."""
     assert edits.apply(LineRange(start, end, new), text).text == expected
 
@@ -183,16 +256,27 @@ def test_the_files_own_line_ends_are_kept(text: str, start: int, end: int, new: 
 @given(st.data())
 def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
     """Design, tag blocks: bytes outside the edited lines are untouched, in any mixture of line ends."""
-    contents = data.draw(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), max_size=5), min_size=1, max_size=8))
-    ends = data.draw(st.lists(st.sampled_from(["\n", "\r\n"]), min_size=len(contents), max_size=len(contents)))
+    contents = data.draw(
+        st.lists(
+            st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=5),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    ends = data.draw(
+        st.lists(st.sampled_from(["\n", "\r\n"]), min_size=len(contents), max_size=len(contents))
+    )
     lines = [content + end for content, end in zip(contents, ends, strict=True)]
-    ended = data.draw(st.booleans()) or not contents[-1]
+    # An empty line without an end is no line: such a text can't be written down.
+    ended = data.draw(st.booleans()) or not all(contents)
     if not ended:
         lines[-1] = contents[-1]
     start = data.draw(st.integers(1, len(lines)))
     end = data.draw(st.integers(start, len(lines)))
     new = data.draw(st.lists(st.sampled_from(["x", "", "  y"]), max_size=4))
-    edited = edits.apply(LineRange(start, end, "".join(f"{line}\n" for line in new)), "".join(lines)).text
+    edited = edits.apply(
+        LineRange(start, end, "".join(f"{line}\n" for line in new)), "".join(lines)
+    ).text
     before, behind = "".join(lines[: start - 1]), "".join(lines[end:])
     assert edited.endswith(behind)
     if behind or new or ended:
@@ -204,7 +288,9 @@ def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
     else:
         # The last lines of a file without a last line end are gone: the new last one has none either.
         assert edited == before.removesuffix("\n").removesuffix("\r")
-    if edited and not ended and not (new and new[-1] == ""):
+    kept = new or contents[: start - 1]
+    if not behind and not ended and kept and kept[-1]:
+        # An empty line can't stand at the end of a file without an end of its own.
         assert not edited.endswith("\n")
 
 
@@ -215,7 +301,9 @@ def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
 )
-def test_a_search_changes_one_place_or_nothing(lines: list[str], search: list[str], end: str, ended: bool) -> None:
+def test_a_search_changes_one_place_or_nothing(
+    lines: list[str], search: list[str], end: str, ended: bool
+) -> None:
     """Design, tag blocks: the one place that fits is changed; more than one, or none, changes nothing."""
     text = end.join(lines) + (end if ended and lines else "")
     try:
@@ -230,12 +318,22 @@ def test_a_search_changes_one_place_or_nothing(lines: list[str], search: list[st
     after = edited.text.split(end)
     assert after[start].strip() == "NEW"
     assert after[:start] == lines[:start]
-    assert after[start + 1 :] == (end.join(lines) + (end if ended and lines else "")).split(end)[stop:]
+    assert (
+        after[start + 1 :] == (end.join(lines) + (end if ended and lines else "")).split(end)[stop:]
+    )
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    [(b"", False), (b"a", False), (b"a\r\n", True), (b"a\r\nb", True), (b"a\r\nb\n", False), (b"a\n", False), (b"a\rb", False)],
+    [
+        (b"", False),
+        (b"a", False),
+        (b"a\r\n", True),
+        (b"a\r\nb", True),
+        (b"a\r\nb\n", False),
+        (b"a\n", False),
+        (b"a\rb", False),
+    ],
 )
 def test_a_file_is_crlf_if_all_its_line_ends_are(data: bytes, expected: bool) -> None:
     """Design, tag blocks: overwriting a file whose lines all end in CRLF keeps CRLF."""
@@ -257,9 +355,18 @@ def test_whole_lines_only_are_found() -> None:
     assert refused("abc\n", ("b\n", "x\n")).reason.startswith("SEARCH was not found")
 
 
+def test_a_search_has_no_line_ends_of_its_own() -> None:
+    """Design, tag blocks: EDIT_FILE keeps the file's line ends; a CRLF file is no loose fit."""
+    edited = replaced("a\r\nb\r\n", ("a\n", "x\n"))
+    assert edited == Edited("x\r\nb\r\n", (Hunk(1, 1, 1, 1),), ())
+    assert edits.excerpt(edited.text, edited.hunks) == "1 | x\n2 | b"
+
+
 def test_an_exact_match_comes_before_a_loose_one() -> None:
     """Design, tag blocks: looser fits count only if it does not match exactly."""
-    assert replaced("  a\na\na  \n", ("a\n", "x\n")) == Edited("  a\nx\na  \n", (Hunk(2, 1, 2, 1),), ())
+    assert replaced("  a\na\na  \n", ("a\n", "x\n")) == Edited(
+        "  a\nx\na  \n", (Hunk(2, 1, 2, 1),), ()
+    )
 
 
 def test_replacements_apply_in_order_each_to_the_result_of_the_one_before() -> None:
@@ -272,8 +379,8 @@ def test_all_apply_or_none() -> None:
     """Design, tag blocks: all apply, or none; the one that failed is named."""
     fault = refused("a\nb\n", ("a\n", "x\n"), ("zzz\n", "y\n"))
     assert fault.reason == (
-        "SEARCH 2 of 2 was not found; nothing was changed. Send the edit again with lines as they stand in"
-        " the file"
+        "SEARCH 2 of 2 was not found; write its lines letter by letter as they stand in the file; none of the"
+        " 2 was applied: send all of them again"
     )
 
 
@@ -281,7 +388,8 @@ def test_a_search_that_fits_two_places_changes_nothing() -> None:
     """Design, tag blocks: more than one place changes nothing, and the places are named."""
     fault = refused("a\nb\na\n", ("a\n", "x\n"))
     assert fault.reason == (
-        "SEARCH fits 2 places (at lines 1, 3); add lines around it until it fits one; nothing was changed"
+        "SEARCH fits 2 places (at lines 1, 3); add lines around it until it fits one; nothing was changed:"
+        " send the edit again"
     )
 
 
@@ -299,12 +407,20 @@ def test_places_that_overlap_are_two_places() -> None:
 
 def test_of_many_places_ten_are_named() -> None:
     """Design, the outbox: what does not fit is cut, and said."""
-    assert "fits 50 places (at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in refused("a\n" * 50, ("a\n", "x\n")).reason
+    assert (
+        "fits 50 places (at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)"
+        in refused("a\n" * 50, ("a\n", "x\n")).reason
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "search", "expected"),
-    [("a  \nb\n", "a\nb\n", "x\n"), ("a\nb\t\n", "a\nb\n", "x\n"), ("a\nb\n", "a \nb  \n", "x\n"), ("a\r\nb\n", "a \nb\n", "x\r\n")],
+    [
+        ("a  \nb\n", "a\nb\n", "x\n"),
+        ("a\nb\t\n", "a\nb\n", "x\n"),
+        ("a\nb\n", "a \nb  \n", "x\n"),
+        ("a\r\nb\n", "a \nb\n", "x\r\n"),
+    ],
 )
 def test_a_search_may_differ_in_trailing_blanks(text: str, search: str, expected: str) -> None:
     """Design, tag blocks: the one place where it matches up to trailing blanks is taken and said."""
@@ -315,8 +431,20 @@ def test_a_search_may_differ_in_trailing_blanks(text: str, search: str, expected
 @pytest.mark.parametrize(
     ("text", "search", "replace", "expected", "note"),
     [
-        ("    a\n      b\n", "a\n  b\n", "a\n\n  c\n", "    a\n\n      c\n", "SEARCH fitted when indented by 4 blanks more"),
-        ("a\n  b\n", "    a\n      b\n", "    a\n      c\n", "a\n  c\n", "SEARCH fitted when indented by 4 blanks less"),
+        (
+            "    a\n      b\n",
+            "a\n  b\n",
+            "a\n\n  c\n",
+            "    a\n\n      c\n",
+            "SEARCH fitted when indented by 4 blanks more",
+        ),
+        (
+            "a\n  b\n",
+            "    a\n      b\n",
+            "    a\n      c\n",
+            "a\n  c\n",
+            "SEARCH fitted when indented by 4 blanks less",
+        ),
         ("\ta\n", "a\n", "c\n", "\tc\n", "SEARCH fitted when indented by 1 tab more"),
         (" a\n\n b\n", "a\n\nb\n", "c\n", " c\n", "SEARCH fitted when indented by 1 blank more"),
         ("  a  \n", "a\n", "c\n", "  c\n", "SEARCH fitted when indented by 2 blanks more"),
@@ -332,7 +460,12 @@ def test_a_search_may_differ_by_one_constant_indentation(
 
 @pytest.mark.parametrize(
     ("text", "search"),
-    [("    a\n  b\n", "a\nb\n"), ("\ta\n    b\n", "a\nb\n"), ("  a\n b\n", "  a\n  b\n"), ("a\n  b\n", "  a\n  b\n")],
+    [
+        ("    a\n  b\n", "a\nb\n"),
+        ("\ta\n    b\n", "a\nb\n"),
+        ("  a\n b\n", "  a\n  b\n"),
+        ("a\n  b\n", "  a\n  b\n"),
+    ],
 )
 def test_an_indentation_that_is_not_constant_does_not_fit(text: str, search: str) -> None:
     """Design, tag blocks: one constant indentation, and no other."""
@@ -359,7 +492,9 @@ def test_blanks_alone_fit_exactly_or_not_at_all(search: str) -> None:
 
 def test_an_empty_search_is_refused() -> None:
     """Design, tag blocks: the search text must match exactly once; nothing matches everywhere."""
-    assert refused("a\n", ("", "x\n")).reason == "SEARCH is empty; give the lines whose place REPLACE takes"
+    assert refused("a\n", ("", "x\n")).reason == (
+        "SEARCH is empty; give the lines whose place REPLACE takes; nothing was changed: send the edit again"
+    )
     assert refused("", ("", "x\n")).reason.startswith("SEARCH is empty")
 
 
@@ -463,7 +598,9 @@ def test_what_is_shown_of_stray_bytes_can_be_written(data: bytes) -> None:
         ((Hunk(1, 1, 1, 2), Hunk(1, 1, 1, 2)), 5, 2),
     ],
 )
-def test_earlier_edits_shift_the_lines_behind_them(hunks: tuple[Hunk, ...], line: int, by: int) -> None:
+def test_earlier_edits_shift_the_lines_behind_them(
+    hunks: tuple[Hunk, ...], line: int, by: int
+) -> None:
     """Design, tag blocks: each edit counts on the result of the one before, so what they moved adds up."""
     assert edits.shift_at(hunks, line) == by
 

@@ -12,8 +12,22 @@ from codingagent.errors import OperationError
 
 _BYTES = st.one_of(
     st.binary(max_size=200),
-    st.lists(st.sampled_from([b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", b"\xc3\xa9", b"\xe9", b"\r\n", b"a", b"\0", b"\xed\xa0\x80"])).map(b"".join),
-)  # fmt: skip
+    st.lists(
+        st.sampled_from(
+            [
+                b"\xff\xfe",
+                b"\xfe\xff",
+                b"\xef\xbb\xbf",
+                b"\xc3\xa9",
+                b"\xe9",
+                b"\r\n",
+                b"a",
+                b"\0",
+                b"\xed\xa0\x80",
+            ]
+        )
+    ).map(b"".join),
+)
 
 
 def decoded(data: bytes) -> FileText:
@@ -31,7 +45,10 @@ def decoded(data: bytes) -> FileText:
         (b"\xef\xbb\xbfa", FileText("a", "utf-8", b"\xef\xbb\xbf")),
         (b"\xef\xbb\xbf\xef\xbb\xbfa", FileText("\ufeffa", "utf-8", b"\xef\xbb\xbf")),
         ("aé".encode("utf-16"), FileText("aé", "utf-16-le", codecs.BOM_UTF16_LE)),
-        (codecs.BOM_UTF16_BE + "aé".encode("utf-16-be"), FileText("aé", "utf-16-be", codecs.BOM_UTF16_BE)),
+        (
+            codecs.BOM_UTF16_BE + "aé".encode("utf-16-be"),
+            FileText("aé", "utf-16-be", codecs.BOM_UTF16_BE),
+        ),
         (b"caf\xe9\n", FileText("café\n", "latin-1", b"")),
         (b"\xc3\xa9 \xff", FileText("é \udcff", "utf-8", b"")),
     ],
@@ -41,7 +58,9 @@ def test_a_file_is_read_by_its_mark_or_its_bytes(data: bytes, expected: FileText
     assert encoding.decode_file(data) == expected
 
 
-@pytest.mark.parametrize("data", [b"\0", b"\x7fELF\0", b"a" * 7999 + b"\0", b"\xff\xfea", b"\xff\xfe\x00\xd8"])
+@pytest.mark.parametrize(
+    "data", [b"\0", b"\x7fELF\0", b"a" * 7999 + b"\0", b"\xff\xfea", b"\xff\xfe\x00\xd8"]
+)
 def test_bytes_that_are_no_text_are_none(data: bytes) -> None:
     """Design, replies as chats give them: never wrong bytes, so no edit of what is no text."""
     assert encoding.decode_file(data) is None
@@ -79,15 +98,22 @@ def test_text_that_the_files_encoding_has_not_is_refused() -> None:
 def test_an_edit_keeps_the_mark_and_the_encoding() -> None:
     """Design, tag blocks: EDIT_FILE keeps the byte-order mark."""
     assert decoded(b"\xef\xbb\xbfa\n").encode("b\n") == b"\xef\xbb\xbfb\n"
-    assert decoded("a\n".encode("utf-16")).encode("é\n") == codecs.BOM_UTF16_LE + "é\n".encode("utf-16-le")
+    assert decoded("a\n".encode("utf-16")).encode("é\n") == codecs.BOM_UTF16_LE + "é\n".encode(
+        "utf-16-le"
+    )
     assert decoded(b"\xc3\xa9\xff").encode("x\udcff") == b"x\xff"
     assert decoded(b"\xe9").encode("é!") == b"\xe9!"
 
 
 @pytest.mark.parametrize(
-    "data", ["é[DONE]".encode(), "é[DONE]".encode("utf-8-sig"), "é[DONE]".encode("utf-16"),
-             codecs.BOM_UTF16_BE + "é[DONE]".encode("utf-16-be")],
-)  # fmt: skip
+    "data",
+    [
+        "é[DONE]".encode(),
+        "é[DONE]".encode("utf-8-sig"),
+        "é[DONE]".encode("utf-16"),
+        codecs.BOM_UTF16_BE + "é[DONE]".encode("utf-16-be"),
+    ],
+)
 def test_a_reply_is_utf_8_or_marked_utf_16(data: bytes) -> None:
     """Design, the inbox: UTF-8 with or without mark, UTF-16 with mark."""
     assert encoding.decode_reply(data, "iso-8859-1") == ReplyText("é[DONE]")
@@ -101,6 +127,7 @@ def test_a_reply_is_utf_8_or_marked_utf_16(data: bytes) -> None:
         (b"\x93caf\xe9\x94", "utf-8", "“café”", "cp1252"),
         (b"\x93caf\xe9\x94", "UTF8", "“café”", "cp1252"),
         (b"\x93caf\xe9\x94", "ANSI_X3.4-1968", "“café”", "cp1252"),
+        (b"caf\xe9", "utf-16", "café", "cp1252"),
         (b"\x81a\xe9", "utf-8", "\ufffdaé", "cp1252"),
     ],
 )
@@ -112,7 +139,9 @@ def test_else_a_reply_has_the_locales_8_bit_encoding_and_it_is_said(
     assert encoding.decode_reply(data, locale_codec) == ReplyText(text, note)
 
 
-@pytest.mark.parametrize("data", [b"PK\x03\x04\0", b"a\0", b"\xff\xfea", "[DONE]".encode("utf-16-le")])
+@pytest.mark.parametrize(
+    "data", [b"PK\x03\x04\0", b"a\0", b"\xff\xfea", "[DONE]".encode("utf-16-le")]
+)
 def test_a_reply_that_is_no_text_is_none(data: bytes) -> None:
     """Design, the inbox: UTF-16 has its mark; what holds NUL is no text."""
     assert encoding.decode_reply(data, "utf-8") is None

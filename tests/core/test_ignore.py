@@ -78,9 +78,28 @@ def test_without_files_nothing_is_ignored() -> None:
     assert rules("# nothing\n\n") == IgnoreRules()
 
 
-@pytest.mark.parametrize("line", ["!", "\\", "a\\", "[z-a]", "[[:foo:]", "[[a]", "[!]", "/", "//", "***", "[", "\0", "!/", "a||b", "[a--b]"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "!",
+        "\\",
+        "a\\",
+        "[z-a]",
+        "[[:foo:]",
+        "[[a]",
+        "[!]",
+        "/",
+        "//",
+        "***",
+        "[",
+        "\0",
+        "!/",
+        "a||b",
+        "[a--b]",
+    ],
+)
 def test_a_line_that_is_no_pattern_costs_only_itself(line: str) -> None:
-    """Design, purpose: an ignore file may be the model's; the others' patterns hold, and nothing is printed."""
+    """Design, purpose: an ignore file may be the model's; other patterns hold; nothing is printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = rules(f"{line}\n*.log\n")
@@ -89,7 +108,13 @@ def test_a_line_that_is_no_pattern_costs_only_itself(line: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.one_of(st.text(max_size=30), st.lists(st.sampled_from(list("!*?[]-\\/#ab \n\r^:"))).map("".join)), st.sampled_from(["a", "a/b", "a b", "[a]"]), st.booleans())
+@given(
+    st.one_of(
+        st.text(max_size=30), st.lists(st.sampled_from(list("!*?[]-\\/#ab \n\r^:"))).map("".join)
+    ),
+    st.sampled_from(["a", "a/b", "a b", "[a]"]),
+    st.booleans(),
+)
 def test_no_ignore_file_raises(text: str, path: str, is_folder: bool) -> None:
     """Design, purpose: nothing in the workspace may stop the agent."""
     assert rules(text).ignores(path, is_folder=is_folder) in {True, False}

@@ -66,7 +66,7 @@ def test_an_absolute_path_or_drive_is_rejected(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["~$report.docx", "~lock.txt", "~a/b"])
+@pytest.mark.parametrize("text", ["~$report.docx", "~lock.txt"])
 def test_a_name_that_begins_with_a_tilde_is_a_name(text: str) -> None:
     """Specification 003, path sandboxing: paths are joined to the root; no shell expands them."""
     assert paths.workspace_path(text) == text
@@ -75,9 +75,7 @@ def test_a_name_that_begins_with_a_tilde_is_a_name(text: str) -> None:
 @pytest.mark.parametrize("text", ["src\\a.py", "a\\", "..\\a", "\\\\host\\share"])
 def test_a_backslash_is_refused_and_the_answer_says_write_a_slash(text: str) -> None:
     """Design, tag blocks: a backslash in a path is refused: "write /"."""
-    assert re.fullmatch(
-        r"REJECTED: '.*' has a backslash; write / between names", _refusal(text)
-    )
+    assert re.fullmatch(r"REJECTED: '.*' has a backslash; write / between names", _refusal(text))
 
 
 @pytest.mark.parametrize(
@@ -164,22 +162,40 @@ def test_a_folder_is_given_in_its_plain_form(text: str, plain: str) -> None:
 @pytest.mark.parametrize("text", ["..", "../", "/", "///", "/tmp", "src/../..", "~/", "C:/"])
 def test_a_folder_outside_is_rejected(text: str) -> None:
     """Specification 003, path sandboxing: so is a folder to run in."""
-    with pytest.raises(OperationError, match="^REJECTED: Path is outside workspace"):
+    with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
         paths.folder_path(text)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["CON", "con.txt", "aux", "NUL.tar.gz", "COM1", "lpt9.log", "COM¹", "a<b", 'a"b', "a|b", "a?", "a*",
-     "a.", "a ", "d:x", "CONIN$"],
+    [
+        "CON",
+        "con.txt",
+        "aux",
+        "NUL.tar.gz",
+        "COM1",
+        "lpt9.log",
+        "COM¹",
+        "a<b",
+        'a"b',
+        "a|b",
+        "a?",
+        "a*",
+        "a.",
+        "a ",
+        "d:x",
+        "CONIN$",
+    ],
 )
 def test_a_name_that_windows_has_not_is_refused_for_a_new_file(name: str) -> None:
     """Design, the workspace: one resolver, the same on every system; names must hold there too."""
-    with pytest.raises(OperationError, match="is no file name on Windows; choose another name$"):
+    with pytest.raises(OperationError, match=r"is no file name on Windows; choose another name$"):
         paths.check_new_name(f"src/{name}")
 
 
-@pytest.mark.parametrize("name", ["console.py", "a.b", ".env", "[id].tsx", "com10", "a b", "COM.txt"])
+@pytest.mark.parametrize(
+    "name", ["console.py", "a.b", ".env", "[id].tsx", "com10", "a b", "COM.txt"]
+)
 def test_a_plain_name_is_accepted_for_a_new_file(name: str) -> None:
     """Design, the workspace: only what can't be a name somewhere is refused."""
     paths.check_new_name(f"src/{name}")
@@ -187,15 +203,28 @@ def test_a_plain_name_is_accepted_for_a_new_file(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [".git", ".GIT", ".Git", ".git.", ".git ", ".git. .", "GIT~1", "git~2", ".g\u200cit", ".git::$INDEX_ALLOCATION",
-     "\uff0egit"],
+    [
+        ".git",
+        ".GIT",
+        ".Git",
+        ".git.",
+        ".git ",
+        ".git. .",
+        "GIT~1",
+        "git~2",
+        ".g\u200cit",
+        ".git::$INDEX_ALLOCATION",
+        "\uff0egit",
+    ],
 )
 def test_each_way_to_write_git_is_git(name: str) -> None:
     """Design, the workspace: `.git` is not writable through file operations, however it is spelt."""
     assert paths.is_git_name(name)
 
 
-@pytest.mark.parametrize("name", [".gitignore", ".github", "git", ".gitattributes", "a.git", ".gi", ".git2"])
+@pytest.mark.parametrize(
+    "name", [".gitignore", ".github", "git", ".gitattributes", "a.git", ".gi", ".git2"]
+)
 def test_names_that_only_resemble_git_are_not_git(name: str) -> None:
     """Design, the workspace: only `.git` is closed."""
     assert not paths.is_git_name(name)
@@ -203,7 +232,14 @@ def test_names_that_only_resemble_git_are_not_git(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "expected"),
-    [("*.py", True), ("a?", True), ("**", True), ("[id].tsx", False), ("a/{b}", False), ("!a", False)],
+    [
+        ("*.py", True),
+        ("a?", True),
+        ("**", True),
+        ("[id].tsx", False),
+        ("a/{b}", False),
+        ("!a", False),
+    ],
 )
 def test_only_star_and_question_mark_make_a_glob(path: str, expected: bool) -> None:
     """Design, tag blocks: `*`, `**`, `?`; brackets are never a glob."""
@@ -237,7 +273,7 @@ def test_only_star_and_question_mark_make_a_glob(path: str, expected: bool) -> N
 )
 def test_a_glob_fits_whole_paths(glob: str, path: str, fits: bool) -> None:
     """Design, tag blocks: `*` and `?` stay within one name, `**` crosses folders."""
-    assert (paths.glob_pattern(glob).fullmatch(path) is not None) is fits
+    assert (paths.glob_matcher(glob)(path)) is fits
 
 
 @pytest.mark.parametrize(
@@ -247,7 +283,7 @@ def test_a_glob_fits_whole_paths(glob: str, path: str, fits: bool) -> None:
 def test_a_hostile_glob_takes_no_time(glob: str, path: str) -> None:
     """Design, purpose: whatever the text says; a glob and a file name may both be the model's."""
     with within(1):
-        assert paths.glob_pattern(glob).fullmatch(path) is None
+        assert not paths.glob_matcher(glob)(path)
 
 
 @settings(max_examples=200, deadline=None)

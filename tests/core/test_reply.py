@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codingagent.core import reply
+from codingagent.core import guide, reply
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -22,17 +22,27 @@ from tests.core.builders import LATER, SESSION_ID, session_of, turn, within
 _GOOD = (
     '[REPLY session="a1b2c3d4" sequence="2"]\n[MESSAGE]\nhi\n[/MESSAGE]\n[CREATE_FILE path="a.py"]\n'
     "def f():\n    return 1\n[/CREATE_FILE]\nSome words.\n"
-    '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\n    return 1\n=======\n    return 2\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\n    return 1\n'
+    "=======\n    return 2\n>>>>>>> REPLACE\n[/EDIT_FILE]\n"
     "[RUN_COMMAND]\npytest\n[/RUN_COMMAND]\n"
     '[DELETE_FILE path="b"]\n[READ_FILE path="c"]\n[DONE]\nAll is well.\n[/DONE]\n[END]\n'
 )
 _PIECES = [
-    '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n', '[CREATE_FILE path="a" until="E"]\n[/CREATE_FILE]\n[/CREATE_FILE E]\n',
-    "[RUN_COMMAND]ls[/RUN_COMMAND]\n", "[MESSAGE] a\nb\n[/MESSAGE]\n", '[READ_FILE path="r"] now\n',
-    '[DELETE_FILE path="d"]\n', "prose\n", "[DONE] will follow\n", "[DONE]\nok\n[/DONE]\n", "[END]\n",
-    "[CREATE_FILE path=a]\nx\n[/CREATE_FILE]\n", '[READ_FILE path="../x"]\n', "[MESSAGE]\n[DELETE_FILE path=\"m\"]\n[/MESSAGE]\n",
+    '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n',
+    '[CREATE_FILE path="a" until="E"]\n[/CREATE_FILE]\n[/CREATE_FILE E]\n',
+    "[RUN_COMMAND]ls[/RUN_COMMAND]\n",
+    "[MESSAGE] a\nb\n[/MESSAGE]\n",
+    '[READ_FILE path="r"] now\n',
+    '[DELETE_FILE path="d"]\n',
+    "prose\n",
+    "[DONE] will follow\n",
+    "[DONE]\nok\n[/DONE]\n",
+    "[END]\n",
+    "[CREATE_FILE path=a]\nx\n[/CREATE_FILE]\n",
+    '[READ_FILE path="../x"]\n',
+    '[MESSAGE]\n[DELETE_FILE path="m"]\n[/MESSAGE]\n',
     '[REPLY session="a1b2c3d4" sequence="1"]\n',
-]  # fmt: skip
+]
 
 
 def operations(text: str) -> list[Operation]:
@@ -50,12 +60,23 @@ def test_a_good_reply_is_read_whole_and_in_order() -> None:
     """Specification 003, parsing rules 5 and 6: many commands, executed in order of appearance."""
     found = reply.read(_GOOD)
     assert [type(item.operation) for item in found.items if isinstance(item, Step)] == [
-        ShowMessage, CreateFile, EditFile, RunCommand, DeleteFile, ReadFile, Finish,
-    ]  # fmt: skip
+        ShowMessage,
+        CreateFile,
+        EditFile,
+        RunCommand,
+        DeleteFile,
+        ReadFile,
+        Finish,
+    ]
     assert [(item.tag, item.line) for item in found.items] == [
-        ("MESSAGE", 2), ("CREATE_FILE", 5), ("EDIT_FILE", 10), ("RUN_COMMAND", 17),
-        ("DELETE_FILE", 20), ("READ_FILE", 21), ("DONE", 22),
-    ]  # fmt: skip
+        ("MESSAGE", 2),
+        ("CREATE_FILE", 5),
+        ("EDIT_FILE", 10),
+        ("RUN_COMMAND", 17),
+        ("DELETE_FILE", 20),
+        ("READ_FILE", 21),
+        ("DONE", 22),
+    ]
     assert (found.header, found.has_outbox, found.notes) == (Header(SESSION_ID, 2), False, ())
 
 
@@ -82,7 +103,9 @@ def test_one_bad_block_never_costs_the_others() -> None:
     text = '[READ_FILE path="a"]\n[READ_FILE path="../x"]\n[READ_FILE path="b"]\n'
     assert reply.read(text).items == (
         Step(ReadFile("a"), "READ_FILE", 1),
-        Problem("READ_FILE", "REJECTED: Path is outside workspace: '../x' (line 2 of the reply)", 2),
+        Problem(
+            "READ_FILE", "REJECTED: Path is outside workspace: '../x' (line 2 of the reply)", 2
+        ),
         Step(ReadFile("b"), "READ_FILE", 3),
     )
 
@@ -113,7 +136,9 @@ def test_a_problem_keeps_the_notes_of_its_block() -> None:
     assert "stands inside this body, at line 2" in problem.notes[0]
 
 
-@pytest.mark.parametrize("text", ["", "\n", "Sorry, I can't.", "```python\nx\n```\n", "[TODO]\n", "[DONE] follows\n"])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "Sorry, I can't.", "```python\nx\n```\n", "[TODO]\n", "[DONE] follows\n"]
+)
 def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> None:
     """Design, tag blocks, no block at all: the turn's result says so and shows the model one example."""
     (problem,) = reply.read(text).items
@@ -153,8 +178,10 @@ def test_a_reply_with_its_header_and_without_its_end_is_cut_short() -> None:
     found = reply.read('[REPLY session="a1b2c3d4" sequence="1"]\n[READ_FILE path="a"]\n')
     assert len(found.items) == 1
     assert found.notes == (
-        "the reply has no [END], so it may have been cut short: what arrived whole was executed; send only"
-        " what is missing",
+        (
+            "the reply has no [END], so it may have been cut short: what arrived whole was executed; send"
+            " only what is missing"
+        ),
     )
 
 
@@ -183,7 +210,9 @@ def test_a_reply_cut_right_behind_its_header_is_both() -> None:
 
 def test_after_done_nothing_more_is_executed_and_it_is_named() -> None:
     """Design, tag blocks, after DONE: nothing more of that reply is executed; what stood there is named."""
-    found = reply.read('[DONE]\nok\n[/DONE]\n[DELETE_FILE path="a"]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n')
+    found = reply.read(
+        '[DONE]\nok\n[/DONE]\n[DELETE_FILE path="a"]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n'
+    )
     assert found.items == (Step(Finish("ok"), "DONE", 1),)
     assert found.notes == (
         "not executed, because it stands after DONE: DELETE_FILE at line 4, RUN_COMMAND at line 5",
@@ -195,7 +224,9 @@ def test_a_done_that_is_no_done_ends_nothing() -> None:
     assert operations('[DONE] will follow\n[READ_FILE path="a"]\n') == [ReadFile("a")]
 
 
-@pytest.mark.parametrize("text", ["[DONE]", "[DONE]\n[END]\n", '[REPLY session="a1b2c3d4"]\n[DONE]\n\n[END]\n'])
+@pytest.mark.parametrize(
+    "text", ["[DONE]", "[DONE]\n[END]\n", '[REPLY session="a1b2c3d4"]\n[DONE]\n\n[END]\n']
+)
 def test_a_bare_done_at_the_end_finishes(text: str) -> None:
     """Design, tag blocks: a bare `[DONE]` as the last line is accepted, and noted; `[END]` may follow."""
     found = reply.read(text)
@@ -240,7 +271,9 @@ def test_the_header_says_what_is_answered(line: str, header: Header | None) -> N
 
 def test_a_header_counts_behind_other_blocks_too() -> None:
     """Design, tag blocks: a `REPLY` that names another session is not executed, wherever it stands."""
-    found = reply.read('[MESSAGE]\nhi\n[/MESSAGE]\n[REPLY session="ffffffff" sequence="1"]\n[DELETE_FILE path="a"]\n[END]\n')
+    found = reply.read(
+        '[MESSAGE]\nhi\n[/MESSAGE]\n[REPLY session="ffffffff" sequence="1"]\n[DELETE_FILE path="a"]\n[END]\n'
+    )
     assert found.header == Header("ffffffff", 1)
 
 
@@ -273,12 +306,19 @@ def test_a_reply_to_something_else_is_objected_to(header: Header | None, reason:
 
 @pytest.mark.parametrize(
     ("header", "objects"),
-    [(None, True), (Header(SESSION_ID, None), True), (Header(SESSION_ID, 2), False), (Header(None, 2), False)],
+    [
+        (None, True),
+        (Header(SESSION_ID, None), True),
+        (Header(SESSION_ID, 2), False),
+        (Header(None, 2), False),
+    ],
 )
 def test_the_last_reply_again_is_objected_to(header: Header | None, objects: bool) -> None:
     """Design, nothing runs twice: the last reply again, byte for byte, without a `[REPLY]` of this turn."""
     reason = reply.objection(header, _waiting(), "digest-1")
-    assert reason == ("it is the last reply again, letter by letter, and was executed already" if objects else "")
+    assert reason == (
+        "it is the last reply again, letter by letter, and was executed already" if objects else ""
+    )
 
 
 def test_a_foreign_session_is_shown_in_one_short_line() -> None:
@@ -292,6 +332,12 @@ def test_an_outbox_is_known() -> None:
     """Design, tag blocks: an outbox saved into the inbox is never executed."""
     assert reply.read(f"=== HEADER ===\nSession: x\n=== PROTOCOL ===\n{_GOOD}").has_outbox
     assert not reply.read(_GOOD).has_outbox
+
+
+def test_an_outbox_behind_an_unclosed_block_is_known_too() -> None:
+    """Design, tag blocks: an outbox is never executed: an open block would end at one of its examples."""
+    outbox = f"=== HEADER ===\nSession: a1b2c3d4\n\n=== PROTOCOL ===\n{guide.protocol_text()}\n"
+    assert reply.read(f'[CREATE_FILE path="a"]\nx\n{outbox}').has_outbox
 
 
 def test_a_note_is_put_in_front() -> None:
@@ -313,13 +359,19 @@ def test_reading_never_raises_and_never_says_nothing(text: str) -> None:
     assert found.items or found.notes
     assert lines == sorted(lines)
     assert all(item.reason.isprintable() for item in found.items if isinstance(item, Problem))
-    finishes = [index for index, item in enumerate(found.items) if isinstance(item, Step) and isinstance(item.operation, Finish)]
+    finishes = [
+        index
+        for index, item in enumerate(found.items)
+        if isinstance(item, Step) and isinstance(item.operation, Finish)
+    ]
     assert finishes in ([], [len(found.items) - 1])
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(_PIECES)).map("".join), st.data())
-def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(text: str, data: st.DataObject) -> None:
+def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(
+    text: str, data: st.DataObject
+) -> None:
     """Design, tag blocks, truncated: complete blocks up to the cut are executed, and nothing else."""
     cut = data.draw(st.integers(0, len(text)))
     before, whole = operations(text[:cut]), operations(text)
@@ -336,5 +388,7 @@ def test_reading_the_same_text_twice_gives_the_same(text: str) -> None:
 def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
     """Design, speed: no work that grows beyond the text."""
     with within(5):
-        found = reply.read('[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 10_000)
+        found = reply.read(
+            '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 10_000
+        )
     assert len(found.items) == 20_000

@@ -29,37 +29,79 @@ def lines_of(event: Event) -> list[str]:
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (FileCreated("src/Calculator.cs", 245, replaced=False), "[OK] CREATE_FILE: Created 'src/Calculator.cs'"),
+        (
+            FileCreated("src/Calculator.cs", 245, replaced=False),
+            "[OK] CREATE_FILE: Created 'src/Calculator.cs'",
+        ),
         (FileCreated("a", 1, replaced=True), "[OK] CREATE_FILE: Replaced 'a'"),
-        (FileEdited("a", (Hunk(3, 1, 3, 1),), ""), "[OK] EDIT_FILE: Edited 'a' (line 3 replaced by line 3)"),
-        (FileEdited("a", (Hunk(3, 2, 3, 3),), ""), "[OK] EDIT_FILE: Edited 'a' (lines 3-4 replaced by lines 3-5)"),
-        (FileEdited("a", (Hunk(3, 2, 3, 0),), ""), "[OK] EDIT_FILE: Edited 'a' (lines 3-4 removed)"),
-        (FileEdited("a", (Hunk(9, 1, 9, 1), Hunk(3, 1, 3, 0)), ""),
-         "[OK] EDIT_FILE: Edited 'a' (line 9 replaced by line 9; line 3 removed)"),
+        (
+            FileEdited("a", (Hunk(3, 1, 3, 1),), ""),
+            "[OK] EDIT_FILE: Edited 'a' (line 3 replaced by line 3)",
+        ),
+        (
+            FileEdited("a", (Hunk(3, 2, 3, 3),), ""),
+            "[OK] EDIT_FILE: Edited 'a' (lines 3-4 replaced by lines 3-5)",
+        ),
+        (
+            FileEdited("a", (Hunk(3, 2, 3, 0),), ""),
+            "[OK] EDIT_FILE: Edited 'a' (lines 3-4 removed)",
+        ),
+        (
+            FileEdited("a", (Hunk(9, 1, 9, 1), Hunk(3, 1, 3, 0)), ""),
+            "[OK] EDIT_FILE: Edited 'a' (line 9 replaced by line 9; line 3 removed)",
+        ),
         (FileEdited("a", (Hunk(1, 1, 1, 1),) * 4, ""), "[OK] EDIT_FILE: Edited 'a' (4 places)"),
         (FileDeleted("a"), "[OK] DELETE_FILE: Deleted 'a'"),
         (FileRequested("a", ("a",)), "[OK] READ_FILE: Read 'a'; its text is below"),
-        (FileRequested("*.py", ("a.py", "b.py")), "[OK] READ_FILE: Read 2 files for '*.py'; their text is below"),
-        (CommandRan("dotnet build", 0, "", 1.0), "[OK] RUN_COMMAND: Ran 'dotnet build' (exit code 0)"),
+        (
+            FileRequested("*.py", ("a.py", "b.py")),
+            "[OK] READ_FILE: Read 2 files for '*.py'; their text is below",
+        ),
+        (
+            CommandRan("dotnet build", 0, "", 1.0),
+            "[OK] RUN_COMMAND: Ran 'dotnet build' (exit code 0)",
+        ),
         (CommandRan("pytest", 1, "", 1.0), "[FAILED] RUN_COMMAND: Ran 'pytest' (exit code 1)"),
         (CommandRan("x", -9, "", 1.0), "[FAILED] RUN_COMMAND: Ran 'x' (ended by signal SIGKILL)"),
         (CommandRan("x", -999, "", 1.0), "[FAILED] RUN_COMMAND: Ran 'x' (ended by signal 999)"),
-        (CommandRan("x", -15, "", 30.0, "time_limit", "30 s"),
-         "[FAILED] RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s; timeout=\"SECONDS\" allows more)"),
-        (CommandRan("x", 0, "", 30.0, "time_limit", "30 s"),
-         "[FAILED] RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s; timeout=\"SECONDS\" allows more)"),
-        (CommandRan("x", -15, "", 1.0, "output_limit", "64 MB"),
-         "[FAILED] RUN_COMMAND: Ran 'x' (ended after 64 MB of output; print less)"),
-        (CommandRan("cd a\nls\nls b\n", 0, "", 1.0), "[OK] RUN_COMMAND: Ran 'cd a … (+2 lines)' (exit code 0)"),
-        (Interrupted("RUN_COMMAND", "make"),
-         "[FAILED] RUN_COMMAND: 'make' interrupted: it may have run in part; it was not run again"),
+        (
+            CommandRan("x", -15, "", 30.0, "time_limit", "30 s"),
+            (
+                "[FAILED] RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s;"
+                ' timeout="SECONDS" allows more)'
+            ),
+        ),
+        (
+            CommandRan("x", 0, "", 30.0, "time_limit", "30 s"),
+            (
+                "[FAILED] RUN_COMMAND: Ran 'x' (ended at its time limit of 30 s;"
+                ' timeout="SECONDS" allows more)'
+            ),
+        ),
+        (
+            CommandRan("x", -15, "", 1.0, "output_limit", "64 MB"),
+            "[FAILED] RUN_COMMAND: Ran 'x' (ended after 64 MB of output; print less)",
+        ),
+        (
+            CommandRan("cd a\nls\nls b\n", 0, "", 1.0),
+            "[OK] RUN_COMMAND: Ran 'cd a … (+2 lines)' (exit code 0)",
+        ),
+        (
+            Interrupted("RUN_COMMAND", "make"),
+            "[FAILED] RUN_COMMAND: 'make' interrupted: it may have run in part; it was not run again",
+        ),
         (MessageShown("hi"), "[OK] MESSAGE: Message was shown"),
         (Finished("ok"), "[OK] DONE: Task was ended"),
-        (Refused("EDIT_FILE", "File 'src/Missing.cs' not found"), "[FAILED] EDIT_FILE: File 'src/Missing.cs' not found"),
-        (Refused("READ_FILE", "REJECTED: Path is outside workspace: '../x'"),
-         "[FAILED] READ_FILE: REJECTED: Path is outside workspace: '../x'"),
+        (
+            Refused("EDIT_FILE", "File 'src/Missing.cs' not found"),
+            "[FAILED] EDIT_FILE: File 'src/Missing.cs' not found",
+        ),
+        (
+            Refused("READ_FILE", "REJECTED: Path is outside workspace: '../x'"),
+            "[FAILED] READ_FILE: REJECTED: Path is outside workspace: '../x'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_event_is_one_line(event: Event, line: str) -> None:
     """Specification 003, previous command results and execution errors: the outcome of each command."""
     assert lines_of(event) == [line]
@@ -93,14 +135,25 @@ def test_one_line_of_output_stands_behind_its_name() -> None:
 def test_output_of_many_lines_is_indented() -> None:
     """Design, the outbox: command output is indented, so that it can't imitate our headings."""
     event = CommandRan("x", 1, "\none\n\n  two\n=== PROMPT ===\n[OK] DONE: x\n\n", 1.0)
-    assert lines_of(event)[1:] == ["  Output:", "    one", "    ", "      two", "    === PROMPT ===", "    [OK] DONE: x"]
+    assert lines_of(event)[1:] == [
+        "  Output:",
+        "    one",
+        "",
+        "      two",
+        "    === PROMPT ===",
+        "    [OK] DONE: x",
+    ]
 
 
 def test_what_is_shown_of_a_file_is_indented() -> None:
     """Design, tag blocks: a result shows the lines around the edit."""
     event = FileEdited("a", (Hunk(1, 1, 1, 1),), "1 | x\n2 | y")
     assert lines_of(event)[1:] == ["  Output:", "    1 | x", "    2 | y"]
-    assert lines_of(Refused("EDIT_FILE", "no", "1 | x\n2 | y"))[1:] == ["  Output:", "    1 | x", "    2 | y"]
+    assert lines_of(Refused("EDIT_FILE", "no", "1 | x\n2 | y"))[1:] == [
+        "  Output:",
+        "    1 | x",
+        "    2 | y",
+    ]
 
 
 def test_notes_stand_below_one_a_line() -> None:
@@ -112,7 +165,9 @@ def test_notes_stand_below_one_a_line() -> None:
 def test_a_result_carries_the_fields_of_the_session_file() -> None:
     """Specification 003, execution errors: a result has a `Success` flag and a summary."""
     event = CommandRan("x", 1, "out\n", 1.0, notes=("n",))
-    assert results.result_of(event) == Result("RUN_COMMAND", "Ran 'x' (exit code 1)", False, "out\n", ("n",))
+    assert results.result_of(event) == Result(
+        "RUN_COMMAND", "Ran 'x' (exit code 1)", False, "out\n", ("n",)
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -121,4 +176,4 @@ def test_no_output_stands_at_the_start_of_a_line(command: str, output: str, exit
     """Design, the outbox: text that came from a command can imitate our headings, so it is indented."""
     first, *others = lines_of(CommandRan(command, exit_code, output, 1.0))
     assert first.startswith(("[OK] RUN_COMMAND: Ran '", "[FAILED] RUN_COMMAND: Ran '"))
-    assert all(line.startswith("  ") for line in others)
+    assert all(line.startswith("  ") or not line for line in others)

@@ -32,7 +32,9 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
     found = settings.resolve(
         [
             Source("codingagent.toml", {"context_chars": 20_000, "list_entries": 100}),
-            settings.from_environment({"CODINGAGENT_LIST_ENTRIES": "200", "CODINGAGENT_PASS_ENV": "A,B", "PATH": "/bin"}),
+            settings.from_environment(
+                {"CODINGAGENT_LIST_ENTRIES": "200", "CODINGAGENT_PASS_ENV": "A,B", "PATH": "/bin"}
+            ),
             Source("options", {"command_timeout": 60}),
         ]
     )
@@ -55,7 +57,9 @@ def test_an_unknown_setting_is_an_error_that_names_it() -> None:
         "codingagent.toml: unknown setting 'zzz'; the settings are workspace, context_chars, list_entries,"
         " command_timeout, pass_env"
     )
-    assert "unknown setting 'list_entry'" in refusal(settings.from_environment({"CODINGAGENT_LIST_ENTRY": "1"}))
+    assert "unknown setting 'list_entry'" in refusal(
+        settings.from_environment({"CODINGAGENT_LIST_ENTRY": "1"})
+    )
 
 
 def test_the_home_is_no_setting() -> None:
@@ -66,13 +70,33 @@ def test_the_home_is_no_setting() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("context_chars", 9_999, "x: context_chars is 9999; it must be a whole number from 10000 up"),
-        ("context_chars", "many", "x: context_chars is 'many'; it must be a whole number from 10000 up"),
-        ("context_chars", 20_000.5, "x: context_chars is 20000.5; it must be a whole number from 10000 up"),
+        (
+            "context_chars",
+            9_999,
+            "x: context_chars is 9999; it must be a whole number from 10000 up",
+        ),
+        (
+            "context_chars",
+            "many",
+            "x: context_chars is 'many'; it must be a whole number from 10000 up",
+        ),
+        (
+            "context_chars",
+            20_000.5,
+            "x: context_chars is 20000.5; it must be a whole number from 10000 up",
+        ),
         ("list_entries", 19, "x: list_entries is 19; it must be a whole number from 20 up"),
         ("command_timeout", 0, "x: command_timeout is 0; it must be a whole number from 1 up"),
-        ("command_timeout", True, "x: command_timeout is True; it must be a whole number from 1 up"),
-        ("command_timeout", "-5", "x: command_timeout is '-5'; it must be a whole number from 1 up"),
+        (
+            "command_timeout",
+            True,
+            "x: command_timeout is True; it must be a whole number from 1 up",
+        ),
+        (
+            "command_timeout",
+            "-5",
+            "x: command_timeout is '-5'; it must be a whole number from 1 up",
+        ),
         ("pass_env", "A", "x: pass_env is 'A'; it must be a list of names"),
         ("pass_env", ["A", 1], "x: pass_env is ['A', 1]; it must be a list of names"),
         ("pass_env", [""], "x: pass_env is ['']; it must be a list of names"),
@@ -99,7 +123,10 @@ def test_numbers_from_the_environment_are_text() -> None:
 def test_an_empty_list_in_the_environment_is_an_empty_list() -> None:
     """Design, the command line: the environment is stronger than the file, so it can empty a list."""
     found = settings.resolve(
-        [Source("codingagent.toml", {"pass_env": ["A"]}), settings.from_environment({"CODINGAGENT_PASS_ENV": ""})]
+        [
+            Source("codingagent.toml", {"pass_env": ["A"]}),
+            settings.from_environment({"CODINGAGENT_PASS_ENV": ""}),
+        ]
     )
     assert found.settings.pass_env == ()
 
@@ -110,21 +137,37 @@ def test_each_setting_has_a_meaning() -> None:
 
 
 _VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10), st.dates()),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10), st.dates()
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
 
 @hypothesis_settings(max_examples=200, deadline=None)
 @given(
-    st.dictionaries(st.one_of(st.sampled_from(sorted(settings.meanings())), st.text(max_size=10)), _VALUES, max_size=4),
-    st.dictionaries(st.text(max_size=8).map(lambda name: f"CODINGAGENT_{name}"), st.text(max_size=10), max_size=2),
+    st.dictionaries(
+        st.one_of(st.sampled_from(sorted(settings.meanings())), st.text(max_size=10)),
+        _VALUES,
+        max_size=4,
+    ),
+    st.dictionaries(
+        st.text(max_size=8).map(lambda name: f"CODINGAGENT_{name}"),
+        st.text(max_size=10),
+        max_size=2,
+    ),
 )
-def test_settings_are_used_or_refused_in_words(values: dict[str, Any], variables: dict[str, str]) -> None:
+def test_settings_are_used_or_refused_in_words(
+    values: dict[str, Any], variables: dict[str, str]
+) -> None:
     """Design, the command line: a traceback is a bug."""
     try:
-        found = settings.resolve([Source("codingagent.toml", values), settings.from_environment(variables)]).settings
+        found = settings.resolve(
+            [Source("codingagent.toml", values), settings.from_environment(variables)]
+        ).settings
     except UsageError as fault:
         assert str(fault)
         return

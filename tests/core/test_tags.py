@@ -10,12 +10,43 @@ from codingagent.core.tags import Block, Scan
 from tests.core.builders import within
 
 _FRAGMENTS = [
-    '[CREATE_FILE path="a.py"]', '[CREATE_FILE path="a.py" until="X"]', "[/CREATE_FILE]", "[/CREATE_FILE X]",
-    "[RUN_COMMAND]", "[/RUN_COMMAND]", "[DONE]", "[/DONE]", "[MESSAGE", '[READ_FILE path="b"]', "[DELETE_FILE ",
-    '[REPLY session="a1b2c3d4" sequence="1"]', "[END]", "[WRITE_FILE]", "[/WRITE_FILE]", "[done]",
-    "=== HEADER ===", "=== PROTOCOL ===", "\n", "\n", "\n", "\r\n", "\r", " ", "\t", "\x0c", "\x85", "\u2028",
-    '"', "\\", "]", "[", "[/", "=", "text", "```",
-]  # fmt: skip
+    '[CREATE_FILE path="a.py"]',
+    '[CREATE_FILE path="a.py" until="X"]',
+    "[/CREATE_FILE]",
+    "[/CREATE_FILE X]",
+    "[RUN_COMMAND]",
+    "[/RUN_COMMAND]",
+    "[DONE]",
+    "[/DONE]",
+    "[MESSAGE",
+    '[READ_FILE path="b"]',
+    "[DELETE_FILE ",
+    '[REPLY session="a1b2c3d4" sequence="1"]',
+    "[END]",
+    "[WRITE_FILE]",
+    "[/WRITE_FILE]",
+    "[done]",
+    "=== HEADER ===",
+    "=== PROTOCOL ===",
+    "\n",
+    "\n",
+    "\n",
+    "\r\n",
+    "\r",
+    " ",
+    "\t",
+    "\x0c",
+    "\x85",
+    "\u2028",
+    '"',
+    "\\",
+    "]",
+    "[",
+    "[/",
+    "=",
+    "text",
+    "```",
+]
 _REPLIES = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_FRAGMENTS)).map("".join))
 
 
@@ -35,21 +66,38 @@ def names(text: str) -> list[str]:
 # --- openings --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", ["", " ", "\t", "    ", "text\n", "text\n  \t", "\u00a0", "\x0c"])
+@pytest.mark.parametrize(
+    "before", ["", " ", "\t", "    ", "text\n", "text\n  \t", "\u00a0", "\x0c"]
+)
 def test_an_opening_stands_at_the_start_of_a_trimmed_line(before: str) -> None:
     """Specification 003, parsing rule 1: `[COMMAND_NAME` at the start of a trimmed line."""
     assert names(f'{before}[DELETE_FILE path="a"]\n') == ["DELETE_FILE"]
 
 
-@pytest.mark.parametrize("before", ["- ", "> ", "1. ", "use ", "`", "\\", "[", "text\u2028", "x\x0c"])
+@pytest.mark.parametrize(
+    "before", ["- ", "> ", "1. ", "use ", "`", "\\", "[", "text\u2028", "x\x0c"]
+)
 def test_an_opening_within_a_line_is_text(before: str) -> None:
     """Specification 003, parsing rules 1 and 7: text between blocks is silently ignored."""
-    assert scan(f'{before}[DELETE_FILE path="a"]\n') == Scan((), None, ended=False, has_outbox=False, notes=())
+    assert scan(f'{before}[DELETE_FILE path="a"]\n') == Scan(
+        (), None, ended=False, has_outbox=False, notes=()
+    )
 
 
-@pytest.mark.parametrize("opening", ["[DELETE_FILES path=\"a\"]", "[DELETE_FILE_2 path=\"a\"]", "[DELETE path=\"a\"]",
-                                     "[ DELETE_FILE path=\"a\"]", "DELETE_FILE path=\"a\"", "(DELETE_FILE path=\"a\")",
-                                     "<DELETE_FILE path=\"a\">"])
+@pytest.mark.parametrize(
+    "opening",
+    [
+        '[DELETE_FILES path="a"]',
+        '[DELETE_FILE_2 path="a"]',
+        '[DELETE_FILE-2 path="a"]',
+        '[DELETE_FILE.path="a"]',
+        '[DELETE path="a"]',
+        '[ DELETE_FILE path="a"]',
+        'DELETE_FILE path="a"',
+        '(DELETE_FILE path="a")',
+        '<DELETE_FILE path="a">',
+    ],
+)
 def test_a_name_is_matched_whole(opening: str) -> None:
     """Specification 003, parsing rule 1: other names are no commands."""
     assert names(opening + "\n") == []
@@ -70,7 +118,9 @@ def test_a_tag_that_looks_like_ours_is_ignored_and_noted() -> None:
     assert found.notes == ("line 1: [WRITE_FILE] is no command and was ignored",)
 
 
-@pytest.mark.parametrize("line", ["[TODO]", "[X] done", "[INFO] starting", "[1]", "[link](http://x)", "[ERROR"])
+@pytest.mark.parametrize(
+    "line", ["[TODO]", "[X] done", "[INFO] starting", "[1]", "[link](http://x)", "[ERROR"]
+)
 def test_brackets_in_prose_are_silently_ignored(line: str) -> None:
     """Specification 003, parsing rule 7: text between command blocks is silently ignored."""
     assert scan(f"{line}\n") == Scan((), None, ended=False, has_outbox=False, notes=())
@@ -89,7 +139,10 @@ def test_of_many_notes_the_first_twelve_are_kept() -> None:
     [
         ("", ()),
         (' path="a"', (("path", "a"),)),
-        (' path="a" start_line="1" end_line="2"', (("path", "a"), ("start_line", "1"), ("end_line", "2"))),
+        (
+            ' path="a" start_line="1" end_line="2"',
+            (("path", "a"), ("start_line", "1"), ("end_line", "2")),
+        ),
         ('  path = "a"  ', (("path", "a"),)),
         ('\tpath="a"\t', (("path", "a"),)),
         (' path=""', (("path", ""),)),
@@ -119,7 +172,16 @@ def test_attributes_are_pairs_of_key_and_quoted_value(
 
 @pytest.mark.parametrize(
     "written",
-    [" path=a", " path='a'", ' path="a', ' path="a"', " path=“a”", ' path="a" b=c]', ' path:"a"]', r' path="a\"]'],
+    [
+        " path=a",
+        " path='a'",
+        ' path="a',
+        ' path="a"',
+        " path=“a”",
+        ' path="a" b=c]',
+        ' path:"a"]',
+        r' path="a\"]',
+    ],
 )
 def test_an_opening_that_cannot_be_read_is_a_fault_and_not_skipped(written: str) -> None:
     """Specification 003, parse errors: a malformed block is an error with a descriptive message."""
@@ -130,7 +192,9 @@ def test_an_opening_that_cannot_be_read_is_a_fault_and_not_skipped(written: str)
 
 def test_the_body_behind_an_unreadable_opening_is_passed_over() -> None:
     """Design, tag blocks: one bad block never costs the others, and nothing inside it is executed."""
-    found = scan('[CREATE_FILE path=a]\n[DELETE_FILE path="b"]\n[/CREATE_FILE]\n[READ_FILE path="c"]\n')
+    found = scan(
+        '[CREATE_FILE path=a]\n[DELETE_FILE path="b"]\n[/CREATE_FILE]\n[READ_FILE path="c"]\n'
+    )
     assert [(block.name, bool(block.fault)) for block in found.blocks] == [
         ("CREATE_FILE", True),
         ("READ_FILE", False),
@@ -153,7 +217,8 @@ def test_an_unreadable_opening_on_one_line_ends_with_that_line() -> None:
 
 def test_an_unreadable_opening_heeds_its_until() -> None:
     """Design, tag blocks: `until` ends the block only there, so what is inside is never executed."""
-    text = "[CREATE_FILE path='a' until=\"EOF\"]\n[/CREATE_FILE]\n[DELETE_FILE path=\"b\"]\n[/CREATE_FILE EOF]\n"
+    text = "[CREATE_FILE path='a' until=\"EOF\"]\n[/CREATE_FILE]\n"
+    text += '[DELETE_FILE path="b"]\n[/CREATE_FILE EOF]\n'
     assert names(text) == ["CREATE_FILE"]
 
 
@@ -196,7 +261,9 @@ def test_a_body_is_verbatim(body: str) -> None:
     assert (found.header, found.ended, found.has_outbox, found.notes) == (None, False, False, ())
 
 
-@pytest.mark.parametrize("closing", ["[/CREATE_FILE]", "  [/CREATE_FILE]", "\t[/CREATE_FILE]  ", "[/CREATE_FILE]\u00a0"])
+@pytest.mark.parametrize(
+    "closing", ["[/CREATE_FILE]", "  [/CREATE_FILE]", "\t[/CREATE_FILE]  ", "[/CREATE_FILE]\u00a0"]
+)
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
 def test_a_closing_tag_is_alone_on_its_trimmed_line(closing: str, end: str) -> None:
     """Specification 003, parsing rule 4: exact match on a trimmed line; the last line needs no end."""
@@ -258,8 +325,10 @@ def test_a_stray_closing_tag_is_noted() -> None:
     """Design, tag blocks: a file that contains its own closing tag needs `until`; never silence."""
     found = scan('[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\nrest\n[/CREATE_FILE]\n')
     assert found.notes == (
-        "line 5: [/CREATE_FILE] closes nothing; if the body before it holds this line as text, send the"
-        ' block again with until="TOKEN" and [/CREATE_FILE TOKEN]',
+        (
+            "line 5: [/CREATE_FILE] closes nothing; if the body before it holds this line as text, send the"
+            ' block again with until="TOKEN" and [/CREATE_FILE TOKEN]'
+        ),
     )
 
 
@@ -293,7 +362,8 @@ def test_a_block_whose_until_is_missing_at_its_end_is_unclosed() -> None:
 @pytest.mark.parametrize("token", ["MY TOKEN", "é", "a:b", "<EOF>"])
 def test_a_token_that_is_no_token_still_shields_its_body(token: str) -> None:
     """Design, tag blocks: with `until` the block ends only there; nothing inside it is executed."""
-    text = f'[CREATE_FILE path="a" until="{token}"]\n[/CREATE_FILE]\n[DELETE_FILE path="b"]\n[/CREATE_FILE {token}]\n'
+    text = f'[CREATE_FILE path="a" until="{token}"]\n[/CREATE_FILE]\n'
+    text += f'[DELETE_FILE path="b"]\n[/CREATE_FILE {token}]\n'
     assert names(text) == ["CREATE_FILE"]
 
 
@@ -327,7 +397,9 @@ def test_text_behind_an_opening_is_its_first_line_if_the_block_is_closed() -> No
     """Design, tag blocks, text after the bracket: the closing tag comes before any other opening line."""
     block = only("[MESSAGE] Hello,\nworld.\n[/MESSAGE]\n")
     assert block.body == "Hello,\nworld.\n"
-    assert block.notes == ("the text behind the opening tag was taken as the first line of the body",)
+    assert block.notes == (
+        "the text behind the opening tag was taken as the first line of the body",
+    )
 
 
 @pytest.mark.parametrize(
@@ -342,7 +414,9 @@ def test_an_opening_with_text_behind_it_is_prose_otherwise(text: str) -> None:
     """Design, tag blocks, text after the bracket: else it is prose (`[DONE] will follow`), and noted."""
     found = scan(text)
     name = text[1:].partition("]")[0]
-    assert found.notes == (f"line 1: [{name}] has text behind it and no closing tag: read as prose",)
+    assert found.notes == (
+        f"line 1: [{name}] has text behind it and no closing tag: read as prose",
+    )
     assert all(block.line > 1 for block in found.blocks)
 
 
@@ -356,15 +430,19 @@ def test_prose_that_begins_like_an_opening_is_prose() -> None:
 # --- an opening inside a body ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("opening", ['[DELETE_FILE path="b"]', "[RUN_COMMAND]", '  [CREATE_FILE path="b"]'])
+@pytest.mark.parametrize(
+    "opening", ['[DELETE_FILE path="b"]', "[RUN_COMMAND]", '  [CREATE_FILE path="b"]']
+)
 def test_an_opening_line_inside_a_body_is_body_with_a_warning(opening: str) -> None:
     """Design, tag blocks: it is body, but the result warns: it usually means a missing closing tag."""
     found = scan(f'text\n[CREATE_FILE path="a"]\nx\n{opening}\n[/CREATE_FILE]\n')
     assert [block.body for block in found.blocks] == [f"x\n{opening}\n"]
     assert found.blocks[0].notes == (
-        "an opening tag stands inside this body, at line 4 of the reply, and was taken as text: if a"
-        " [/CREATE_FILE] is missing before it, send the block again; if it is meant, use"
-        ' until="TOKEN"',
+        (
+            "an opening tag stands inside this body, at line 4 of the reply, and was taken as text: if a"
+            " [/CREATE_FILE] is missing before it, send the block again; if it is meant, use"
+            ' until="TOKEN"'
+        ),
     )
 
 
@@ -378,14 +456,19 @@ def test_an_opening_on_the_first_line_of_a_body_is_warned_of() -> None:
 
 def test_nothing_inside_an_unclosed_block_is_a_block() -> None:
     """Design, tag blocks, unclosed block: to the end of the reply, nothing inside it is executed."""
-    found = scan('[READ_FILE path="a"]\n[CREATE_FILE path="b"]\nx\n[DELETE_FILE path="c"]\n[DONE]\nok\n[/DONE]\n[END]\n')
+    found = scan(
+        '[READ_FILE path="a"]\n[CREATE_FILE path="b"]\nx\n'
+        '[DELETE_FILE path="c"]\n[DONE]\nok\n[/DONE]\n[END]\n'
+    )
     assert [(block.name, block.closed) for block in found.blocks] == [
         ("READ_FILE", True),
         ("CREATE_FILE", False),
     ]
 
 
-@pytest.mark.parametrize("text", ["[DONE]", "[DONE]\n", "x\n  [DONE]  \n\n", "[DONE]\n[END]\n", "[DONE]\n\n  [END]"])
+@pytest.mark.parametrize(
+    "text", ["[DONE]", "[DONE]\n", "x\n  [DONE]  \n\n", "[DONE]\n[END]\n", "[DONE]\n\n  [END]"]
+)
 def test_a_bare_done_as_the_last_line_is_accepted_and_noted(text: str) -> None:
     """Design, tag blocks: a bare `[DONE]` as the last line is accepted, and noted."""
     block = only(text)
@@ -418,7 +501,14 @@ def test_the_header_and_the_end_are_optional() -> None:
 
 @pytest.mark.parametrize(
     ("line", "ended"),
-    [("[END]", True), ("  [END]  ", True), ("[END] of story", False), ("[ENDING]", False), ("[end]", False), ("x [END]", False)],
+    [
+        ("[END]", True),
+        ("  [END]  ", True),
+        ("[END] of story", False),
+        ("[ENDING]", False),
+        ("[end]", False),
+        ("x [END]", False),
+    ],
 )
 def test_the_end_is_a_line_of_its_own(line: str, ended: bool) -> None:
     """Design, tag blocks: the reply ends with `[END]`."""
@@ -468,7 +558,7 @@ def test_scanning_never_raises_and_goes_forward(text: str) -> None:
 @given(
     st.sampled_from([name for name, has_body in HAS_BODY.items() if has_body]),
     st.one_of(
-        st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r")),
+        st.text(st.characters(codec="utf-8", exclude_characters="\r")),
         st.lists(st.sampled_from([f for f in _FRAGMENTS if "\r" not in f])).map("".join),
     ),
     st.sampled_from(["\n", "\r\n"]),
@@ -482,11 +572,19 @@ def test_what_is_written_is_what_is_read(name: str, body: str, end: str) -> None
         token += "T"
     text = f'before\n[{name} path="x" until="{token}"]\n{body}[/{name} {token}]\nbehind\n'
     block = only(text.replace("\n", end))
-    assert (block.name, block.body, block.line, block.closed, block.notes) == (name, body, 2, True, ())
+    assert (block.name, block.body, block.line, block.closed, block.notes) == (
+        name,
+        body,
+        2,
+        True,
+        (),
+    )
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from([f for f in _FRAGMENTS if "/CREATE_FILE]" not in f and "\r" not in f])))
+@given(
+    st.lists(st.sampled_from([f for f in _FRAGMENTS if "/CREATE_FILE]" not in f and "\r" not in f]))
+)
 def test_a_body_without_its_closing_tag_needs_no_token(fragments: list[str]) -> None:
     """Specification 003, parsing rule 3: all but the closing tag is body, other blocks too."""
     body = "".join(f"{line}\n" for line in "".join(fragments).split("\n"))
@@ -529,7 +627,7 @@ def test_a_body_without_its_closing_tag_needs_no_token(fragments: list[str]) -> 
         ('[MESSAGE until="X"]\n' + "[/MESSAGE]\n" * 400_000, 1),
     ],
     ids=lambda value: str(value)[:24].replace("\n", "/") if isinstance(value, str) else None,
-)  # fmt: skip
+)
 def test_a_hostile_reply_takes_no_time(text: str, blocks: int) -> None:
     """Design, purpose: the reply is not trusted; reading any takes time in proportion to its length."""
     with within(10):

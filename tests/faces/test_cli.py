@@ -183,7 +183,7 @@ def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
 
 
 def test_here_works_in_the_current_folder_and_is_found_from_below(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     """Design, command line: new --here; every command finds that home from a subfolder, as git does."""
     below = tmp_path / "src" / "deep"
@@ -371,9 +371,7 @@ def test_json_is_one_object_a_line_and_nothing_else(
     }
 
 
-def test_config_names_each_setting_and_its_source(
-    waiting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_config_names_each_setting_and_its_source(waiting: Path) -> None:
     """Design, command line: config prints the settings in force and where each came from."""
     (waiting / "codingagent.toml").write_text("list_entries = 50\ncontext_chars = 20000\n")
     done = subprocess.run(

@@ -99,6 +99,15 @@ def test_a_torn_last_line_is_dropped(sessions: Sessions, cut: int) -> None:
     assert list(sessions.records(SESSION)) == [START, WRITTEN, TAKEN]
 
 
+def test_a_short_record_takes_the_place_of_a_long_torn_one(sessions: Sessions) -> None:
+    """Design, nothing is lost: nothing of a torn line stays behind the next record."""
+    path = write(sessions, START, ReplySetAside("a", "x" * 1000, "2025-01-15T10:30:02Z"))
+    path.write_bytes(path.read_bytes()[:-1])
+    write(sessions, WRITTEN)
+    write(sessions, TAKEN)
+    assert list(sessions.records(SESSION)) == [START, WRITTEN, TAKEN]
+
+
 @pytest.mark.parametrize(
     "damage", [b"{", b"", b"\xff\xfe", b"null", b'{"kind":"unknown"}', b'{"kind":"outbox_written"}']
 )

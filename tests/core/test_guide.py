@@ -1,0 +1,106 @@
+"""The PROTOCOL section: specification 003, PROTOCOL section, and Design, tag blocks and the outbox."""
+
+import re
+
+import pytest
+
+from codingagent.core import commands, guide, reply, tags
+from codingagent.core.commands import COMMANDS, HAS_BODY
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
+from codingagent.core.reply import Header, Step
+
+_TEXT = guide.protocol_text()
+
+
+def test_the_example_of_a_good_answer_is_one() -> None:
+    """Design, the outbox: every example in PROTOCOL is parsed by a test."""
+    found = reply.read(guide.EXAMPLE)
+    operations = [item.operation for item in found.items if isinstance(item, Step)]
+    assert [type(operation) for operation in operations] == [
+        ShowMessage,
+        EditFile,
+        CreateFile,
+        RunCommand,
+        ReadFile,
+    ]
+    assert len(operations) == len(found.items)
+    assert not [note for item in found.items for note in item.notes]
+    assert (found.header, found.notes, found.has_outbox) == (Header("a1b2c3d4", 2), (), False)
+    assert guide.EXAMPLE in _TEXT
+
+
+def test_each_block_in_the_guide_is_valid() -> None:
+    """Design, the outbox: every example in PROTOCOL is parsed by a test, wherever it stands in the text."""
+    # The example answer ends with [END], and the command DONE with itself: each block for itself.
+    found = tags.scan(_TEXT, HAS_BODY)
+    decoded = [commands.decode(block) for block in found.blocks]
+    assert all(block.closed for block in found.blocks)
+    assert not [note for _, notes in decoded for note in notes]
+    assert not [note for block in found.blocks for note in block.notes]
+    assert found.notes == ()
+    assert {type(operation) for operation, _ in decoded} == {
+        CreateFile,
+        EditFile,
+        DeleteFile,
+        ReadFile,
+        RunCommand,
+        ShowMessage,
+        Finish,
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.tag)
+def test_each_command_is_described_with_its_example_and_attributes(
+    command: commands.Command,
+) -> None:
+    """Specification 003, PROTOCOL section: available commands with syntax examples."""
+    section = _TEXT.partition(f"### {command.tag}\n")[2].partition("###")[0]
+    assert command.meaning in section
+    assert command.example in section
+    for attribute in command.attributes:
+        if attribute.name not in {"path", "until"}:
+            assert f'  {attribute.name}="{attribute.example}": {attribute.meaning}' in section
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Paths are relative to the workspace root, with /.",
+        "Commands run in the order written; a failed one does not stop the next.",
+        'First line: [REPLY session="…" sequence="…"]',
+        "Last line: [END].",
+        'until="TOKEN"',
+        "[/CREATE_FILE TOKEN]",
+        "work from the bottom of a file up",
+        "EDIT_FILE with SEARCH/REPLACE",
+        "a glob with *, ** and ?",
+        "the person commits",
+    ],
+)
+def test_the_guide_tells_the_rules(sentence: str) -> None:
+    """Specification 003, PROTOCOL section: rules for paths, behavioral guidelines. Design, tag blocks."""
+    assert sentence in re.sub(r"\s+", " ", _TEXT)
+
+
+def test_the_guide_is_the_same_every_time() -> None:
+    """Specification 003, PROTOCOL section: identical in every outbox file for a given protocol version."""
+    assert guide.protocol_text() == _TEXT
+    assert not re.search(r"\d{4}-\d\d|/home|/root|/tmp", _TEXT)
+
+
+def test_the_guide_has_no_heading_of_a_section() -> None:
+    """Specification 003, section markers: four sections, and no line within one looks like a marker."""
+    assert not re.search(r"^\s*=== \w+ ===", _TEXT, re.MULTILINE)
+
+
+def test_the_guide_is_short() -> None:
+    """Design, purpose: it is pasted each turn, so every line of it costs."""
+    assert len(_TEXT) < 8_000
