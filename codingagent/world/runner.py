@@ -34,6 +34,9 @@ _CHUNK_BYTES = 64 * 1024
 # open: someone outside of the tree was handed it, and may keep it for ever.
 _DRAIN_S = 0.2
 
+# The guard ends a command at its limit and reports at once; later, something keeps it from that.
+_OVERDUE_AFTER_S = 1.0
+
 _PASSED = (
     *(
         "PATH",
@@ -153,7 +156,22 @@ class Runner:
                 BrokenPipeError
             ):  # then the report is missing, which is said below
                 control.sendall(struct.pack("!I", len(body)) + body)
-            return _Reading(control, output, show).outcome(timeout_s)
+            reading = _Reading(control, output, show)
+            try:
+                return reading.outcome(timeout_s)
+            finally:
+                if reading.is_overdue:
+                    self._end_all()
+
+    def _end_all(self) -> None:
+        """Ends the supervisor and all below it: a command stopped the one that was to end it."""
+        from codingagent.world import supervisor
+
+        if self._supervisor is not None:
+            pid = self._supervisor[0].pid
+            supervisor.kill_all(lambda: supervisor.tree(pid))
+            self._supervisor[0].kill()
+            self.close()
 
     def _hand_over(self, handles: list[int]) -> None:
         """Passes a command's handles to the supervisor, which is started if it is not there (any more)."""
@@ -253,12 +271,14 @@ class _Reading:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
         self._report = b""
         self._flooded = False
+        self.is_overdue = False
+        """No report came though it should have."""
         self._selector = selectors.DefaultSelector()
 
     def outcome(self, timeout_s: float | None) -> Outcome:
         started = time.monotonic()
         try:
-            self._read()
+            self._read(None if timeout_s is None else started + timeout_s + _OVERDUE_AFTER_S)
         except BaseException:
             # Interrupted: our end closes, the guard ends the tree, and says so by closing its own.
             self._control.shutdown(socket.SHUT_WR)
@@ -268,6 +288,18 @@ class _Reading:
             self._selector.close()
         took = time.monotonic() - started
         text, dropped = self._kept.text()
+        if self.is_overdue:
+            note = "the command stopped the process that watched over it; both were ended"
+            limit = _limit("time_limit", timeout_s)
+            return Outcome(
+                -signal.SIGKILL,
+                text,
+                took,
+                "time_limit",
+                limit,
+                dropped_bytes=dropped,
+                notes=(note,),
+            )
         if not self._report:
             note = "the command ended the process that watched over it; what it left was ended"
             return Outcome(-signal.SIGKILL, text, took, dropped_bytes=dropped, notes=(note,))
@@ -291,13 +323,14 @@ class _Reading:
             notes=notes,
         )
 
-    def _read(self) -> None:
+    def _read(self, overdue_at: float | None) -> None:
         """Reads until the report is there and the pipe is at its end, or was so long enough."""
         self._selector.register(self._control, selectors.EVENT_READ)
         self._selector.register(self._output, selectors.EVENT_READ)
         give_up: float | None = None
         while self._selector.get_map():
-            left = None if give_up is None else give_up - time.monotonic()
+            wake_at = give_up or overdue_at
+            left = None if wake_at is None else max(wake_at - time.monotonic(), 0)
             ready = {key.fileobj for key, _ in self._selector.select(left)}
             if self._output in ready:
                 self._read_output()
@@ -306,6 +339,9 @@ class _Reading:
             if self._control not in self._selector.get_map() and give_up is None:
                 give_up = time.monotonic() + _DRAIN_S
             if give_up is not None and time.monotonic() >= give_up:
+                return
+            if give_up is None and overdue_at is not None and time.monotonic() >= overdue_at:
+                self.is_overdue = True
                 return
 
     def _read_output(self) -> None:
@@ -326,10 +362,12 @@ class _Reading:
             self._selector.unregister(self._control)
 
     def _wait_for_end(self) -> None:
-        self._control.settimeout(10)
-        with contextlib.suppress(OSError):
+        self._control.settimeout(_OVERDUE_AFTER_S)
+        try:
             while self._control.recv(4096):
                 pass
+        except OSError:
+            self.is_overdue = True
 
 
 def _run_directly(

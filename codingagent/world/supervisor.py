@@ -10,7 +10,9 @@ Guard and supervisor are subreapers: what calls setsid or forks twice becomes th
 init's, and is found. The guard ends the whole tree when the command has ended, when its time is up,
 when the agent says so, and when the agent is gone: its end of the control socket then reads as
 closed, whatever killed the agent. If a command kills its guard, the supervisor adopts and ends the
-rest. Where there are no subreapers (macOS), what left the process group and lost its parent is missed.
+rest. If it stops guard or supervisor, the agent ends them all when the time is up; if the agent is
+killed meanwhile, the kernel ends the supervisor and wakes the guard (PR_SET_PDEATHSIG). Where there
+are no subreapers (macOS), what left the process group and lost its parent is missed.
 
 It imports nothing of the package: it starts with `-I -S`, and must start at once.
 """
@@ -30,6 +32,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 # A tree that is stopped before it is killed can't outrun us; this is for kernels that are slow to reap.
@@ -43,6 +46,7 @@ def main() -> None:
     agent = socket.socket(fileno=os.dup(0))
     _point_to_null(0)
     _become_subreaper()
+    _ask_for_signal_at_parents_end(signal.SIGKILL)
     wakeup = _wakeup_on_child()
     guards: set[int] = set()
     while True:
@@ -54,7 +58,9 @@ def main() -> None:
         if agent.fileno() in ready:
             handles = _receive_handles(agent)
             if not handles:
-                return  # each guard notices by itself that the agent is gone
+                # The agent is gone. Each guard notices by itself, but a command may have stopped it.
+                kill_all(lambda: tree(os.getpid()))
+                return
             pid = os.fork()
             if pid == 0:
                 agent.close()
@@ -88,6 +94,8 @@ def _guard(control_handle: int, output: int, folder: int) -> NoReturn:
         order = _receive_order(control)
         if order is not None:
             _become_subreaper()
+            # A guard that was stopped wakes up when the supervisor ends, and sees that the agent is gone.
+            _ask_for_signal_at_parents_end(signal.SIGCONT)
             wakeup = _wakeup_on_child()
             report = _run(order, control, wakeup, (output, folder))
             _send(control, report)
@@ -139,7 +147,7 @@ def _run(
             ended_by = "agent" if control.fileno() in ready else "time_limit"
             break
     took = time.monotonic() - started
-    left_running = len([pid_ for pid_ in _tree(os.getpid()) if pid_ != pid])
+    left_running = len([pid_ for pid_ in tree(os.getpid()) if pid_ != pid])
     alive = kill_all(lambda: _tree_of_group(pid), ended)
     code = ended.get(pid, -signal.SIGKILL) if code is None else code
     return {
@@ -221,10 +229,10 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _tree_of_group(pid: int) -> list[int]:
-    return _tree(os.getpid()) if _HAS_PROC else _group(pid)
+    return tree(os.getpid()) if _HAS_PROC else _group(pid)
 
 
-def _tree(root: int) -> list[int]:
+def tree(root: int) -> list[int]:
     """Gives all living descendants of a process."""
     found: list[int] = []
     todo = [root]
@@ -261,8 +269,10 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _group(group: int) -> list[int]:
-    tree = _tree(os.getpid())
-    return sorted({pid for pid, _, of in _ps() if of == group and pid != os.getpid()} | set(tree))
+    descendants = tree(os.getpid())
+    return sorted(
+        {pid for pid, _, of in _ps() if of == group and pid != os.getpid()} | set(descendants)
+    )
 
 
 def _ps() -> Iterable[tuple[int, int, int]]:
@@ -302,6 +312,11 @@ def _reap_all() -> dict[int, int]:
 def _become_subreaper() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _ask_for_signal_at_parents_end(number: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _wakeup_on_child() -> int:
