@@ -59,7 +59,7 @@ class WorkspaceLike(Protocol):
     root: Path
 
     def check(self) -> None: ...
-    def read(self, path: str) -> Seen: ...
+    def read(self, path: str, *, whole: bool = True) -> Seen: ...
     def exists(self, path: str) -> bool: ...
     def check_writable(self, path: str) -> None: ...
     def write(self, path: str, data: bytes, seen: Seen | None) -> None: ...
@@ -201,10 +201,11 @@ class Agent:
             )
         if not exists:
             paths.check_new_name(path)
-        seen = workspace.read(path) if exists else None
+        # Of a file too large to read its beginning will do: only its line ends matter here.
+        seen = workspace.read(path, whole=False) if exists else None
         data = _bytes_of(operation, seen)
-        event = FileCreated(path, len(data), exists)
-        return _Change(path, seen, data, None if seen is None else digest_of(seen.data), event)
+        before = workspace.digest(path) if exists else None
+        return _Change(path, seen, data, before, FileCreated(path, len(data), exists))
 
     def _plan_edit(self, operation: EditFile, earlier: Sequence[Event]) -> _Change:
         path = operation.path
@@ -257,7 +258,9 @@ class Agent:
             view = view_of(path, workspace.read(path), *lines)
             return FileRequested(path, (view.path,), *lines)
         fits = paths.glob_matcher(path)
-        found = sorted(file.path for file in workspace.listing().files if fits(file.path))
+        # A name that is not UTF-8 can't be asked for by any reply.
+        listed = (file.path for file in workspace.listing().files if _is_utf8(file.path))
+        found = sorted(filter(fits, listed))
         if not found:
             raise OperationError(f"No file fits '{path}'; see Workspace Files for what there is")
         notes: tuple[str, ...] = ()
@@ -328,6 +331,10 @@ class _Live:
             shown = plain.without_controls(text[: self._left])
             self._left -= len(text)
             self._show(OutputCame(shown if self._left > 0 else f"{shown}\n… (more is not shown)\n"))
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isprintable() or not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:

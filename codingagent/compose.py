@@ -219,7 +219,10 @@ def latest_session(home: Home) -> str:
     Raises:
         UsageError: if there is none.
     """
-    open_ones = [session for session in all_sessions(home) if not session.is_complete]
+    found = all_sessions(home)
+    for session in found:
+        home.sessions.mend_document(session)
+    open_ones = [session for session in found if not session.is_complete]
     if not open_ones:
         raise UsageError("no session is waiting; start one with `codingagent new`, or name one")
     return open_ones[0].session_id

@@ -59,6 +59,7 @@ class MailboxLike(Protocol):
     rejected: Path
 
     def write_outbox(self, session_id: str, sequence: int, text: str) -> Path: ...
+    def has(self, name: str) -> bool: ...
     def read(self, name: str) -> bytes | None: ...
     def take(self, name: str, session_id: str, sequence: int) -> str: ...
     def put_back(self, taken: str, name: str) -> None: ...
@@ -175,6 +176,8 @@ class Conversation:
         Raises:
             WorkError: if the disk does not let it. The reply is then in the inbox or in processed/.
         """
+        if not self._means.mailbox.has(name):
+            return
         data = self._means.mailbox.read(name)
         reason, remedy = self._objection(data, accept=accept)
         if reason or data is None:

@@ -69,6 +69,12 @@ def children(pid: int) -> set[int]:
     return found
 
 
+def descendants(pid: int) -> set[int]:
+    """Gives a process's children, theirs, and so on."""
+    found = children(pid)
+    return found.union(*map(descendants, found))
+
+
 def descriptors(pid: int | str = "self") -> list[str]:
     """Gives what a process has open, sorted; nothing where the system does not tell."""
     folder = Path(f"/proc/{pid}/fd")

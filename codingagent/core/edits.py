@@ -137,8 +137,9 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
             raise OperationError(reason, fault.detail) from None
         if found.note:
             notes.append(f"{label} {found.note}")
-        new = _split(replacement.replace)
-        hunk = lines.put(found.start, found.count, [found.shift(line) for line in new])
+        new = [found.shift(line) for line in _split(replacement.replace)]
+        same = _common_ends(_split(replacement.search), _split(replacement.replace))
+        hunk = lines.put(found.start, found.count, new, same)
         hunks = [_moved(earlier, hunk) for earlier in hunks]
         hunks.append(hunk)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
@@ -221,11 +222,25 @@ class _Lines:
         start = change.start_line - 1
         return self.put(start, change.end_line - start, _split(change.text))
 
-    def put(self, start: int, count: int, new: Sequence[str]) -> Hunk:
-        """Puts lines in the place of others; they get the line end that stood there."""
+    def put(
+        self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)
+    ) -> Hunk:
+        """Puts lines in the place of others; they get the line end that stood there.
+
+        Args:
+            start: the index of the first line.
+            count: how many are replaced.
+            new: what takes their place.
+            same: how many of them at the head and at the tail stay, to the byte.
+        """
         at_end = start + count == len(self.raw)
+        head, tail = same
+        if at_end and not self.ended:
+            head = min(head, count - 1)  # the last line may need an end now
         return_mark = "\r" if self._has_return(start) else ""
-        self.raw[start : start + count] = [f"{line}{return_mark}" for line in new]
+        old = self.raw[start : start + count]
+        made = [f"{line}{return_mark}" for line in new[head : len(new) - tail]]
+        self.raw[start : start + count] = [*old[:head], *made, *old[count - tail :]]
         if at_end and not self.ended and count and self.raw:
             self.raw[-1] = self.raw[-1].removesuffix("\r")
         return Hunk(start + 1, count, start + 1, len(new))
@@ -257,6 +272,14 @@ class _Found:
                 " with the indentation of the file"
             )
         return self.add + line.removeprefix(self.drop)
+
+
+def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
+    """Tells how many lines two lists share at the head, and of the rest at the tail."""
+    pairs = list(zip(old, new, strict=False))
+    head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    behind = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    return head, next((i for i, (a, b) in enumerate(behind) if a != b), len(behind))
 
 
 def _split(text: str) -> list[str]:

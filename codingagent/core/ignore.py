@@ -13,6 +13,7 @@ IGNORE_FILES = (".gitignore", ".codingagentignore")
 
 # pathspec makes expressions of patterns; one more star in a name costs 255 times the time at worst.
 _STARS_LIMIT = 3
+_STARRY_PATTERNS_LIMIT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,12 @@ def _compiled(lines: list[str]) -> "GitIgnoreSpec":
     with warnings.catch_warnings():
         # "[[a]" and the like make the expression compiler talk.
         warnings.simplefilter("ignore")
+        starry = 0
         patterns: list[GitIgnoreSpecPattern] = []
         for line in lines:
-            if any(name.count("*") > _STARS_LIMIT for name in line.split("/")):
+            stars = max(name.count("*") for name in line.split("/"))
+            starry += stars >= _STARS_LIMIT
+            if stars > _STARS_LIMIT or (stars == _STARS_LIMIT and starry > _STARRY_PATTERNS_LIMIT):
                 continue
             try:
                 patterns.extend(GitIgnoreSpec.from_lines([line]).patterns)

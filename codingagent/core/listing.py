@@ -98,8 +98,9 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
         kept.update({prefix + name: what for name, what in folder.entries.items()})
     ordered = sorted(kept)
     # Only the root itself can still hold too many: there is no folder to sum it up.
-    rest = ordered[limit - 1 :] if len(ordered) > limit else []
-    lines = [_entry(path, *kept[path]) for path in ordered[: len(ordered) - len(rest)]]
+    too_many = len(ordered) - limit + 1 if len(ordered) > limit else 0
+    rest = set([path for path in ordered if path not in always][-too_many:] if too_many else ())
+    lines = [_entry(path, *kept[path]) for path in ordered if path not in rest]
     if rest:
         number, size = _sum(kept[path] for path in rest)
         lines.append(f"  … and more ({_count(number)}, {human_size(size)})")

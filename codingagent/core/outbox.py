@@ -199,7 +199,7 @@ def _fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
 
 
 def _frame(view: FileView) -> int:
-    return _FRAME_CHARACTERS + 2 * len(view.path)
+    return _FRAME_CHARACTERS + 2 * len(shown_path(view.path))
 
 
 def _view(view: FileView, room: int) -> str:
@@ -223,7 +223,7 @@ def _view(view: FileView, room: int) -> str:
         )
     elif not view.is_whole:
         about = f" (lines {view.first_line}-{last} of {view.total_lines})"
-    elif _LOOKALIKE.search(text):
+    elif _LOOKALIKE.search(text.replace("\r", "\n")):
         about = f" ({view.total_lines} lines)"
     else:
         about = ""

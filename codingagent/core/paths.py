@@ -117,7 +117,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
                 at, name_at = retry[0] + 1, retry[1]
             else:
                 return False
-        return all(pattern is None for pattern in wanted[at:])
+        return at == len(wanted)
 
     return fits
 

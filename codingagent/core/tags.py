@@ -21,6 +21,8 @@ _ATTRIBUTE = re.compile(
     r'[^\S\n]*(?:,[^\S\n]*)?([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 )
 _HEAD_END = re.compile(r"[^\S\n]*\]")
+# What may stand behind a bare [DONE]: the end of the reply, and that of a fence round all of it.
+_BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
 _ESCAPE = re.compile(r'\\(["\\])')
 _UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 
@@ -181,7 +183,7 @@ class _Scanner:
             self._read_text_behind(name, start, head, closing)
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
             self._add_closed(name, head, start, (line_end + 1, close), inner=token is None)
-        elif name == "DONE" and self._text[line_end:].strip() in ("", "[END]"):
+        elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
             note = "a bare [DONE] was taken as the end; write [DONE], a summary, [/DONE]"
             self._add(name, head, "", start, line_end, notes=(note,))
         else:

@@ -187,6 +187,7 @@ def _resume(
 
             inbox = drop.Inbox(home.mailbox.look)
             if agent.session.is_complete:
+                home.sessions.mend_document(agent.session)
                 if session is None or (once and accept is None and not home.mailbox.look()):
                     return
                 agent.reopen()
@@ -284,7 +285,8 @@ def _task(words: list[str], file: Path | None, edit: bool) -> str:
         raise UsageError(
             'the task has no words; write it behind new, in quotes: codingagent new "…"'
         )
-    return task.strip().replace("\r\n", "\n")
+    # Words of a command line that are no UTF-8 come with half characters in them.
+    return task.strip().replace("\r\n", "\n").encode("utf-8", "replace").decode()
 
 
 def _read_task(file: Path) -> str:

@@ -1,5 +1,6 @@
 """Files of our own, written whole and made durable."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -18,13 +19,14 @@ def write_whole(path: Path, text: str) -> None:
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        with open(temporary, "w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as fault:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
 
 

@@ -83,10 +83,23 @@ class Sessions:
         """
         disk.write_json(self.folder / f"{session.session_id}.json", document(session))
 
+    def mend_document(self, session: Session) -> None:
+        """Writes the session file again if a kill has left it saying otherwise than the journal.
+
+        A damaged one is left for `set_damaged_document_aside`.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        path = self.folder / f"{session.session_id}.json"
+        found = _read_document(path, session.session_id)
+        if (found is not None or not path.exists()) and found != document(session):
+            self.write_document(session)
+
     def set_damaged_document_aside(self, session_id: str) -> Path | None:
         """Renames a session file that is not whole, so that it is never overwritten; gives its new name."""
         path = self.folder / f"{session_id}.json"
-        if not path.exists() or _is_document(path, session_id):
+        if not path.exists() or _read_document(path, session_id) is not None:
             return None
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -129,7 +142,9 @@ class Journal:
         Raises:
             WorkError: if it can't be written whole; the journal is then as before.
         """
-        line = json.dumps(asdict(record), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(asdict(record), ensure_ascii=False, separators=(",", ":"))
+        # A name that is not UTF-8 has half characters, which no JSON reader takes back.
+        line = text.encode("utf-8", "replace") + b"\n"
         try:
             os.lseek(self._handle, self._end, os.SEEK_SET)
             written = 0
@@ -165,9 +180,9 @@ def _has_journal(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, "journal.jsonl"))
 
 
-def _is_document(path: Path, session_id: str) -> bool:
+def _read_document(path: Path, session_id: str) -> dict[str, object] | None:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("sessionId") == session_id
+        return None
+    return found if isinstance(found, dict) and found.get("sessionId") == session_id else None

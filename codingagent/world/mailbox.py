@@ -49,6 +49,10 @@ class Mailbox:
             letters = [letter for entry in entries if (letter := _letter(entry)) is not None]
         return sorted(letters, key=lambda letter: (letter.sighting.modified_ns, letter.name))
 
+    def has(self, name: str) -> bool:
+        """Tells whether a letter is still there; a person may take one away at any time."""
+        return os.path.lexists(self.inbox / name)
+
     def read(self, name: str) -> bytes | None:
         """Gives a letter's bytes; None if it is too large to be a reply.
 
@@ -63,7 +67,7 @@ class Mailbox:
         Raises:
             WorkError: if it can't be moved.
         """
-        suffix = Path(name).suffix
+        suffix = Path(name).suffix.lower()
         return self._move(self.inbox / name, self.processed, _stem(session_id, sequence), suffix)
 
     def put_back(self, taken: str, name: str) -> None:

@@ -54,6 +54,8 @@ _PASSED = (
     *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA"),
     *("LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "WINDIR", "NUMBER_OF_PROCESSORS"),
 )
+# What an interpreter may need to start at all.
+_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _SET = {
     "TERM": "dumb",
     "NO_COLOR": "1",
@@ -216,6 +218,8 @@ def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
             [sys.executable, "-I", "-S", os.fspath(program)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
+            # A command could read it there, and find what the allow list keeps from it.
+            env={name: os.environ[name] for name in _LOADER if name in os.environ},
             # A Ctrl-C on the terminal is for us; we end the command ourselves.
             start_new_session=True,
         )

@@ -72,8 +72,12 @@ class Workspace:
 
     # --- files ---------------------------------------------------------------------------------
 
-    def read(self, path: str) -> Seen:
+    def read(self, path: str, *, whole: bool = True) -> Seen:
         """Gives a regular file's bytes, following links that stay inside.
+
+        Args:
+            path: the file.
+            whole: refuse a file that is too large; else only its beginning is given.
 
         Raises:
             OperationError: if there is no such file, it is no regular file, or it is too large.
@@ -81,7 +85,7 @@ class Workspace:
         with self._walk(path) as place:
             found = _regular(place, path)
             data, state = _read_regular(place, found, READ_LIMIT_BYTES)
-        if len(data) > READ_LIMIT_BYTES:
+        if whole and len(data) > READ_LIMIT_BYTES:
             raise OperationError(
                 f"File '{paths.shown(path)}' is larger than {READ_LIMIT_BYTES // 2**20} MiB;"
                 " use RUN_COMMAND to look at parts of it"
@@ -232,6 +236,8 @@ class Workspace:
             if path not in listed and (file := self._listed(path)) is not None:
                 listed.add(path)
                 files.append(file)
+                if path in always and path not in walk.links:
+                    walk.uncount(file)
         return Listing(
             tuple(files), Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
         )
@@ -260,7 +266,7 @@ class Workspace:
             OperationError: if the walk leads outside, to a hidden folder or, writing, to .git.
             _NotFoundError: if a folder on the way is missing and is not to be made.
         """
-        place = _Place([self._folder], [], [])
+        place = _Place(self._folder)
         left = path.split("/")[::-1]
         links = 0
         try:
@@ -286,7 +292,7 @@ class Workspace:
                 elif left:
                     self._enter(place, name, path, create=create and found is None)
                 else:
-                    place.names.append(name)
+                    place.name = name
                     yield place
                     return
             raise OperationError(f"'{paths.shown(path)}' is a folder")
@@ -308,20 +314,15 @@ class Workspace:
         raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
 
     def _enter(self, place: "_Place", name: str, path: str, *, create: bool) -> None:
-        if create:
-            with contextlib.suppress(FileExistsError):
-                place.folder.mkdir(name)
-                place.made.append((len(place.folders) - 1, name))
         try:
-            folder = place.folder.open(name)
+            place.enter(name, create=create)
         except FileNotFoundError:
             raise _NotFoundError(path) from None
         except NotADirectoryError:
             raise OperationError(
                 f"'{paths.shown(path)}': '{paths.shown(name)}' is a file, not a folder"
             ) from None
-        place.folders.append(folder)
-        self._refuse_hidden(folder, path)
+        self._refuse_hidden(place.folder, path)
 
     def _refuse_hidden(self, folder: "_Folder", path: str) -> None:
         if folder.identity() in self._hidden:
@@ -452,41 +453,60 @@ class _NamedFolder(_Folder):
         return os.path.join(self._path, name)
 
 
-@dataclass(slots=True)
 class _Place:
-    """Where a walk stands: the folders opened so far, the root first, which stays open."""
+    """Where a walk stands: the folder reached, the root, and the true names between the two.
 
-    folders: list[_Folder]
-    names: list[str]
-    made: list[tuple[int, str]]
-    """Folders made on the way, each with the index of the one that holds it."""
+    Only these two are held open, however deep the walk goes. `name` is the last name of the path,
+    once the walk has come to it.
+    """
 
-    @property
-    def folder(self) -> _Folder:
-        return self.folders[-1]
+    def __init__(self, root: _Folder, name: str = "") -> None:
+        self._root = root
+        self._trail: list[str] = []
+        self.folder = root
+        self.name = name
+        self.made: list[tuple[str, ...]] = []
+        """Folders made on the way, each by its names from the root on."""
 
-    @property
-    def name(self) -> str:
-        return self.names[-1]
+    def enter(self, name: str, *, create: bool) -> None:
+        """Goes into a folder, which is made if it is missing and is to be made."""
+        if create:
+            with contextlib.suppress(FileExistsError):
+                self.folder.mkdir(name)
+                self.made.append((*self._trail, name))
+        self._go(self.folder.open(name))
+        self._trail.append(name)
 
     def leave(self, path: str) -> None:
-        if len(self.folders) == 1:
+        """Goes back to the folder above; by its names, since a folder may have been moved meanwhile."""
+        if not self._trail:
             raise OperationError(
                 f"{paths.OUTSIDE}: '{paths.shown(path)}' leads through a link out of it"
             )
-        self.folders.pop().close()
+        trail = self._trail[:-1]
+        self.restart()
+        for name in trail:
+            self.enter(name, create=False)
 
     def restart(self) -> None:
-        while len(self.folders) > 1:
-            self.folders.pop().close()
+        """Goes back to the root."""
+        self._go(self._root)
+        self._trail.clear()
 
     def close(self) -> None:
         """Closes what was opened; folders made for a write that then failed go again."""
-        for index, name in reversed(self.made):
-            if index < len(self.folders):
-                with contextlib.suppress(OSError):
-                    self.folders[index].rmdir(name)
+        for made in reversed(self.made):
+            with contextlib.suppress(OSError):
+                self.restart()
+                for name in made[:-1]:
+                    self.enter(name, create=False)
+                self.folder.rmdir(made[-1])
         self.restart()
+
+    def _go(self, folder: _Folder) -> None:
+        if self.folder is not self._root:
+            self.folder.close()
+        self.folder = folder
 
 
 def _open_root(root: Path) -> _Folder:
@@ -676,6 +696,12 @@ class _Listing:
             with contextlib.suppress(OSError), contextlib.closing(folder.open(entry.name)) as inner:
                 self._count_all(inner, depth + 1)
 
+    def uncount(self, file: ListedFile) -> None:
+        """Takes back the count of an ignored file that is listed all the same."""
+        if not self.is_partial:
+            self.ignored_files -= 1
+            self.ignored_bytes -= file.size_bytes
+
     def _count(self, entry: "os.DirEntry[str]") -> None:
         with contextlib.suppress(OSError):
             self.ignored_bytes += entry.stat(follow_symlinks=False).st_size
@@ -694,7 +720,7 @@ def _is_skipped(name: str) -> bool:
 
 
 def _ignore_text(folder: _Folder, name: str) -> str:
-    place = _Place([folder], [name], [])
+    place = _Place(folder, name)
     try:
         data, _ = _read_regular(place, _regular(place, name), 1 << 20)
     except (OSError, OperationError):

@@ -124,3 +124,9 @@ def test_a_hostile_pattern_takes_no_time() -> None:
     """Design, purpose: the pattern and the file name may both be the model's."""
     with within(1):
         assert not rules("*a" * 5 + "b\n").ignores("a" * 150, is_folder=False)
+
+
+def test_many_hostile_patterns_take_no_time() -> None:
+    """Design, purpose: the patterns and the file names may both be the model's, and many."""
+    with within(1):
+        assert not rules("*a*a*ab\n" * 100).ignores("a" * 255, is_folder=False)

@@ -403,6 +403,11 @@ _LONG = "n" * 200
             (),
             listing_of(*(f"d/{n}{_LONG}" for n in range(5_000))),
         ),
+        (
+            session_of(*turn(*(Refused("EDIT_FILE", "no", "d\n" * 900) for _ in range(9)))),
+            tuple(whole(f"{n}", "text\n" * 5_000) for n in range(9)),
+            None,
+        ),
     ],
     ids=[
         "deep listing",
@@ -412,6 +417,7 @@ _LONG = "n" * 200
         "output",
         "failures",
         "touched",
+        "both",
     ],
 )
 def test_the_whole_request_keeps_within_its_budget(

@@ -257,6 +257,7 @@ def test_only_star_and_question_mark_make_a_glob(path: str, expected: bool) -> N
         ("**", "d/e/a.py", True),
         ("d/**", "d/e/a.py", True),
         ("d/**", "da/e", False),
+        ("d/**", "d", False),
         ("d/**/a.py", "d/a.py", True),
         ("d/**/a.py", "d/e/f/a.py", True),
         ("d/**/a.py", "d/ea.py", False),

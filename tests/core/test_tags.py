@@ -467,7 +467,15 @@ def test_nothing_inside_an_unclosed_block_is_a_block() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[DONE]", "[DONE]\n", "x\n  [DONE]  \n\n", "[DONE]\n[END]\n", "[DONE]\n\n  [END]"]
+    "text",
+    [
+        "[DONE]",
+        "[DONE]\n",
+        "x\n  [DONE]  \n\n",
+        "[DONE]\n[END]\n",
+        "[DONE]\n\n  [END]",
+        "````\n[DONE]\n[END]\n````\n",
+    ],
 )
 def test_a_bare_done_as_the_last_line_is_accepted_and_noted(text: str) -> None:
     """Design, tag blocks: a bare `[DONE]` as the last line is accepted, and noted."""

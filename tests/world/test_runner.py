@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from codingagent.world.runner import FLOOD_LIMIT_BYTES, Runner, environment
 from codingagent.world.sandbox import Unconfined
 from tests.helpers import (
     children,
+    descendants,
     descriptors,
     is_zombie,
     line_from,
@@ -366,11 +368,15 @@ def test_a_command_that_stops_its_guard_has_the_same_limit(run: Run) -> None:
             if line_from(process).startswith("ended"):
                 ended.set()
 
+        guards = descendants(process.pid)
         reader = threading.Thread(target=wait)
         reader.start()
         in_time = ended.wait(0.5 + 2)
         process.kill()
         reader.join()
+        for pid in guards - processes_with(marker):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # one that is stopped would stay for ever
         assert in_time
     assert run("echo on").output == "on\n"
 
