@@ -290,7 +290,7 @@ class Agent:
         return CommandRan(
             operation.command,
             outcome.exit_code,
-            plain.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_bytes),
+            plain.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters),
             round(outcome.duration_s, 3),
             outcome.ended_by,
             outcome.limit,

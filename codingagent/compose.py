@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codingagent.agent import Agent, Means
 from codingagent.conversation import Conversation, Ledger, Surroundings
 from codingagent.core import settings as settings_
 from codingagent.core.notices import Notice, Remark
 from codingagent.core.outbox import Budget, Environment
-from codingagent.core.session import Session, SessionStarted, fold, is_session_id
+from codingagent.core.session import Session, SessionStarted, fold
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
 from codingagent.world import disk
@@ -26,6 +27,9 @@ from codingagent.world.mailbox import Mailbox
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Unconfined
 from codingagent.world.workspace import Workspace
+
+if TYPE_CHECKING:
+    from codingagent.world.watch import Watch
 
 HERE_HOME = ".codingagent"
 
@@ -97,11 +101,19 @@ def resolve_settings(
     given = {name: value for name, value in options.items() if value is not None}
     return settings_.resolve(
         [
-            Source(settings_.FILE_NAME, _read_file(home / settings_.FILE_NAME)),
+            Source(settings_.FILE_NAME, _from_home(home, _read_file(home / settings_.FILE_NAME))),
             settings_.from_environment(variables),
             Source("option", given),
         ]
     )
+
+
+def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
+    """Gives the file's values; a relative folder in it counts from the home, where the file lies."""
+    workspace = values.get("workspace")
+    if not isinstance(workspace, str) or not workspace:
+        return values
+    return {**values, "workspace": str(home / workspace)}
 
 
 def _read_file(path: Path) -> dict[str, object]:
@@ -163,34 +175,37 @@ class Home:
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:
-    """Gives the workspace that the settings name; the default one is made if it is missing.
+    """Gives the workspace that the settings name, without making anything.
+
+    The default is `workspace/` in the home; of a home named `.codingagent` it is the folder around it.
 
     Raises:
-        UsageError: if it is the home itself, or the default one can't be made.
+        UsageError: if it is the home itself, or one that is named can't be used.
     """
-    path = Path(settings.workspace).absolute() if settings.workspace else home / "workspace"
+    if not settings.workspace:
+        return home.parent if home.name == HERE_HOME else home / "workspace"
+    path = Path(settings.workspace).absolute()
     if path.resolve() == home.resolve():
         raise UsageError(
-            f"{path} can't be workspace and home at once: use `codingagent new --here` to work in it"
+            f"'{path}' can't be workspace and home at once: use `codingagent new --here` to work in it"
         )
-    if not settings.workspace:
+    Workspace(path).close()
+    return path
+
+
+def make_workspace(home: Path, path: Path) -> None:
+    """Makes the default workspace if it is missing; one that was named is there.
+
+    Raises:
+        UsageError: if it can't be made.
+    """
+    if path == home / "workspace":
         try:
             path.mkdir(exist_ok=True)
         except OSError as fault:
             raise UsageError(
-                f"workspace {path} can't be made: {fault.strerror or fault}"
+                f"workspace '{path}' can't be made: {fault.strerror or fault}"
             ) from fault
-    return path
-
-
-def check_workspace(settings: Settings) -> None:
-    """Refuses a workspace that can't be used, before anything is made for a session.
-
-    Raises:
-        UsageError: if a workspace is named that is no folder, or too much to hand to a model.
-    """
-    if settings.workspace:
-        Workspace(Path(settings.workspace).absolute()).close()
 
 
 def start_session(home: Home, workspace: Path, task: str) -> str:
@@ -200,6 +215,7 @@ def start_session(home: Home, workspace: Path, task: str) -> str:
         UsageError: if the workspace can't be used.
         WorkError: if the journal can't be written.
     """
+    make_workspace(home.root, workspace)
     opened = Workspace(workspace)
     opened.close()
     session_id = secrets.token_hex(4)
@@ -213,22 +229,19 @@ def start_session(home: Home, workspace: Path, task: str) -> str:
     return session_id
 
 
-def latest_session(home: Home) -> str:
+def latest_session(sessions: list[Session]) -> str:
     """Gives the id of the session that changed last and is not complete.
 
     Raises:
         UsageError: if there is none.
     """
-    found = all_sessions(home)
-    for session in found:
-        home.sessions.mend_document(session)
-    open_ones = [session for session in found if not session.is_complete]
+    open_ones = [session for session in sessions if not session.is_complete]
     if not open_ones:
         raise UsageError("no session is waiting; start one with `codingagent new`, or name one")
     return open_ones[0].session_id
 
 
-def all_sessions(home: Home, on_damage: Callable[[str], None] = lambda _: None) -> list[Session]:
+def all_sessions(home: Home, on_damage: Callable[[str], None]) -> list[Session]:
     """Gives all sessions, the one that changed last first.
 
     Args:
@@ -254,8 +267,6 @@ def conversation_in(
         UsageError: if the session is unknown or its workspace can't be used.
         WorkError: if its journal is damaged.
     """
-    if not is_session_id(session_id):
-        raise UsageError(f"'{session_id}' is no session id; it has eight digits from 0 to f")
     session = home.sessions.load(session_id)
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         show(Remark(f"the session file was damaged: kept as {aside}, made anew from the journal"))
@@ -271,7 +282,7 @@ def conversation_in(
         surroundings = Surroundings(
             workspace,
             home.mailbox,
-            home.sessions.write_document,
+            home.sessions.mend_document,
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
@@ -279,6 +290,8 @@ def conversation_in(
             _environment(settings, sandbox),
             locale.getpreferredencoding(do_setlocale=False),
         )
+        if session.is_new:
+            show(Remark(sandbox.remark))
         yield Conversation(ledger, Agent(means), surroundings)
 
 
@@ -302,3 +315,10 @@ def _environment(settings: Settings, sandbox: Unconfined) -> Environment:
 def now() -> str:
     """Gives the time in UTC, ISO 8601 with milliseconds and Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def watch_inbox(home: Home) -> "Watch":
+    """Gives a watch on the inbox, to be entered. Imported late: the request is out by then."""
+    from codingagent.world.watch import Watch
+
+    return Watch(home.mailbox.inbox)

@@ -4,6 +4,7 @@ How it works. A turn is: take the reply (moved first, then journalled), do its i
 turn, write the next request. All of it is in the journal, so that `recover` goes on from any instant.
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Protocol, assert_never
 from codingagent.agent import Agent, Order, WorkspaceLike, view_of
 from codingagent.core import encoding, outbox, paths, plain, reply, results, tokens
 from codingagent.core.events import Event, FileRequested, Finished, Refused
-from codingagent.core.findings import digest_of
+from codingagent.core.findings import Letter, digest_of
 from codingagent.core.notices import (
     Notice,
     OperationBegan,
@@ -36,6 +37,8 @@ from codingagent.core.operations import (
 )
 from codingagent.core.reply import Problem, Reply, Step
 from codingagent.core.session import (
+    InboxFound,
+    LyingFile,
     OperationEnded,
     OutboxWritten,
     Phase,
@@ -44,7 +47,6 @@ from codingagent.core.session import (
     ReplyTaken,
     Session,
     SessionReopened,
-    Turn,
     TurnEnded,
     changed_paths,
     fold,
@@ -58,7 +60,9 @@ class MailboxLike(Protocol):
     inbox: Path
     rejected: Path
 
+    def outbox_path(self, session_id: str, sequence: int) -> Path: ...
     def write_outbox(self, session_id: str, sequence: int, text: str) -> Path: ...
+    def look(self) -> list[Letter]: ...
     def has(self, name: str) -> bool: ...
     def read(self, name: str) -> bytes | None: ...
     def take(self, name: str, session_id: str, sequence: int) -> str: ...
@@ -97,12 +101,25 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
+class _Objection:
+    """Why a file is no reply of this session's, and what to do; no remedy means: accept it."""
+
+    reason: str
+    remedy: str
+
+
+_SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
+_TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """All that a conversation works with besides its agent and its ledger."""
 
     workspace: WorkspaceLike
     mailbox: MailboxLike
-    write_document: Callable[[Session], None]
+    mend_document: Callable[[Session], None]
+    """Writes the session file, if it says otherwise than the journal."""
     sync: Callable[[], None]
     """Makes all that was written, in the workspace and in the home, durable."""
     now: Callable[[], str]
@@ -144,9 +161,27 @@ class Conversation:
             if started is not None and (event := self._agent.settle(started)) is not None:
                 self._end(started.index, event)
             self._execute()
-        if self.session.phase is Phase.OUTBOX_DUE:
-            self._write_outbox()
-        self._means.write_document(self.session)
+        self._finish_turn()
+
+    def begin(self) -> None:
+        """Names what lies in the inbox already, and leaves it alone until it changes.
+
+        Raises:
+            WorkError: if the disk does not let it.
+        """
+        lying = tuple(
+            LyingFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
+            for letter in self._means.mailbox.look()
+        )
+        if lying:
+            self._ledger.record(InboxFound(lying, self._means.now()))
+            names = ", ".join(paths.shown(file.name) for file in lying)
+            self._means.show(
+                Remark(
+                    f"left alone, because it lay in the inbox before: {names}; to use one: codingagent"
+                    f" resume {self.session.session_id} --accept FILE"
+                )
+            )
 
     def reopen(self) -> None:
         """Goes on with a session that was complete: the next request has its last results."""
@@ -154,17 +189,10 @@ class Conversation:
 
     def announce(self, *, watched: bool) -> None:
         """Says what the person is to do now, and whether someone waits for it."""
-        path = self._means.mailbox.inbox.parent / "outbox"
-        name = f"{self.session.session_id}_seq{self.session.sequence:04d}.txt"
-        self._means.show(
-            Waiting(
-                self.session.session_id,
-                self.session.sequence,
-                str(path / name),
-                str(self._means.mailbox.inbox),
-                watched,
-            )
-        )
+        session_id, sequence = self.session.session_id, self.session.sequence
+        mailbox = self._means.mailbox
+        path = mailbox.outbox_path(session_id, sequence)
+        self._means.show(Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched))
 
     def take(self, name: str, *, accept: bool = False) -> None:
         """Takes a finished file of the inbox: a turn, or to `rejected/` with the reason.
@@ -179,9 +207,9 @@ class Conversation:
         if not self._means.mailbox.has(name):
             return
         data = self._means.mailbox.read(name)
-        reason, remedy = self._objection(data, accept=accept)
-        if reason or data is None:
-            self._set_aside(name, reason, remedy)
+        objection = self._objection(data, accept=accept)
+        if objection is not None or data is None:
+            self._set_aside(name, objection or _TOO_LARGE)
             return
         taken = self._means.mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._means.mailbox.read_taken(taken) != data:
@@ -195,8 +223,9 @@ class Conversation:
     def _finish_turn(self) -> None:
         if self.session.phase is Phase.OUTBOX_DUE:
             self._write_outbox()
-        self._means.sync()
-        self._means.write_document(self.session)
+        elif self.session.is_complete:
+            self._means.sync()
+        self._means.mend_document(self.session)
 
     def _begin(self, taken: str, data: bytes) -> None:
         self._ledger.record(
@@ -210,33 +239,31 @@ class Conversation:
         if name is not None and data is not None:
             self._begin(name, data)
 
-    def _objection(self, data: bytes | None, *, accept: bool) -> tuple[str, str]:
-        """Gives why a reply is not to be executed, and what to do about it; nothing if it is."""
-        save_again = "save the answer's text as a plain .txt file in the inbox"
+    def _objection(self, data: bytes | None, *, accept: bool) -> _Objection | None:
+        """Gives why a reply is not to be executed, or None if it is."""
         if data is None:
-            return "it is too large to be a reply", save_again
+            return _TOO_LARGE
         read = encoding.decode_reply(data, self._means.locale_codec)
         if read is None:
-            return "it is no text", save_again
+            return _Objection("it is no text", _SAVE_AGAIN)
         found = reply.read(read.text)
         if found.has_outbox:
-            return (
+            return _Objection(
                 "it holds a request, not an answer: a request's examples must not be executed",
                 "save only the chat's answer in the inbox",
             )
-        reason = "" if accept else reply.objection(found.header, self.session, digest_of(data))
-        return (
-            reason,
-            f"to execute it all the same: codingagent resume {self.session.session_id} --accept",
-        )
+        reason = reply.objection(found.header, self.session, digest_of(data))
+        return _Objection(reason, "") if reason and not accept else None
 
-    def _set_aside(self, name: str, reason: str, remedy: str) -> None:
-        new = self._means.mailbox.set_aside(name, reason)
-        self._ledger.record(ReplySetAside(new, reason, self._means.now()))
+    def _set_aside(self, name: str, objection: _Objection) -> None:
+        new = self._means.mailbox.set_aside(name, objection.reason)
+        self._ledger.record(ReplySetAside(new, objection.reason, self._means.now()))
         path = self._means.mailbox.rejected / new
-        if remedy.endswith("--accept"):
-            remedy = f"{remedy} {path}"
-        self._means.show(ReplyRejected(name, str(path), reason, remedy))
+        remedy = objection.remedy or (
+            "to execute it all the same: codingagent resume"
+            f" {self.session.session_id} --accept {shlex.quote(str(path))}"
+        )
+        self._means.show(ReplyRejected(name, str(path), objection.reason, remedy))
 
     # --- execution -----------------------------------------------------------------------------
 
@@ -261,9 +288,10 @@ class Conversation:
                 f"The reply {taken.name} was changed or removed while it was executed; what is not"
                 " among these results was not done: send it again"
             )
-            done = len(self.session.results)
-            lost = (Problem("REPLY", reason, 1),) * (done + 1)
-            return Reply(lost, None, has_outbox=False, notes=())
+            # Items that are done keep their places; the one behind them tells what happened.
+            lost = Problem("REPLY", reason, 1)
+            items = (lost,) * (len(self.session.results) + 1)
+            return Reply(items, None, has_outbox=False, notes=())
         read = encoding.decode_reply(data, self._means.locale_codec)
         assert read is not None, "no text is never taken"
         return reply.with_note(reply.read(read.text), read.note)
@@ -271,13 +299,12 @@ class Conversation:
     def _conclude(self, taken: ReplyTaken) -> None:
         told = [results.result_of(event) for event in self.session.results]
         failed = [result for result in told if not result.success]
-        turn = Turn(taken.sequence, taken.name, taken.at, self.session.results)
         self._means.show(
             TurnDone(
                 taken.sequence,
                 len(told) - len(failed),
                 len(failed),
-                changed_paths(turn),
+                changed_paths(self.session.results),
                 self.session.notes,
             )
         )

@@ -2,7 +2,8 @@
 
 CodingAgentError            the person's or the machine's doing: one line on stderr, an exit status
 ├── UsageError              wrong words, settings or folders: exit status 2
-└── WorkError               a file that can't be read or written, a damaged session: exit status 1
+├── WorkError               a file that can't be read or written, a damaged session: exit status 1
+└── InterruptError          Ctrl-C; the session can be resumed: exit status 130
 OperationError              the model's doing: becomes a result that goes back to the model
 """
 
@@ -23,6 +24,12 @@ class WorkError(CodingAgentError):
     """The work failed on the way: input and output, or a damaged file."""
 
     exit_status = 1
+
+
+class InterruptError(CodingAgentError):
+    """The person stopped us; the message says how to go on."""
+
+    exit_status = 130
 
 
 class OperationError(Exception):

@@ -191,7 +191,7 @@ class Desk:
     def __init__(self, home: compose.Home, session_id: str, agent: Conversation) -> None:
         self.home = home
         self.session_id = session_id
-        self.agent = agent
+        self.conversation = agent
         self.notices: list[Notice] = []
 
     @property
@@ -206,7 +206,7 @@ class Desk:
     def answer(self, reply: str | bytes, name: str = "reply.txt") -> str:
         """Has a reply taken, and gives the results that the next request tells of."""
         self.drop(reply, name)
-        self.agent.take(name)
+        self.conversation.take(name)
         return self.results()
 
     def results(self) -> str:
@@ -222,7 +222,7 @@ class Desk:
 
     def request(self, sequence: int | None = None) -> str:
         """Gives a request's text; the latest unless said."""
-        number = self.agent.session.sequence if sequence is None else sequence
+        number = self.conversation.session.sequence if sequence is None else sequence
         name = f"{self.session_id}_seq{number:04d}.txt"
         return (self.home.mailbox.outbox / name).read_text("utf-8", "surrogateescape")
 

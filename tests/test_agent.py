@@ -220,7 +220,7 @@ def test_a_session_survives_bytes_that_are_no_text(desk: Desk, tmp_path: Path) -
     assert "[OK] EDIT_FILE" in desk.answer(reply)
     assert document(desk)["sequenceNumber"] == 2
     with desk_at(tmp_path / "home", session_id=desk.session_id) as again:
-        assert again.agent.session == desk.agent.session
+        assert again.conversation.session == desk.conversation.session
     assert not list(desk.home.sessions.folder.glob("*.damaged-*"))
 
 
@@ -413,8 +413,8 @@ def test_a_message_is_shown_to_the_person(desk: Desk) -> None:
 def test_done_ends_the_session(desk: Desk) -> None:
     """Specification 003, DONE: the agent stops the session loop after processing this command."""
     desk.drop(run("exit 1") + "[DONE]\nAll is well.\n[/DONE]\n" + create("late.txt", "x\n"))
-    desk.agent.take("reply.txt")
-    assert desk.agent.session.is_complete
+    desk.conversation.take("reply.txt")
+    assert desk.conversation.session.is_complete
     assert document(desk)["isComplete"] is True
     assert not (desk.workspace / "late.txt").exists()
     assert [path.name for path in desk.home.mailbox.outbox.iterdir()] == [
@@ -424,15 +424,15 @@ def test_done_ends_the_session(desk: Desk) -> None:
     assert isinstance(done, SessionDone)
     assert done.summary == "All is well."
     assert done.failed == ("RUN_COMMAND: Ran 'exit 1' (exit code 1)",)
-    assert any("CREATE_FILE at line" in note for note in desk.agent.session.notes)
+    assert any("CREATE_FILE at line" in note for note in desk.conversation.session.notes)
 
 
 def test_a_session_that_was_done_can_go_on(desk: Desk) -> None:
     """Design, after DONE: `resume SESSION` reopens, with those results in the next outbox."""
     desk.drop(run("exit 1") + "[DONE]\nAll is well.\n[/DONE]\n")
-    desk.agent.take("reply.txt")
-    desk.agent.reopen()
-    desk.agent.recover()
+    desk.conversation.take("reply.txt")
+    desk.conversation.reopen()
+    desk.conversation.recover()
     assert "[FAILED] RUN_COMMAND: Ran 'exit 1' (exit code 1)" in desk.request(2)
     assert desk.answer(create("a.txt", "x\n")).startswith("[OK]")
 
@@ -531,9 +531,9 @@ def test_only_what_is_not_listed_counts_as_left_out(desk: Desk) -> None:
 
 def assert_set_aside(desk: Desk, reply: str | bytes, reason: str) -> None:
     """Drops a reply and makes sure that it is set aside, unread and unharmed."""
-    before = desk.agent.session
+    before = desk.conversation.session
     desk.drop(reply, "odd.txt")
-    desk.agent.take("odd.txt")
+    desk.conversation.take("odd.txt")
     data = reply.encode() if isinstance(reply, str) else reply
     assert (desk.home.mailbox.rejected / "odd.txt").read_bytes() == data
     assert reason in (desk.home.mailbox.rejected / "odd.txt.reason").read_text("utf-8")
@@ -541,7 +541,7 @@ def assert_set_aside(desk: Desk, reply: str | bytes, reason: str) -> None:
     (rejected,) = said(desk, ReplyRejected)
     assert isinstance(rejected, ReplyRejected)
     assert reason in rejected.reason
-    assert desk.agent.session.sequence == before.sequence
+    assert desk.conversation.session.sequence == before.sequence
     assert not (desk.workspace / "trap.txt").exists()
 
 
@@ -600,11 +600,11 @@ def test_a_reply_that_was_set_aside_can_be_accepted(desk: Desk) -> None:
     reply = run("echo x >>count.txt")
     desk.answer(reply)
     desk.drop(reply)
-    desk.agent.take("reply.txt")
+    desk.conversation.take("reply.txt")
     name = desk.home.mailbox.bring_back(desk.home.mailbox.rejected / "reply.txt")
-    desk.agent.take(name, accept=True)
+    desk.conversation.take(name, accept=True)
     assert (desk.workspace / "count.txt").read_bytes() == b"x\nx\n"
-    assert desk.agent.session.sequence == 3
+    assert desk.conversation.session.sequence == 3
 
 
 # --- replies as they come --------------------------------------------------------------------------
@@ -643,7 +643,7 @@ def test_a_reply_without_a_block_gets_an_example(desk: Desk) -> None:
     text = desk.answer("I think that we should first talk about it.\n")
     assert text.startswith("[FAILED] REPLY: No command was found in the reply")
     assert "[READ_FILE path=" in text
-    assert desk.agent.session.sequence == 2
+    assert desk.conversation.session.sequence == 2
 
 
 def test_one_bad_block_does_not_cost_the_others(desk: Desk) -> None:
@@ -764,7 +764,7 @@ def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
         assert lines[1].endswith("interrupted: it may have run in part; it was not run again")
         assert lines[2] == "[OK] RUN_COMMAND: Ran 'echo y >>count.txt' (exit code 0)"
         assert (desk.workspace / "count.txt").read_bytes() == b"x\ny\n"
-        assert desk.agent.session.sequence == 2
+        assert desk.conversation.session.sequence == 2
 
 
 @pytest.mark.parametrize("change", ["deleted", "changed"])
@@ -792,7 +792,7 @@ def test_a_workspace_that_was_replaced_stops_the_turn(desk: Desk, tmp_path: Path
     desk.workspace.mkdir()
     desk.drop(create("a.txt", "x\n"))
     with pytest.raises(WorkError, match="was moved or replaced"):
-        desk.agent.take("reply.txt")
+        desk.conversation.take("reply.txt")
     assert list(desk.workspace.iterdir()) == []
     assert list((tmp_path / "moved").iterdir()) == []
 
@@ -850,8 +850,8 @@ def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(desk: Desk) -> None:
     reader.start()
     reader.join()
     with contextlib.suppress(WorkError):
-        desk.agent.take("reply.txt")
-    assert desk.agent.session.sequence == 1
+        desk.conversation.take("reply.txt")
+    assert desk.conversation.session.sequence == 1
     assert desk.answer(create("a.txt", "x\n"), "again.txt") == "[OK] CREATE_FILE: Created 'a.txt'"
 
 
@@ -864,7 +864,7 @@ def test_a_full_disk_fails_the_operation_and_not_the_session(tmp_path: Path) -> 
         # A limit of the process on file sizes fails a write as a full disk does, journals stay small.
         resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
         try:
-            desk.agent.take("reply.txt")
+            desk.conversation.take("reply.txt")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         first, second = desk.results().split("\n")

@@ -224,7 +224,7 @@ def test_a_session_that_ended_in_the_instant_of_a_kill_is_known_as_complete(
         document = home / "sessions" / f"{desk.session_id}.json"
         before = document.read_bytes()
         desk.drop("[DONE]\nAll is well.\n[/DONE]\n")
-        desk.agent.take("reply.txt")
+        desk.conversation.take("reply.txt")
     document.write_bytes(before)
     (home / "sessions" / f"{desk.session_id}.json.tmp").write_text("{", "utf-8")
     command_line(home, "resume", "--once")

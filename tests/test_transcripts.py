@@ -40,13 +40,13 @@ def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Pat
     replies = sorted((case / "replies").glob("*.txt"), key=lambda path: int(path.stem))
     with desk_at(home.root, (case / "task.txt").read_text("utf-8")) as desk:
         for reply in replies:
-            if desk.agent.session.is_complete:
+            if desk.conversation.session.is_complete:
                 # As the person did it: the model said DONE too early.
-                desk.agent.reopen()
-                desk.agent.recover()
-            assert desk.agent.session.phase is Phase.AWAITING_REPLY
+                desk.conversation.reopen()
+                desk.conversation.recover()
+            assert desk.conversation.session.phase is Phase.AWAITING_REPLY
             desk.drop(reply.read_text("utf-8").replace(RECORDED_SESSION, desk.session_id))
-            desk.agent.take("reply.txt")
-        assert desk.agent.session.is_complete
+            desk.conversation.take("reply.txt")
+        assert desk.conversation.session.is_complete
         assert desk.rejected() == []
     assert source_files(workspace) == expected

@@ -34,12 +34,11 @@ _COMMAND_LIMIT_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One `name="value"` of an opening tag; `example` stands in the message when it is missing."""
+    """One `name="value"` of an opening tag, with an example of the value."""
 
     name: str
     example: str
     meaning: str
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ def _finish(values: _Values) -> Operation:
     return Finish(values.body.strip("\n"))
 
 
-PATH = Attribute("path", "relative/path", "relative to the workspace root, with /", required=True)
+PATH = Attribute("path", "relative/path", "relative to the workspace root, with /")
 UNTIL = Attribute(
     "until", "TOKEN", "the body then ends only at the closing tag with that word, [/NAME TOKEN]"
 )
@@ -227,9 +226,7 @@ COMMANDS = (
         "READ_FILE",
         "Asks for a file: its text will be in the next request. One line, no closing tag.",
         (
-            Attribute(
-                "path", "relative/path", "as above, or a glob with *, ** and ?", required=True
-            ),
+            Attribute("path", "relative/path", "as above, or a glob with *, ** and ?"),
             Attribute("start_line", "100", "the first line wanted"),
             Attribute("end_line", "160", "the last line wanted"),
         ),
@@ -282,7 +279,7 @@ def decode(block: Block) -> tuple[Operation, tuple[str, ...]]:
     until = values.get("until")
     if command.has_body and until is not None and not _is_token(until):
         raise OperationError(
-            f"Invalid until '{paths.shown(until)}'; write letters, digits, - and _ only"
+            f"Invalid until '{paths.shown(until)}'; write letters, digits and -_. only"
         )
     known = {attribute.name for attribute in command.attributes}
     notes = tuple(

@@ -129,6 +129,7 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
         try:
             found = _find(lines.contents(), _split(replacement.search), label)
+            new = [found.shift(line) for line in _split(replacement.replace)]
         except OperationError as fault:
             # Seen in the wild: a model that sends only the failed one again, and loses the others.
             all_of_them = f"; none of the {len(change)} was applied: send all of them again"
@@ -137,7 +138,6 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
             raise OperationError(reason, fault.detail) from None
         if found.note:
             notes.append(f"{label} {found.note}")
-        new = [found.shift(line) for line in _split(replacement.replace)]
         same = _common_ends(_split(replacement.search), _split(replacement.replace))
         hunk = lines.put(found.start, found.count, new, same)
         hunks = [_moved(earlier, hunk) for earlier in hunks]

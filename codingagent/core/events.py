@@ -80,7 +80,6 @@ class CommandRan:
     limit: str = ""
     """The limit that ended it, in words with its unit; empty when it ended by itself."""
     stopped_processes: int = 0
-    sandbox: str = "none"
     notes: tuple[str, ...] = ()
     kind: Literal["command_ran"] = "command_ran"
 

@@ -20,7 +20,7 @@ class Seen:
 class Outcome:
     """How a command ended. `exit_code` is minus the signal's number if one ended it.
 
-    `output` has both streams in the order they came; `dropped_bytes` are missing from its middle.
+    `output` has both streams in the order they came; `dropped_characters` are missing from its middle.
     `failure` says why nothing was started, or is empty.
     """
 
@@ -30,7 +30,7 @@ class Outcome:
     ended_by: Literal["itself", "time_limit", "output_limit"] = "itself"
     limit: str = ""
     stopped_processes: int = 0
-    dropped_bytes: int = 0
+    dropped_characters: int = 0
     failure: str = ""
     notes: tuple[str, ...] = ()
 

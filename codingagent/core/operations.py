@@ -92,4 +92,3 @@ class Finish:
 
 
 Operation = CreateFile | EditFile | DeleteFile | ReadFile | RunCommand | ShowMessage | Finish
-FileOperation = CreateFile | EditFile | DeleteFile

@@ -58,6 +58,8 @@ def _parts(text: str) -> list[str]:
             parts.append(part)
     if text.startswith("/") or (parts and (parts[0] == "~" or _DRIVE.match(parts[0]))):
         raise OperationError(f"{OUTSIDE}: '{shown(text)}'; write a path relative to the workspace")
+    if any(part.isspace() for part in parts):
+        raise OperationError(f"REJECTED: Path '{shown(text)}' has a name of blanks; name a file")
     if any(len(part.encode()) > _NAME_LIMIT_BYTES for part in parts):
         raise OperationError(f"REJECTED: Path has a name of more than {_NAME_LIMIT_BYTES} bytes")
     return parts

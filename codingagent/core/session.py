@@ -59,6 +59,24 @@ class SessionStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class LyingFile:
+    """A file as it lay in the inbox before the session began; left alone until it changes."""
+
+    name: str
+    size_bytes: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFound:
+    """What lay in the inbox when the session began: answers to something else."""
+
+    files: tuple[LyingFile, ...]
+    at: str
+    kind: Literal["inbox_found"] = "inbox_found"
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxWritten:
     """A request is in place, whole."""
 
@@ -137,6 +155,7 @@ class SessionReopened:
 
 Record = (
     SessionStarted
+    | InboxFound
     | OutboxWritten
     | ReplyTaken
     | ReplySetAside
@@ -180,6 +199,12 @@ class Session:
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     last_digest: str = ""
+    lying: tuple[LyingFile, ...] = ()
+
+    @property
+    def is_new(self) -> bool:
+        """Tells whether nothing has happened yet."""
+        return self.sequence == 1 and self.phase is Phase.OUTBOX_DUE
 
     @property
     def is_complete(self) -> bool:
@@ -229,6 +254,8 @@ def _step(session: Session, record: Record) -> Session:
     if session.phase is not expected:
         raise ValueError(f"a {record.kind} while the session is {session.phase.value}")
     match record:
+        case InboxFound():
+            return replace(session, lying=record.files)
         case OutboxWritten():
             return replace(session, phase=Phase.AWAITING_REPLY)
         case ReplyTaken():
@@ -313,12 +340,12 @@ def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
     return tuple(found)
 
 
-def changed_paths(turn: Turn) -> tuple[str, ...]:
-    """Gives the paths that a turn's file operations changed, in order, each once."""
+def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
+    """Gives the paths that file operations changed, in order, each once."""
     return tuple(
         dict.fromkeys(
             event.path
-            for event in turn.results
+            for event in events
             if isinstance(event, FileCreated | FileEdited | FileDeleted)
         )
     )

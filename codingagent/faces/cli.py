@@ -11,7 +11,7 @@ import typer
 
 from codingagent import __version__
 from codingagent.core.notices import Notice
-from codingagent.errors import CodingAgentError, UsageError
+from codingagent.errors import CodingAgentError, InterruptError, UsageError
 
 # Each command imports what it uses when it runs: --version must not wait for a tree-walker.
 if TYPE_CHECKING:
@@ -137,26 +137,17 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     options = {"workspace": None if workspace is None else str(workspace)}
     settings = compose.resolve_settings(root, options, os.environ).settings
     # Before anything is made: a mistyped --workspace must not leave a home behind.
-    compose.check_workspace(settings)
+    folder = compose.workspace_of(root, settings)
     home = compose.Home.at(root, create=True)
     with _screen(json) as screen, home.locked():
-        session_id = compose.start_session(home, compose.workspace_of(root, settings), task)
-        with (
-            _resumable(session_id),
-            compose.conversation_in(home, session_id, settings, screen.show) as agent,
-        ):
-            from codingagent.faces import drop
-
-            lying = {letter.name: letter.sighting for letter in home.mailbox.look()}
-            agent.recover()
-            if lying and not no_wait:
-                _remark(
-                    screen, f"left alone, because they were in the inbox before: {', '.join(lying)}"
-                )
+        session_id = compose.start_session(home, folder, task)
+        with _at_work(home, session_id, settings, screen) as conversation:
+            conversation.begin()
+            conversation.recover()
             if no_wait:
-                agent.announce(watched=False)
+                conversation.announce(watched=False)
             else:
-                _follow(agent, drop.Inbox(home.mailbox.look, lying), home.mailbox.inbox, screen)
+                _follow(conversation, home, screen)
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
@@ -178,26 +169,27 @@ def _resume(
 
     home, settings = _home(context)
     with _screen(json) as screen, home.locked():
-        session_id = session or compose.latest_session(home)
-        with (
-            _resumable(session_id),
-            compose.conversation_in(home, session_id, settings, screen.show) as agent,
-        ):
-            from codingagent.faces import drop
-
-            inbox = drop.Inbox(home.mailbox.look)
-            if agent.session.is_complete:
-                home.sessions.mend_document(agent.session)
-                if session is None or (once and accept is None and not home.mailbox.look()):
+        if session is None:
+            found = compose.all_sessions(home, _say_fault)
+            for each in found:
+                # A kill may have left a session file behind its journal.
+                home.sessions.mend_document(each)
+            session = compose.latest_session(found)
+        with _at_work(home, session, settings, screen) as conversation:
+            if conversation.session.is_complete:
+                home.sessions.mend_document(conversation.session)
+                if once and accept is None and not home.mailbox.look():
                     return
-                agent.reopen()
-            agent.recover()
+                conversation.reopen()
+            conversation.recover()
             if accept is not None:
-                agent.take(_brought(home, accept), accept=True)
+                conversation.take(_brought(home, accept), accept=True)
             if once:
-                drop.take_present(agent, inbox)
+                from codingagent.faces import drop
+
+                drop.take_present(conversation, _inbox(conversation, home))
             else:
-                _follow(agent, inbox, home.mailbox.inbox, screen)
+                _follow(conversation, home, screen)
 
 
 @app.command(epilog="Example: codingagent list --json", name="list")
@@ -316,18 +308,39 @@ def _brought(home: "Home", path: Path) -> str:
     return home.mailbox.bring_back(path)
 
 
-def _follow(agent: "Conversation", inbox: "Inbox", folder: Path, screen: Screen) -> None:
+def _inbox(conversation: "Conversation", home: "Home") -> "Inbox":
+    """Gives the inbox as a session sees it: what lay there before it began is left alone."""
+    from codingagent.faces.drop import Inbox
+
+    return Inbox(home.mailbox.look, conversation.session.lying)
+
+
+def _follow(conversation: "Conversation", home: "Home", screen: Screen) -> None:
+    from codingagent import compose
     from codingagent.faces import drop
 
-    # Imported when the request is out: a tenth of a second that nobody waits for.
-    from codingagent.world.watch import Watch
-
-    with Watch(folder) as watch:
+    with compose.watch_inbox(home) as watch:
         if watch.fault:
             _remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
             )
-        drop.follow(agent, inbox, watch)
+        drop.follow(conversation, _inbox(conversation, home), watch)
+
+
+@contextlib.contextmanager
+def _at_work(
+    home: "Home", session_id: str, settings: "Settings", screen: Screen
+) -> "Iterator[Conversation]":
+    """Gives a session at work; an interrupt says how to go on."""
+    from codingagent import compose
+
+    try:
+        with compose.conversation_in(home, session_id, settings, screen.show) as conversation:
+            yield conversation
+    except KeyboardInterrupt:
+        raise InterruptError(
+            f"stopped; nothing is lost: `codingagent resume {session_id}` goes on"
+        ) from None
 
 
 def _remark(screen: Screen, text: str) -> None:
@@ -356,20 +369,3 @@ def _screen(json: bool) -> Iterator[Screen]:
         yield screen
     finally:
         screen.close()
-
-
-@contextlib.contextmanager
-def _resumable(session_id: str) -> Iterator[None]:
-    """Says how to go on when the work is interrupted."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise InterruptError(
-            f"stopped; nothing is lost: `codingagent resume {session_id}` goes on"
-        ) from None
-
-
-class InterruptError(CodingAgentError):
-    """Ctrl-C; the session can be resumed."""
-
-    exit_status = 130

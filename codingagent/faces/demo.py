@@ -40,10 +40,10 @@ def play(show: Callable[[Notice], None]) -> None:
         show(Remark(f"the task: {task}"))
         with home.locked():
             session_id = compose.start_session(home, workspace, task)
-            with compose.conversation_in(home, session_id, Settings(), show) as agent:
-                agent.recover()
+            with compose.conversation_in(home, session_id, Settings(), show) as conversation:
+                conversation.recover()
                 person = _RecordedPerson(recorded / "replies", home.mailbox.inbox, session_id, show)
-                drop.follow(agent, drop.Inbox(home.mailbox.look), person)
+                drop.follow(conversation, drop.Inbox(home.mailbox.look), person)
     show(Remark('your own task: codingagent new "what is to be done"'))
 
 

@@ -1,12 +1,13 @@
-"""The loop of `new` and `resume`: waits on the inbox and hands each finished reply to the agent."""
+"""The loop of `new` and `resume`: waits on the inbox and hands each finished reply to the conversation."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from codingagent.conversation import Conversation
 from codingagent.core.findings import Letter
-from codingagent.core.settling import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
+from codingagent.core.session import LyingFile
+from codingagent.core.settling import SETTLED_AFTER_S, Hint, Tracker, is_finished
 
 # Network drives, WSL and containers send no events, so the folder is looked at all the same.
 LOOK_EVERY_S = 1.0
@@ -27,10 +28,10 @@ class Inbox:
     """
 
     def __init__(
-        self, look: Callable[[], list[Letter]], left_alone: Mapping[str, Sighting] | None = None
+        self, look: Callable[[], list[Letter]], left_alone: Iterable[LyingFile] = ()
     ) -> None:
         self._look = look
-        self._left_alone = dict(left_alone or {})
+        self._left_alone = frozenset(left_alone)
         self._tracker = Tracker()
         self._hints: dict[str, Hint] = {}
 
@@ -57,11 +58,11 @@ class Inbox:
         return None, False
 
     def _is_left_alone(self, letter: Letter) -> bool:
-        before = self._left_alone.get(letter.name)
-        return before is not None and before.is_same(letter.sighting)
+        now = letter.sighting
+        return LyingFile(letter.name, now.size_bytes, now.modified_ns) in self._left_alone
 
 
-def follow(agent: Conversation, inbox: Inbox, patience: Patience) -> None:
+def follow(conversation: Conversation, inbox: Inbox, patience: Patience) -> None:
     """Takes replies until the session is complete.
 
     Raises:
@@ -69,28 +70,28 @@ def follow(agent: Conversation, inbox: Inbox, patience: Patience) -> None:
         KeyboardInterrupt: passed on.
     """
     announced = 0
-    while not agent.session.is_complete:
+    while not conversation.session.is_complete:
         letter, any_left = inbox.next()
         if letter is not None:
-            agent.take(letter.name)
+            conversation.take(letter.name)
             continue
-        if announced != agent.session.sequence:
-            agent.announce(watched=True)
-            announced = agent.session.sequence
+        if announced != conversation.session.sequence:
+            conversation.announce(watched=True)
+            announced = conversation.session.sequence
         inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
 
 
-def take_present(agent: Conversation, inbox: Inbox) -> None:
+def take_present(conversation: Conversation, inbox: Inbox) -> None:
     """Takes the replies that lie there now, each a turn of its own; what is still growing stays.
 
     Raises:
         WorkError, KeyboardInterrupt: as `follow`.
     """
     waited = 0.0
-    while not agent.session.is_complete:
+    while not conversation.session.is_complete:
         letter, any_left = inbox.next()
         if letter is not None:
-            agent.take(letter.name)
+            conversation.take(letter.name)
             waited = 0.0
         elif any_left and waited < 2 * SETTLED_AFTER_S:
             time.sleep(SETTLED_AFTER_S / 3)

@@ -52,7 +52,7 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
             result = results.result_of(event)
             mark = "ok    " if result.success else "FAILED"
             _print(f"  {mark} {result.command_type}: {plain.without_controls(result.summary)}")
-        if changed := session_.changed_paths(turn):
+        if changed := session_.changed_paths(turn.results):
             _print(f"  files changed: {', '.join(changed)}")
 
 
@@ -83,7 +83,7 @@ def _turn(turn: Turn) -> dict[str, object]:
         "reply": turn.reply_name,
         "at": turn.at,
         "results": [asdict(result) for result in told],
-        "changed": list(session_.changed_paths(turn)),
+        "changed": list(session_.changed_paths(turn.results)),
         "notes": list(turn.notes),
     }
 

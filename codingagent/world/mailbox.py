@@ -30,13 +30,17 @@ class Mailbox:
         self.processed = self.inbox / "processed"
         self.rejected = self.inbox / "rejected"
 
+    def outbox_path(self, session_id: str, sequence: int) -> Path:
+        """Gives where a request lies."""
+        return self.outbox / f"{_stem(session_id, sequence)}.txt"
+
     def write_outbox(self, session_id: str, sequence: int, text: str) -> Path:
         """Writes a request, whole, and gives its path.
 
         Raises:
             WorkError: if it can't be written.
         """
-        path = self.outbox / f"{_stem(session_id, sequence)}.txt"
+        path = self.outbox_path(session_id, sequence)
         disk.write_whole(path, text)
         return path
 
@@ -44,9 +48,18 @@ class Mailbox:
         """Gives the files of the inbox that may be replies, oldest first (specification 003).
 
         Subfolders, links, hidden files and other suffixes are left alone.
+
+        Raises:
+            WorkError: if the inbox is gone or can't be read.
         """
-        with os.scandir(self.inbox) as entries:
-            letters = [letter for entry in entries if (letter := _letter(entry)) is not None]
+        try:
+            with os.scandir(self.inbox) as entries:
+                letters = [letter for entry in entries if (letter := _letter(entry)) is not None]
+        except OSError as fault:
+            raise WorkError(
+                f"the inbox {self.inbox} can't be read: {fault.strerror or fault};"
+                " make it again, then go on with `codingagent resume`"
+            ) from fault
         return sorted(letters, key=lambda letter: (letter.sighting.modified_ns, letter.name))
 
     def has(self, name: str) -> bool:

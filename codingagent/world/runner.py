@@ -34,6 +34,9 @@ _CHUNK_BYTES = 64 * 1024
 # open: someone outside of the tree was handed it, and may keep it for ever.
 _DRAIN_S = 0.2
 
+# In UTF-8 each character has one byte that is none of these.
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
 # The guard ends a command at its limit and reports at once; later, something keeps it from that.
 _OVERDUE_AFTER_S = 1.0
 
@@ -171,7 +174,9 @@ class Runner:
 
         if self._supervisor is not None:
             pid = self._supervisor[0].pid
-            supervisor.kill_all(lambda: supervisor.tree(pid))
+            supervisor.kill_all(
+                lambda: [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
+            )
             self._supervisor[0].kill()
             self.close()
 
@@ -239,11 +244,13 @@ class _Kept:
 
     def __init__(self) -> None:
         self.total = 0
+        self._characters = 0
         self._head = bytearray()
         self._tail = bytearray()
 
     def add(self, chunk: bytes) -> None:
         self.total += len(chunk)
+        self._characters += len(chunk.translate(None, _CONTINUATION))
         room = _KEPT_BYTES - len(self._head)
         self._head += chunk[:room]
         if len(chunk) > room:
@@ -252,16 +259,16 @@ class _Kept:
                 del self._tail[:-_KEPT_BYTES]
 
     def text(self) -> tuple[str, int]:
-        """Gives the text kept and how many bytes are missing from its middle."""
+        """Gives the text kept and how many characters are missing from its middle."""
         tail = self._tail[-_KEPT_BYTES:]
-        dropped = self.total - len(self._head) - len(tail)
-        if not dropped:
+        if self.total == len(self._head) + len(tail):
             return bytes(self._head + tail).decode("utf-8", "replace"), 0
         # Cut within a character: no half ones at the seam.
         head = self._head.decode("utf-8", "ignore")
         while tail and 0x80 <= tail[0] < 0xC0:
             del tail[0]
-        return head + "\n" + tail.decode("utf-8", "replace"), dropped
+        end = tail.decode("utf-8", "replace")
+        return f"{head}\n{end}", max(self._characters - len(head) - len(end), 1)
 
 
 class _Reading:
@@ -301,12 +308,12 @@ class _Reading:
                 took,
                 "time_limit",
                 limit,
-                dropped_bytes=dropped,
+                dropped_characters=dropped,
                 notes=(note,),
             )
         if not self._report:
             note = "the command ended the process that watched over it; what it left was ended"
-            return Outcome(-signal.SIGKILL, text, took, dropped_bytes=dropped, notes=(note,))
+            return Outcome(-signal.SIGKILL, text, took, dropped_characters=dropped, notes=(note,))
         report = json.loads(self._report)
         if "failure" in report:
             return Outcome(-1, "", took, failure=report["failure"])
@@ -410,7 +417,7 @@ def _run_directly(
     show(text)
     took = time.monotonic() - started
     limit = _limit(ended_by, timeout_s)
-    return Outcome(process.returncode, text, took, ended_by, limit, dropped_bytes=dropped)
+    return Outcome(process.returncode, text, took, ended_by, limit, dropped_characters=dropped)
 
 
 def _limit(ended_by: str, timeout_s: float | None) -> str:

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 class Unconfined:
     """Commands run with the rights of the person who started the agent."""
 
-    tier: str = "none"
+    remark: str = (
+        "commands in answers run unconfined here, with your own rights; only file operations are held"
+        " in the workspace"
+    )
+    """For the person, once a session."""
     description: str = "none; commands run with the person's own rights, so be careful with them"
     network: str = "as the person has it"
 

@@ -30,6 +30,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
@@ -147,14 +148,13 @@ def _run(
             ended_by = "agent" if control.fileno() in ready else "time_limit"
             break
     took = time.monotonic() - started
-    left_running = len([pid_ for pid_ in tree(os.getpid()) if pid_ != pid])
-    alive = kill_all(lambda: _tree_of_group(pid), ended)
+    stopped = kill_all(lambda: _tree_of_group(pid), ended) - {pid}
     code = ended.get(pid, -signal.SIGKILL) if code is None else code
     return {
         "code": code,
         "ended_by": ended_by,
-        "stopped": left_running,
-        "alive": alive,
+        "stopped": len(stopped),
+        "alive": sum(not is_zombie(other) for other in stopped),
         "took_s": took,
     }
 
@@ -198,18 +198,25 @@ def _become_command(order: dict[str, object], output: int, folder: int) -> None:
 # --- ending processes ------------------------------------------------------------------------------
 
 
-def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> int:
-    """Stops, then kills all that `find()` names, until it names none; gives how many are left.
+def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> set[int]:
+    """Stops, then kills all that `find()` names, until it names none; gives all that were alive.
 
-    What is stopped can't fork away between being found and being killed.
+    What is stopped can't fork away between being found and being killed. What has ended and is not
+    reaped yet counts as named: between a look at it and the next, its last child may have become ours.
+
+    Args:
+        find: names processes, ended ones too if they are to be waited for.
+        ended: gets the exit code of each child that is reaped meanwhile.
     """
     deadline = time.monotonic() + _KILL_PATIENCE_S
     pause_s = 0.0
+    alive: set[int] = set()
     while True:
         _note(ended, _reap_all())
         pids = list(find())
         if not pids or time.monotonic() > deadline:
-            return len(pids)
+            return alive
+        alive.update(pid for pid in pids if not is_zombie(pid))
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
                 _signal(pid, number)
@@ -229,11 +236,11 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _tree_of_group(pid: int) -> list[int]:
-    return tree(os.getpid()) if _HAS_PROC else _group(pid)
+    return tree(os.getpid()) if _has_proc() else _group(pid)
 
 
 def tree(root: int) -> list[int]:
-    """Gives all living descendants of a process."""
+    """Gives all descendants of a process, ended ones too."""
     found: list[int] = []
     todo = [root]
     while todo:
@@ -243,12 +250,14 @@ def tree(root: int) -> list[int]:
     return found
 
 
-_HAS_PROC = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+@cache
+def _has_proc() -> bool:
+    return os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
 def _children(pid: int) -> list[int]:
-    """Gives a process's living children: from /proc where there is one, else from ps."""
-    if not _HAS_PROC:
+    """Gives a process's children, ended ones too: from /proc where there is one, else from ps."""
+    if not _has_proc():
         return [child for child, parent, _ in _ps() if parent == pid]
     found: list[int] = []
     try:
@@ -257,10 +266,11 @@ def _children(pid: int) -> list[int]:
                 found.extend(map(int, file.read().split()))
     except OSError:
         pass  # it ended while we looked
-    return [child for child in found if not _is_zombie(child)]
+    return found
 
 
-def _is_zombie(pid: int) -> bool:
+def is_zombie(pid: int) -> bool:
+    """Tells whether a process has ended, reaped or not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"

@@ -1,5 +1,6 @@
 """Notices at once that something happened in the inbox. A hint only: the folder itself is the truth."""
 
+import logging
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,9 @@ class Watch:
     """
 
     def __init__(self, inbox: Path) -> None:
+        # What it has to say of its own threads is nothing that a person could act on.
+        logging.getLogger("watchdog").addHandler(logging.NullHandler())
+        logging.getLogger("watchdog").propagate = False
         self._inbox = inbox
         self._heard = _Heard()
         self._observer = Observer()

@@ -288,7 +288,7 @@ def test_changed_paths_are_each_named_once_in_order() -> None:
         FileDeleted("b"),
         Refused("EDIT_FILE", "x"),
     )
-    assert sessions.changed_paths(Turn(1, "x", LATER, events)) == ("b", "src/Calculator.cs")
+    assert sessions.changed_paths(Turn(1, "x", LATER, events).results) == ("b", "src/Calculator.cs")
 
 
 # --- the journal's lines ---------------------------------------------------------------------------

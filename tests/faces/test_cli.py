@@ -159,6 +159,76 @@ def test_files_that_lie_in_the_inbox_are_named_and_not_taken_by_new(home: Path) 
     assert not (home / "workspace" / "old").exists()
 
 
+def test_files_that_lay_in_the_inbox_are_not_taken_by_resume_either(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: they were answers to something else, and stay so until they change."""
+    (home / "inbox").mkdir(parents=True)
+    old = home / "inbox" / "old.txt"
+    old.write_text(CREATE)
+    assert run(home, "new", "--no-wait", "Write a file") == 0
+    assert "left alone, because it lay in the inbox before: old.txt" in capsys.readouterr().out
+    assert run(home, "resume", "--once") == 0
+    assert old.exists()
+    old.write_text(f"{CREATE}and more\n")
+    assert run(home, "resume", "--once") == 0
+    assert (home / "workspace" / "a.txt").exists()
+
+
+def test_a_workspace_that_is_the_home_leaves_no_folders_behind(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mistake on the command line makes nothing."""
+    home.mkdir()
+    assert run(home, "new", "--no-wait", "--workspace", str(home), "x") == 2
+    assert "new --here" in capsys.readouterr().err
+    assert list(home.iterdir()) == []
+
+
+def test_a_relative_workspace_in_the_settings_counts_from_the_home(home: Path) -> None:
+    """Design, command line: settings come from codingagent.toml in home, wherever one stands."""
+    (home / "code").mkdir(parents=True)
+    (home / "code" / "a.py").touch()
+    (home / "codingagent.toml").write_text('workspace = "code"\n')
+    assert run(home, "new", "--no-wait", "x") == 0
+    assert (
+        "## Workspace Files\n  a.py (0 bytes)\n"
+        in (home / "outbox" / outboxes(home)[0]).read_text()
+    )
+
+
+def test_a_home_inside_a_project_works_in_that_project(tmp_path: Path) -> None:
+    """Design, command line: the second task begun in a folder works there too, with --here or not."""
+    (tmp_path / "a.py").touch()
+    home = tmp_path / ".codingagent"
+    assert run(home, "new", "--no-wait", "x") == 0
+    assert (
+        "## Workspace Files\n  a.py (0 bytes)\n"
+        in (home / "outbox" / outboxes(home)[0]).read_text()
+    )
+
+
+def test_a_session_says_once_that_commands_are_not_confined(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, commands: where nothing confines commands, every session says so once in plain words."""
+    assert run(home, "new", "--no-wait", "x") == 0
+    assert capsys.readouterr().out.count("commands in answers run unconfined here") == 1
+    assert run(home, "resume", "--once") == 0
+    assert "unconfined" not in capsys.readouterr().out
+
+
+def test_an_inbox_that_is_removed_ends_the_wait_with_one_line(home: Path) -> None:
+    """Design, command line: a traceback is a bug; status 1, and the session can be resumed."""
+    with started(home, "new", "Write a file") as process:
+        wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
+        (home / "inbox").rmdir()
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert err.count("\n") == 1
+    assert "can't be read" in err
+
+
 @pytest.mark.parametrize("how", ["-", "--file", "--edit"])
 def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
     home: Path, tmp_path: Path, how: str

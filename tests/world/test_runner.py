@@ -153,7 +153,7 @@ def test_a_flood_is_ended(run: Run, line: str) -> None:
     outcome = run(line, 60)
     assert (outcome.ended_by, outcome.limit) == ("output_limit", "256 MiB")
     assert len(outcome.output) <= KEPT_BYTES + 1
-    assert outcome.dropped_bytes >= FLOOD_LIMIT_BYTES - KEPT_BYTES
+    assert outcome.dropped_characters >= FLOOD_LIMIT_BYTES - KEPT_BYTES
     assert outcome.duration_s < 30
 
 
@@ -164,7 +164,7 @@ def test_long_output_keeps_its_head_and_tail(run: Run) -> None:
     assert outcome.output.endswith("xxx\nlast\n")
     assert len(outcome.output) <= KEPT_BYTES + 1
     total = len("first\n") + 3_000_000 + len("\nlast\n")
-    assert outcome.dropped_bytes == total - (len(outcome.output) - 1)
+    assert outcome.dropped_characters == total - (len(outcome.output) - 1)
     assert outcome.exit_code == 0
 
 
@@ -172,7 +172,7 @@ def test_long_output_keeps_its_head_and_tail(run: Run) -> None:
 def test_only_what_does_not_fit_is_dropped(run: Run, size: int) -> None:
     """Design, commands: output is read as it comes and held in bounded memory."""
     outcome = run(f"head -c {size} /dev/zero | tr '\\0' x")
-    assert outcome.dropped_bytes == max(size - KEPT_BYTES, 0)
+    assert outcome.dropped_characters == max(size - KEPT_BYTES, 0)
     assert outcome.output.count("x") == min(size, KEPT_BYTES)
 
 
@@ -180,7 +180,7 @@ def test_a_cut_does_not_split_a_character(run: Run) -> None:
     """Design, commands: what is cut is cut between characters."""
     outcome = run("printf a; yes € | head -c 900000")
     assert "\ufffd" not in outcome.output.removesuffix("\ufffd")
-    assert outcome.dropped_bytes > 0
+    assert outcome.dropped_characters > 0
 
 
 def test_bytes_that_are_no_text_come_through_replaced(run: Run) -> None:
