@@ -17,7 +17,8 @@ from codingagent import compose
 from codingagent.conversation import Conversation
 from codingagent.core.notices import Notice
 from codingagent.core.settings import Settings
-from codingagent.world.workspace import Workspace, _NamedFolder
+from codingagent.world.folders import NamedFolder
+from codingagent.world.workspace import Workspace
 
 REPOSITORY = Path(codingagent.__file__).parents[1]
 
@@ -177,9 +178,7 @@ class NamedWorkspace(Workspace):
     """A workspace as it is on systems that have no handles on folders."""
 
     def __init__(self, root: Path, hidden: tuple[Path, ...] = ()) -> None:
-        super().__init__(root, hidden)
-        self._folder.close()
-        self._folder = _NamedFolder(os.fspath(self.root))
+        super().__init__(root, hidden, NamedFolder.at)
 
 
 # --- the agent -------------------------------------------------------------------------------------

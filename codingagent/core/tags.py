@@ -4,8 +4,8 @@ How it works. The text is searched for `[NAME` and `[/NAME`, and only those at t
 trimmed line count (specification 003, parsing rules 1 and 4). An opening that has a body is followed
 to its own closing line; all between is body, whatever it looks like (rule 3). Everything is found by
 offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
-copying them a few times. The three hard cases are an opening with text behind it, an opening whose
-attributes can't be read, and an opening that is never closed; each has its own function below.
+copying them a few times. The two hard cases are an opening with text behind it and one whose
+attributes can't be read; each has its own function below.
 """
 
 import re

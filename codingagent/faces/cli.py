@@ -87,7 +87,8 @@ def _options(
     home: Annotated[
         Path | None,
         typer.Option(
-            help="The folder with outbox/, inbox/ and sessions/. [default: current folder]"
+            help="The folder with outbox/, inbox/ and sessions/."
+            " [default: the nearest .codingagent upwards, else the current folder]"
         ),
     ] = None,
     _version: Annotated[

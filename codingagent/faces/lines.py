@@ -51,7 +51,7 @@ class JsonLines:
 
 
 def write_json_line(stream: TextIO, document: object) -> None:
-    """Writes one JSON object and a line end; keys are in camelCase, as on all our wires."""
+    """Writes one JSON object and a line end; keys are in camelCase, as in the session files."""
     stream.write(json.dumps(_camel_keys(document)) + "\n")
     stream.flush()
 
@@ -67,7 +67,8 @@ def lines_of(notice: Notice) -> str:
         case Waiting():
             return waiting_lines(notice)
         case ReplyAccepted():
-            return f"reply {notice.sequence}: {notice.operations} operations"
+            count = notice.operations
+            return f"reply {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
         case ReplyRejected():
             return f"not taken: {notice.name}: {notice.reason}\n  kept as {notice.path}\n  {notice.remedy}"
         case OperationBegan() | OutputCame():
@@ -107,6 +108,8 @@ def waiting_line(notice: Waiting) -> str:
 def operation_line(notice: OperationDone) -> str:
     """Gives a result in one line, and below it what failed or was noted."""
     result = notice.result
+    if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
+        return ""  # its words are shown by themselves
     mark = "ok    " if result.success else "FAILED"
     lines = [f"  {mark} {result.command_type}: {result.summary}"]
     if not result.success and result.output:

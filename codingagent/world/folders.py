@@ -1,0 +1,265 @@
+"""One open folder, and a walk from folder to folder that no swapped link can lead astray.
+
+Every name is looked up in a folder that is held open, and no link is followed on the way. Where the
+system has no such handles (Windows), the same goes by names; that is a guard against mistakes there,
+not against a race.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from pathlib import Path
+
+from codingagent.core import paths
+from codingagent.core.findings import digest_of
+from codingagent.errors import OperationError
+
+# A larger file is known by its beginning: nobody waits for the digest of a disk image.
+_DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
+
+_HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+BINARY = getattr(os, "O_BINARY", 0)
+
+
+class NotFoundError(OperationError):
+    """A folder or file on the way is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"File '{paths.shown(path)}' not found")
+
+
+class Folder:
+    """One open folder; every name is looked up in it, whatever happens to its own name."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def handle(self) -> int | str:
+        return self._handle
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def identity(self) -> tuple[int, int]:
+        found = os.fstat(self._handle)
+        return found.st_dev, found.st_ino
+
+    def open(self, name: str) -> "Folder":
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        return Folder(os.open(name, flags, dir_fd=self._handle))
+
+    def open_file(self, name: str, flags: int) -> int:
+        return os.open(name, flags, 0o666, dir_fd=self._handle)
+
+    def lstat(self, name: str) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self._handle, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def readlink(self, name: str) -> str:
+        return os.readlink(name, dir_fd=self._handle)
+
+    def mkdir(self, name: str) -> None:
+        os.mkdir(name, dir_fd=self._handle)
+
+    def rmdir(self, name: str) -> None:
+        os.rmdir(name, dir_fd=self._handle)
+
+    def unlink(self, name: str) -> None:
+        os.unlink(name, dir_fd=self._handle)
+
+    def rename(self, name: str, new_name: str) -> None:
+        os.replace(name, new_name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    def entries(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self._handle) as entries:
+            return list(entries)
+
+
+class NamedFolder(Folder):
+    """A folder by its name, for systems without handles on folders."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @classmethod
+    def at(cls, root: Path) -> "NamedFolder":
+        """Gives the root of a walk by names."""
+        return cls(os.fspath(root))
+
+    def handle(self) -> int | str:
+        return self._path
+
+    def close(self) -> None:
+        pass
+
+    def identity(self) -> tuple[int, int]:
+        found = os.stat(self._path)
+        return found.st_dev, found.st_ino
+
+    def open(self, name: str) -> "Folder":
+        found = os.lstat(self._join(name))
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+        return NamedFolder(self._join(name))
+
+    def open_file(self, name: str, flags: int) -> int:
+        return os.open(self._join(name), flags, 0o666)
+
+    def lstat(self, name: str) -> os.stat_result | None:
+        try:
+            return os.lstat(self._join(name))
+        except FileNotFoundError:
+            return None
+
+    def readlink(self, name: str) -> str:
+        return os.readlink(self._join(name))
+
+    def mkdir(self, name: str) -> None:
+        os.mkdir(self._join(name))
+
+    def rmdir(self, name: str) -> None:
+        os.rmdir(self._join(name))
+
+    def unlink(self, name: str) -> None:
+        os.unlink(self._join(name))
+
+    def rename(self, name: str, new_name: str) -> None:
+        os.replace(self._join(name), self._join(new_name))
+
+    def entries(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self._path) as entries:
+            return list(entries)
+
+    def _join(self, name: str) -> str:
+        return os.path.join(self._path, name)
+
+
+class Place:
+    """Where a walk stands: the folder reached, the root, and the true names between the two.
+
+    Only these two are held open, however deep the walk goes. `name` is the last name of the path,
+    once the walk has come to it.
+    """
+
+    def __init__(self, root: Folder, name: str = "") -> None:
+        self._root = root
+        self._trail: list[str] = []
+        self.folder = root
+        self.name = name
+        self.made: list[tuple[str, ...]] = []
+        """Folders made on the way, each by its names from the root on."""
+
+    def enter(self, name: str, *, create: bool) -> None:
+        """Goes into a folder, which is made if it is missing and is to be made."""
+        if create:
+            with contextlib.suppress(FileExistsError):
+                self.folder.mkdir(name)
+                self.made.append((*self._trail, name))
+        self._go(self.folder.open(name))
+        self._trail.append(name)
+
+    def leave(self, path: str) -> None:
+        """Goes back to the folder above; by its names, since a folder may have been moved meanwhile."""
+        if not self._trail:
+            raise OperationError(
+                f"{paths.OUTSIDE}: '{paths.shown(path)}' leads through a link out of it"
+            )
+        trail = self._trail[:-1]
+        self.restart()
+        for name in trail:
+            self.enter(name, create=False)
+
+    def restart(self) -> None:
+        """Goes back to the root."""
+        self._go(self._root)
+        self._trail.clear()
+
+    def close(self) -> None:
+        """Closes what was opened; folders made for a write that then failed go again."""
+        for made in reversed(self.made):
+            with contextlib.suppress(OSError):
+                self.restart()
+                for name in made[:-1]:
+                    self.enter(name, create=False)
+                self.folder.rmdir(made[-1])
+        self.restart()
+
+    def _go(self, folder: Folder) -> None:
+        if self.folder is not self._root:
+            self.folder.close()
+        self.folder = folder
+
+
+def open_root(root: Path) -> Folder:
+    if _HAS_HANDLES:
+        return Folder(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
+    return NamedFolder.at(root)
+
+
+def regular(place: Place, path: str) -> os.stat_result:
+    found = place.folder.lstat(place.name)
+    if found is None:
+        raise NotFoundError(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise OperationError(f"'{paths.shown(path)}' is a folder, not a file")
+    if not stat.S_ISREG(found.st_mode):
+        raise OperationError(f"'{paths.shown(path)}' is not a regular file; only those can be used")
+    return found
+
+
+def read_regular(
+    place: Place, found: os.stat_result, limit_bytes: int
+) -> tuple[bytes, tuple[int, int, int, int]]:
+    """Reads at most a byte more than the limit of a file known to be regular."""
+    # O_NONBLOCK: if a FIFO took the file's place since, opening it must not wait for a writer.
+    flags = (
+        os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    )
+    with open(place.folder.open_file(place.name, flags), "rb", buffering=0) as file:
+        opened = os.fstat(file.fileno())
+        if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
+            raise OperationError("The file was replaced while it was opened; try again")
+        chunks: list[bytes] = []
+        left = limit_bytes + 1
+        while left and (chunk := file.read(min(left, 1 << 20))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return b"".join(chunks), state_of(opened)
+
+
+def state_of(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def digest_at(place: Place) -> str | None:
+    found = place.folder.lstat(place.name)
+    if found is None:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        return f"link:{place.folder.readlink(place.name)}"
+    if not stat.S_ISREG(found.st_mode):
+        return "special"
+    data, _ = read_regular(place, found, _DIGEST_LIMIT_BYTES)
+    if len(data) > _DIGEST_LIMIT_BYTES:
+        return f"{digest_of(data)}:{found.st_size}:{found.st_mtime_ns}"
+    return digest_of(data)
+
+
+_WORDS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the disk is read-only",
+    errno.ENAMETOOLONG: "the name is too long for this disk",
+    errno.ELOOP: "a link was put in its place meanwhile",
+}
+
+
+def reason_of(fault: OSError, path: str) -> str:
+    words = _WORDS.get(fault.errno or 0) or fault.strerror or str(fault)
+    return f"'{paths.shown(path)}' could not be used: {words}"
