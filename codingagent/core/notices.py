@@ -38,7 +38,10 @@ class ReplyAccepted:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRejected:
-    """A file was moved to inbox/rejected/, nothing of it executed; `path` is where, `remedy` what to do about it."""
+    """A file was moved to inbox/rejected/, nothing of it executed.
+
+    `path` is where it lies now, `remedy` what to do about it.
+    """
 
     name: str
     path: str
