@@ -1,6 +1,17 @@
 """`python -m codingagent`, and the console script."""
 
-from codingagent.faces.cli import main
+import sys
+
+
+def main() -> None:
+    """Runs the command line; a Ctrl-C while it is being imported is no fault either."""
+    try:
+        from codingagent.faces import cli
+
+        cli.main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

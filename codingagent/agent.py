@@ -135,6 +135,7 @@ class Agent:
 
     def __init__(self, means: Means) -> None:
         self._means = means
+        self._views = Views(means.workspace)
 
     def perform(self, order: Order) -> Event:
         """Does one operation and gives what came of it; the model's faults are events too.
@@ -255,8 +256,8 @@ class Agent:
         workspace, path = self._means.workspace, operation.path
         lines = (operation.start_line, operation.end_line)
         if not paths.is_glob(path) or workspace.exists(path):
-            view = view_of(path, workspace.read(path), *lines)
-            return FileRequested(path, (view.path,), *lines)
+            self._views.view(path, *lines)
+            return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
         # A name that is not UTF-8 can't be asked for by any reply.
         listed = (file.path for file in workspace.listing().files if _is_utf8(file.path))
@@ -347,26 +348,37 @@ def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:
     return text.encode()
 
 
-def view_of(path: str, seen: Seen, start: int | None, end: int | None) -> FileView:
-    """Gives the lines asked for of a file's bytes.
+class Views:
+    """Shows files of a workspace; the lines of the last one are kept, for it is often asked for again."""
 
-    Raises:
-        OperationError: if the file is no text, or has no such line.
-    """
-    decoded = encoding.decode_file(seen.data)
+    def __init__(self, workspace: WorkspaceLike) -> None:
+        self._workspace = workspace
+        self._key: object = None
+        self._lines: list[str] = []
+
+    def view(self, path: str, start: int | None, end: int | None) -> FileView:
+        """Gives the lines asked for of a file.
+
+        Raises:
+            OperationError: if the file is not there or no text, or has no such line.
+        """
+        seen = self._workspace.read(path)
+        if (path, seen.state) != self._key:
+            self._lines = _lines_of(path, seen.data)
+            self._key = (path, seen.state)
+        total = len(self._lines)
+        if start is not None and start > total:
+            has = f"{total} {'line' if total == 1 else 'lines'}"
+            raise OperationError(f"File '{path}' has {has}, no line {start}")
+        first = start or 1
+        lines = self._lines[first - 1 : min(end or total, total)]
+        return FileView(path, "".join(f"{line}\n" for line in lines), first, total)
+
+
+def _lines_of(path: str, data: bytes) -> list[str]:
+    decoded = encoding.decode_file(data)
     if decoded is None:
-        raise OperationError(f"File '{path}' is not text ({len(seen.data)} bytes)")
+        raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
     text = decoded.text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
-    if text and not text.endswith("\n"):
-        text += "\n"
-    total = text.count("\n")
-    if start is None and end is None:
-        return FileView(path, text, 1, total)
-    if start is not None and start > total:
-        raise OperationError(
-            f"File '{path}' has {total} {'line' if total == 1 else 'lines'}, no line {start}"
-        )
-    first = start or 1
-    last = min(end or total, total)
-    lines = text.split("\n")[first - 1 : last]
-    return FileView(path, "".join(f"{line}\n" for line in lines), first, total)
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]

@@ -123,7 +123,7 @@ def _read_file(path: Path) -> dict[str, object]:
 
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+    except (OSError, ValueError, RecursionError) as fault:
         raise UsageError(f"{path} can't be read: {fault}") from fault
 
 
@@ -134,15 +134,17 @@ class Home:
     root: Path
     sessions: Sessions
     mailbox: Mailbox
+    was_found: bool = False
+    """It was not named, but found upwards by its name."""
 
     @classmethod
-    def at(cls, root: Path, *, create: bool) -> "Home":
+    def at(cls, root: Path, *, create: bool, was_found: bool = False) -> "Home":
         """Gives the home at `root`.
 
         Raises:
             UsageError: if it is not there and is not to be made, or can't be made.
         """
-        home = cls(root, Sessions(root / "sessions"), Mailbox(root))
+        home = cls(root, Sessions(root / "sessions"), Mailbox(root), was_found)
         folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
         if create:
             for folder in folders:
@@ -153,7 +155,10 @@ class Home:
                         f"home {root} can't be used: {folder.name}/ can't be made there"
                         f" ({fault.strerror or fault}); name another with --home"
                     ) from fault
-        elif not all(folder.is_dir() for folder in folders):
+        elif home.sessions.folder.is_dir():
+            for folder in folders:
+                folder.mkdir(exist_ok=True)
+        else:
             raise UsageError(
                 f"{root} is no home of codingagent yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
@@ -190,7 +195,21 @@ def workspace_of(home: Path, settings: Settings) -> Path:
             f"'{path}' can't be workspace and home at once: use `codingagent new --here` to work in it"
         )
     Workspace(path).close()
+    check_apart(home, path)
     return path
+
+
+def check_apart(home: Path, workspace: Path) -> None:
+    """Refuses a workspace in which a reply could write replies, requests or the record itself.
+
+    Raises:
+        UsageError: if it is one of the home's own folders, or lies in one.
+    """
+    real = workspace.resolve()
+    for name in ("inbox", "outbox", "sessions"):
+        own = (home / name).resolve()
+        if own == real or own in real.parents:
+            raise UsageError(f"'{workspace}' belongs to codingagent itself; name another workspace")
 
 
 def make_workspace(home: Path, path: Path) -> None:
@@ -222,9 +241,7 @@ def start_session(home: Home, workspace: Path, task: str) -> str:
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)
     record = SessionStarted(session_id, task, str(opened.root), now())
-    journal = home.sessions.open(session_id)
-    with contextlib.closing(journal):
-        journal.append(record)
+    home.sessions.begin(session_id, record)
     home.sessions.write_document(fold(None, record))
     return session_id
 
@@ -271,6 +288,13 @@ def conversation_in(
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         show(Remark(f"the session file was damaged: kept as {aside}, made anew from the journal"))
     root = Path(session.workspace)
+    check_apart(home.root, root)
+    if home.was_found and home.root.parent.resolve() not in (root, *root.parents):
+        # Whoever can write in a folder can plant a home there, and a session in it.
+        raise UsageError(
+            f"session {session_id} works in '{root}', not where its home was found: if it is yours, name"
+            f" the home with --home '{home.root}'"
+        )
     sandbox = Unconfined()
     with contextlib.ExitStack() as stack:
         workspace = stack.enter_context(contextlib.closing(Workspace(root, _hidden(home, root))))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.agent import Agent, Order, WorkspaceLike, view_of
+from codingagent.agent import Agent, Order, Views, WorkspaceLike
 from codingagent.core import encoding, outbox, paths, plain, reply, results, tokens
 from codingagent.core.events import Event, FileRequested, Finished, Refused
 from codingagent.core.findings import Letter, digest_of
@@ -107,6 +107,9 @@ class _Objection:
     reason: str
     remedy: str
 
+
+# What is read for a request is cut to fair shares there; more than this can't be of use.
+_VIEWS_PER_BUDGET = 4
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
@@ -277,6 +280,8 @@ class Conversation:
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
         for index, item in enumerate(found.items):
             if index >= len(self.session.results):
+                # A command may have moved the workspace away under us.
+                self._means.workspace.check()
                 self._perform(index, item)
         self._ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
         self._conclude(taken)
@@ -294,7 +299,12 @@ class Conversation:
             return Reply(items, None, has_outbox=False, notes=())
         read = encoding.decode_reply(data, self._means.locale_codec)
         assert read is not None, "no text is never taken"
-        return reply.with_note(reply.read(read.text), read.note)
+        found = reply.with_note(reply.read(read.text), read.note)
+        said = None if found.header is None else found.header.sequence
+        if said is not None and said > taken.sequence:
+            note = f"the reply says sequence {said}; it was taken as the one to {taken.sequence}"
+            return reply.with_note(found, note)
+        return found
 
     def _conclude(self, taken: ReplyTaken) -> None:
         told = [results.result_of(event) for event in self.session.results]
@@ -342,18 +352,33 @@ class Conversation:
         self._means.show(
             OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
         )
+        if len(text) > self._means.budget.characters:
+            limit = self._means.budget.characters
+            self._means.show(
+                Remark(f"it is longer than context_chars ({limit}): the task itself is")
+            )
 
     def _context(self) -> outbox.Context:
         views: dict[tuple[str, int | None, int | None], outbox.FileView] = {}
         unread: list[str] = []
         requests = [event for event in self.session.results if isinstance(event, FileRequested)]
+        shown = Views(self._means.workspace)
+        room = _VIEWS_PER_BUDGET * self._means.budget.characters
         for path, start, end in _wanted(requests):
-            try:
-                views[path, start, end] = view_of(
-                    path, self._means.workspace.read(path), start, end
+            if room <= 0:
+                unread.append(
+                    f"{paths.shown(path)}: did not fit here; ask for fewer files at a time"
                 )
+                continue
+            try:
+                view = shown.view(path, start, end)
             except OperationError as fault:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
+                continue
+            # No more of a file is kept than a whole request could hold.
+            view = view.clipped(self._means.budget.characters)
+            room -= len(view.text)
+            views[path, start, end] = view
         listing = self._means.workspace.listing(self.session.touched)
         return outbox.Context(listing, tuple(views.values()), unread, self._means.environment)
 

@@ -120,6 +120,8 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
             detail shows the nearest lines with their numbers.
     """
     lines = _Lines.of(text)
+    if not lines.raw:
+        raise OperationError("The file is empty; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
         hunk = lines.replace_range(change)
         return Edited(lines.text(), (hunk,), ())
@@ -379,8 +381,6 @@ def _positions(lines: list[str], search: list[str]) -> list[int]:
 
 def _nearest(lines: list[str], search: list[str]) -> str:
     """Shows the lines of the file that most likely were meant, with their numbers."""
-    if not lines:
-        return "The file is empty."
     start = _likely_start(lines, search)
     if start is None:
         return ""

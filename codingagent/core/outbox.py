@@ -7,7 +7,7 @@ What does not fit is cut there and the cut says how to ask for the rest.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codingagent.core import guide, listing, plain, results
 from codingagent.core.events import Event
@@ -39,6 +39,13 @@ class FileView:
     text: str
     first_line: int
     total_lines: int
+
+    def clipped(self, limit: int) -> "FileView":
+        """Gives the view with at most about `limit` characters, in whole lines."""
+        if len(self.text) <= limit:
+            return self
+        end = self.text.rfind("\n", 0, limit) + 1
+        return replace(self, text=self.text[:end] or f"{self.text[:limit]}\n")
 
     @property
     def is_whole(self) -> bool:

@@ -84,9 +84,22 @@ def is_git_name(name: str) -> bool:
     Case, trailing dots and blanks, invisible characters and the short form GIT~1 all open the same
     folder somewhere.
     """
-    seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
-    folded = unicodedata.normalize("NFKC", seen).casefold().split(":")[0].rstrip(". ")
+    folded = _folded(name)
     return folded == ".git" or folded.startswith("git~")
+
+
+def is_home_name(name: str) -> bool:
+    """Tells whether some file system would take this name for a home of ours.
+
+    A home is found by its name from the folders below it: a reply that could make one in the
+    workspace could make a session in it, with another workspace.
+    """
+    return _folded(name) == ".codingagent"
+
+
+def _folded(name: str) -> str:
+    seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFKC", seen).casefold().split(":")[0].rstrip(". ")
 
 
 def is_glob(path: str) -> bool:

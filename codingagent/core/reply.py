@@ -111,6 +111,11 @@ def _read_block(block: tags.Block) -> Step | Problem:
             f"The block at line {block.line} has no closing tag {closing}, so nothing of it was"
             " used; send only this block again, whole"
         )
+        beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
+        if beside is not None:
+            reason += (
+                f" (line {block.line + 1 + beside} has text beside the tag: it must stand alone)"
+            )
         return Problem(block.name, reason, block.line)
     try:
         operation, notes = commands.decode(block)

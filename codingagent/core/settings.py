@@ -13,8 +13,11 @@ ENVIRONMENT_PREFIX = "CODINGAGENT_"
 HOME_VARIABLE = "CODINGAGENT_HOME"
 
 
-def _setting(default: object, meaning: str, lowest: int | None = None) -> object:
-    return field(default=default, metadata={"meaning": meaning, "lowest": lowest})
+def _setting(
+    default: object, meaning: str, lowest: int | None = None, highest: int = 10**9
+) -> object:
+    metadata = {"meaning": meaning, "lowest": lowest, "highest": highest}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Settings:
     workspace: str = _setting("", "the folder to work in; empty: workspace/ in the home")  # type: ignore[assignment]  # a field, as dataclasses.field itself says
     context_chars: int = _setting(200_000, "characters in a request, at most", 10_000)  # type: ignore[assignment]
     list_entries: int = _setting(2_000, "lines of the file list in a request, at most", 20)  # type: ignore[assignment]
-    command_timeout: int = _setting(30, "seconds for a command that names no timeout", 1)  # type: ignore[assignment]
+    command_timeout: int = _setting(30, "seconds for a command that names no timeout", 1, 3600)  # type: ignore[assignment]
     pass_env: tuple[str, ...] = _setting(
         (), "environment variables that commands see besides the usual"
     )  # type: ignore[assignment]
@@ -94,9 +97,12 @@ def _check_name(name: str, source: Source) -> None:
 def _checked(name: str, value: object, source: Source) -> object:
     default = next(f.default for f in fields(Settings) if f.name == name)
     if isinstance(default, int):
-        lowest = next(f.metadata["lowest"] for f in fields(Settings) if f.name == name)
+        about = next(f.metadata for f in fields(Settings) if f.name == name)
+        lowest, highest = about["lowest"], about["highest"]
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
             value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value > highest:
+            raise UsageError(f"{source.name}: {name} is more than {highest}; name a smaller number")
         if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
             raise UsageError(
                 f"{source.name}: {name} is {value!r}; it must be a whole number from {lowest} up"

@@ -6,6 +6,7 @@ from enum import Enum
 
 # DESIGN, inbox: size and time unchanged for 300 ms.
 SETTLED_AFTER_S = 0.3
+SETTLED_OPEN_AFTER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,11 @@ def is_finished(first: Sighting, now: Sighting, hint: Hint) -> bool:
         now: the latest look.
         hint: what was heard of it.
     """
-    if now.size_bytes == 0 or now.is_open:
+    if now.size_bytes == 0:
         return False
+    if now.is_open:
+        # Some programs never let go of what they have written.
+        return first.is_same(now) and now.at_s - first.at_s >= SETTLED_OPEN_AFTER_S
     if hint is Hint.CLOSED or (hint is Hint.APPEARED and now.is_open is False):
         return True
     return first.is_same(now) and now.at_s - first.at_s >= SETTLED_AFTER_S

@@ -23,6 +23,7 @@ _ATTRIBUTE = re.compile(
 _HEAD_END = re.compile(r"[^\S\n]*\]")
 # What may stand behind a bare [DONE]: the end of the reply, and that of a fence round all of it.
 _BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
+_HEADER_VALUE = re.compile(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
 _ESCAPE = re.compile(r'\\(["\\])')
 _UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 
@@ -134,7 +135,9 @@ class _Scanner:
         elif name == "REPLY":
             head = self._read_head(found.end())
             if self._header is None:
-                self._header = dict(head.attributes)
+                line = self._line(start)
+                # It decides whether the reply is executed at all, so it is read however it is quoted.
+                self._header = dict(_HEADER_VALUE.findall(line))
             self._at = head.end
         elif name == "END":
             if self._line(start).strip() == "[END]":

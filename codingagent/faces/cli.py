@@ -5,12 +5,13 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol, TextIO
 
 import typer
 
 from codingagent import __version__
 from codingagent.core.notices import Notice
+from codingagent.core.settings import HOME_VARIABLE
 from codingagent.errors import CodingAgentError, InterruptError, UsageError
 
 # Each command imports what it uses when it runs: --version must not wait for a tree-walker.
@@ -39,6 +40,9 @@ class Screen(Protocol):
 
 def main() -> None:
     """Runs the command line and leaves with its exit status (0, 1, 2, 3 or 130)."""
+    # Closed by whoever started us: then there is nobody to talk to.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character shows another; that is no reason to fail.
         if hasattr(stream, "reconfigure"):
@@ -49,19 +53,30 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Runs one command line and gives its exit status."""
     try:
-        status = app(arguments, standalone_mode=False, prog_name="codingagent")
+        status = app(arguments or ["--help"], standalone_mode=False, prog_name="codingagent")
+        sys.stdout.flush()
     except CodingAgentError as fault:
         return _fail(str(fault), fault.exit_status)
     except typer.TyperException as fault:
         message = fault.format_message() if hasattr(fault, "format_message") else str(fault)
-        return _fail(f"{message} `codingagent --help` lists commands and options", 2)
+        return _fail(f"{message.rstrip('.')}; `codingagent --help` lists commands and options", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", 130)
     except BrokenPipeError:
-        # Whoever read our output has gone; nothing more can be said there, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         return 0
+    except OSError as fault:
+        # What no one below could name better: a folder without permission, a deleted current folder.
+        _silence(sys.stdout)
+        where = f"{fault.filename}: " if fault.filename else ""
+        return _fail(f"{where}{fault.strerror or fault}", 1)
     return status if isinstance(status, int) else 0
+
+
+def _silence(stream: TextIO) -> None:
+    """Sends what is still to be said nowhere: its reader has gone, or its disk is full."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _say_fault(message: str) -> None:
@@ -188,7 +203,8 @@ def _resume(
             if once:
                 from codingagent.faces import drop
 
-                drop.take_present(conversation, _inbox(conversation, home))
+                if drop.take_present(conversation, _inbox(conversation, home)):
+                    _remark(screen, "a file in the inbox is still being written: it was left there")
             else:
                 _follow(conversation, home, screen)
 
@@ -252,8 +268,11 @@ def _demo(json: _Json = False) -> None:
 def _home(context: typer.Context) -> "tuple[Home, Settings]":
     from codingagent import compose
 
-    root = compose.find_home(context.obj, Path.cwd(), os.environ)
-    home = compose.Home.at(root, create=False)
+    named: Path | None = context.obj
+    root = compose.find_home(named, Path.cwd(), os.environ)
+    was_found = named is None and HOME_VARIABLE not in os.environ
+    was_found = was_found and root.name == compose.HERE_HOME
+    home = compose.Home.at(root, create=False, was_found=was_found)
     return home, compose.resolve_settings(root, {}, os.environ).settings
 
 
@@ -271,7 +290,10 @@ def _task(words: list[str], file: Path | None, edit: bool) -> str:
     elif edit:
         task = _edit_task()
     elif words == ["-"]:
-        task = sys.stdin.read()
+        if sys.stdin is None:
+            raise UsageError("there is no stdin to read the task from; name it behind new")
+        # Bytes that are no UTF-8 become question marks, not faults.
+        task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
     else:
         task = " ".join(words)
     if not task.strip():
@@ -367,6 +389,27 @@ def _screen(json: bool) -> Iterator[Screen]:
 
         screen = Lines(sys.stdout)
     try:
-        yield screen
+        yield _Steady(screen)
     finally:
-        screen.close()
+        with contextlib.suppress(OSError):
+            screen.close()
+
+
+class _Steady:
+    """A screen that may vanish (`| head`, a full disk): the work goes on without it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._is_gone = False
+
+    def show(self, notice: Notice) -> None:
+        if self._is_gone:
+            return
+        try:
+            self._screen.show(notice)
+        except OSError:
+            self._is_gone = True
+            _silence(sys.stdout)
+
+    def close(self) -> None:
+        self._screen.close()

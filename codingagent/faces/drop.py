@@ -81,8 +81,10 @@ def follow(conversation: Conversation, inbox: Inbox, patience: Patience) -> None
         inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
 
 
-def take_present(conversation: Conversation, inbox: Inbox) -> None:
+def take_present(conversation: Conversation, inbox: Inbox) -> bool:
     """Takes the replies that lie there now, each a turn of its own; what is still growing stays.
+
+    Gives whether anything stayed.
 
     Raises:
         WorkError, KeyboardInterrupt: as `follow`.
@@ -97,4 +99,5 @@ def take_present(conversation: Conversation, inbox: Inbox) -> None:
             time.sleep(SETTLED_AFTER_S / 3)
             waited += SETTLED_AFTER_S / 3
         else:
-            return
+            return any_left
+    return False

@@ -47,7 +47,10 @@ def sync(folders: Iterable[Path]) -> None:
     """
     synced: set[int] = set()
     for folder in folders:
-        device = folder.stat().st_dev
+        try:
+            device = folder.stat().st_dev
+        except OSError:
+            continue  # it was removed: then nothing in it is left to be kept
         if device not in synced:
             synced.add(device)
             _sync_disk(folder)

@@ -120,6 +120,23 @@ class Sessions:
         except OSError as fault:
             raise WorkError(f"{path} can't be opened: {fault.strerror or fault}") from fault
 
+    def begin(self, session_id: str, record: Record) -> None:
+        """Makes a session's journal with its first record, or nothing.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        journal = self.open(session_id)
+        try:
+            with contextlib.closing(journal):
+                journal.append(record)
+        except WorkError:
+            path = self._path(session_id)
+            with contextlib.suppress(OSError):
+                path.unlink()
+                path.parent.rmdir()
+            raise
+
     def _path(self, session_id: str) -> Path:
         if not is_session_id(session_id):
             raise UsageError(f"'{session_id}' is no session id; it has eight digits from 0 to f")
@@ -166,10 +183,13 @@ class Journal:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield line
+    except OSError as fault:
+        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
 
 
 def _whole_length(path: Path) -> int:
@@ -177,7 +197,9 @@ def _whole_length(path: Path) -> int:
 
 
 def _has_journal(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "journal.jsonl"))
+    path = os.path.join(folder, "journal.jsonl")
+    # One without a record is what a kill left of a session that never began.
+    return os.path.exists(path) and (os.path.isdir(path) or os.path.getsize(path) > 0)
 
 
 def _read_document(path: Path, session_id: str) -> dict[str, object] | None:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import time
 from pathlib import Path
@@ -16,6 +17,9 @@ from codingagent.world import disk
 REPLY_LIMIT_BYTES = 256 * 2**20
 
 _SUFFIXES = (".txt", ".md")
+
+# With a number, a suffix and ".reason" behind it a name must stay under 255 bytes.
+_STEM_LIMIT = 50
 
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
 _F_SETSIG, _F_SETLEASE = 10, 1024
@@ -116,20 +120,32 @@ class Mailbox:
         return new
 
     def bring_back(self, path: Path) -> str:
-        """Moves a file from anywhere to the inbox, to be executed after all; gives its name there.
+        """Brings a file to the inbox, to be executed after all; gives its name there.
+
+        One that was set aside is moved, any other is copied: it is the person's own.
 
         Raises:
-            WorkError: if it can't be moved.
+            WorkError: if it can't be read, or not be written to the inbox.
         """
-        with contextlib.suppress(OSError):
-            path.with_name(f"{path.name}.reason").unlink()
-        return self._move(path, self.inbox, path.stem, path.suffix or ".txt")
+        suffix = path.suffix if path.suffix in _SUFFIXES else ".txt"
+        if path.resolve().parent == self.rejected.resolve():
+            name = self._move(path, self.inbox, path.stem, suffix)
+            with contextlib.suppress(OSError):
+                path.with_name(f"{path.name}.reason").unlink()
+            return name
+        part = self.inbox / f"{path.stem[:_STEM_LIMIT]}.part"
+        try:
+            shutil.copyfile(path, part)
+        except OSError as fault:
+            raise WorkError(f"{path} can't be copied: {fault.strerror or fault}") from fault
+        return self._move(part, self.inbox, path.stem, suffix)
 
     @staticmethod
     def _move(source: Path, folder: Path, stem: str, suffix: str) -> str:
         """Moves a file without ever overwriting another; there is one executor, so no one races us."""
         try:
             folder.mkdir(exist_ok=True)
+            stem = stem[:_STEM_LIMIT]
             name = f"{stem}{suffix}"
             number = 2
             while os.path.lexists(folder / name):

@@ -283,6 +283,11 @@ class Workspace:
                 if name == "..":
                     place.leave(path)
                     continue
+                if writing and paths.is_home_name(name):
+                    raise OperationError(
+                        f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the"
+                        " workspace"
+                    )
                 if writing and paths.is_git_name(name):
                     raise OperationError(
                         f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here;"
@@ -343,6 +348,11 @@ def temporary_name(name: str) -> str:
 
 
 def _checked_root(root: Path) -> Path:
+    name = os.fspath(root)
+    if "\0" in name or name.encode("utf-8", "replace") != os.fsencode(root):
+        raise UsageError(
+            f"workspace {name!a} has a name that is not UTF-8; rename it or name another"
+        )
     try:
         real = root.resolve(strict=True)
     except OSError:

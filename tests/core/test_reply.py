@@ -392,3 +392,17 @@ def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
             '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 10_000
         )
     assert len(found.items) == 20_000
+
+
+@pytest.mark.parametrize(
+    "line", ["[REPLY session=ffffffff sequence=7]", "[REPLY session=“ffffffff” sequence=“7”]"]
+)
+def test_a_header_is_read_however_it_is_quoted(line: str) -> None:
+    """Design, tag blocks: a REPLY that names another session is not executed, whatever its quotes."""
+    assert reply.read(f"{line}\n[END]\n").header == Header("ffffffff", 7)
+
+
+def test_a_closing_tag_with_text_beside_it_is_named() -> None:
+    """Specification 003, parse errors: missing closing tag; what looks like one says why it is none."""
+    (problem,) = problems("[RUN_COMMAND]\npytest\n[/RUN_COMMAND].\n")
+    assert "line 3 has text beside the tag: it must stand alone" in problem.reason

@@ -312,7 +312,6 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
         st.sampled_from(["itself", "time_limit", "output_limit"]),
         _TEXT,
         _NUMBER,
-        _TEXT,
         _NOTES,
     ),
     st.builds(Interrupted, _TEXT, _TEXT, _NOTES),

@@ -218,6 +218,106 @@ def test_a_session_says_once_that_commands_are_not_confined(
     assert "unconfined" not in capsys.readouterr().out
 
 
+def test_a_reply_can_not_plant_a_home(waiting: Path) -> None:
+    """Design, purpose: no file outside is written; a planted home would have a workspace of its own."""
+    drop(waiting, '[CREATE_FILE path="sub/.CodingAgent/sessions/x"]\nx\n[/CREATE_FILE]\n')
+    assert run(waiting, "resume", "--once") == 0
+    assert list((waiting / "workspace").iterdir()) == []
+
+
+def test_a_home_that_was_found_holds_only_sessions_of_its_folder(tmp_path: Path) -> None:
+    """Design, command line: a home found upwards may have been planted there by a command."""
+    victim, project = tmp_path / "victim", tmp_path / "project"
+    victim.mkdir()
+    project.mkdir()
+    home = project / ".codingagent"
+    assert run(home, "new", "--no-wait", "--workspace", str(victim), "x") == 0
+    drop(home, CREATE)
+    done = subprocess.run(
+        [sys.executable, "-m", "codingagent", "resume", "--once"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "not where its home was found" in done.stderr
+    assert list(victim.iterdir()) == []
+    assert run(home, "resume", "--once") == 0
+    assert (victim / "a.txt").exists()
+
+
+@pytest.mark.parametrize("own", ["inbox", "outbox", "sessions", "inbox/sub"])
+def test_the_homes_own_folders_are_no_workspace(
+    waiting: Path, capsys: pytest.CaptureFixture[str], own: str
+) -> None:
+    """Design, purpose: in the inbox a reply could write the next reply."""
+    folder = waiting / own
+    folder.mkdir(exist_ok=True)
+    assert run(waiting, "new", "--no-wait", "--workspace", str(folder), "x") == 2
+    assert "belongs to codingagent itself" in capsys.readouterr().err
+
+
+def test_a_turn_is_finished_though_its_reader_went_away(waiting: Path) -> None:
+    """Design, journal: the screen is no part of the work; `| head` must not stop a turn halfway."""
+    drop(waiting, f"[RUN_COMMAND]\necho a; sleep 0.3; echo b\n[/RUN_COMMAND]\n{CREATE}")
+    done = subprocess.run(
+        f"{sys.executable} -m codingagent --home {waiting} resume --once | true",
+        shell=True,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert (waiting / "workspace" / "a.txt").exists()
+    assert len(outboxes(waiting)) == 2
+
+
+def test_a_closed_stdout_is_no_fault(waiting: Path) -> None:
+    """Whoever starts us without a stdout wants no words, not a traceback."""
+    done = subprocess.run(
+        f"{sys.executable} -m codingagent --home {waiting} list >&-",
+        shell=True,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_workspace_that_a_command_moves_away_ends_the_work(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, workspace: what was opened at the start is what is written, or nothing."""
+    drop(
+        waiting,
+        f"[RUN_COMMAND]\nmv ../workspace ../other; mkdir ../workspace\n[/RUN_COMMAND]\n{CREATE}",
+    )
+    assert run(waiting, "resume", "--once") == 1
+    assert "was moved or replaced" in capsys.readouterr().err
+    assert not (waiting / "other" / "a.txt").exists()
+
+
+def test_without_words_the_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """A newcomer's first word is the bare command."""
+    assert cli.run([]) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_a_task_that_is_no_utf_8_begins_a_session_that_can_be_read(home: Path) -> None:
+    """Design, journal: nothing is lost; a half character must not make the record unreadable."""
+    python = [sys.executable, "-m", "codingagent", "--home", str(home)]
+    done = subprocess.run(
+        [*python, "new", "--no-wait", "-"], cwd=REPOSITORY, input=b"fix caf\xe9\n", check=False
+    )
+    assert done.returncode == 0
+    assert run(home, "list") == 0
+    assert run(home, "resume", "--once") == 0
+
+
 def test_an_inbox_that_is_removed_ends_the_wait_with_one_line(home: Path) -> None:
     """Design, command line: a traceback is a bug; status 1, and the session can be resumed."""
     with started(home, "new", "Write a file") as process:
