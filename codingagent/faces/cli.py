@@ -255,7 +255,7 @@ def _config(context: typer.Context, json: _Json = False) -> None:
 
 @app.command(epilog="Example: codingagent demo", name="demo")
 def _demo(json: _Json = False) -> None:
-    """See a small real task solved, with recorded answers, in a folder that is thrown away."""
+    """See a small real task solved, with recorded answers."""
     from codingagent.faces import demo
 
     with _screen(json) as screen:

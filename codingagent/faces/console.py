@@ -33,7 +33,7 @@ class Console:
     """Shows notices on a terminal as they come."""
 
     def __init__(self) -> None:
-        self._rich = RichConsole(highlight=False, soft_wrap=True)
+        self._rich = RichConsole(highlight=False)
         self._status: Status | None = None
         self._said_output = False
         self._within_line = False
@@ -52,7 +52,9 @@ class Console:
                 self._rich.rule(f"Reply {notice.sequence}", style="dim")
             case ReplyRejected():
                 self._print(f"[yellow]Not taken:[/] {escape(notice.name)}: {escape(notice.reason)}")
-                self._print(f"  kept as {escape(notice.path)}\n  {escape(notice.remedy)}")
+                self._print("  kept as")
+                self._print_path(notice.path)
+                self._rich.print(Text(f"  {notice.remedy}"), soft_wrap=True)
             case OperationBegan():
                 self._begin(notice)
             case OutputCame():
@@ -60,14 +62,14 @@ class Console:
             case OperationDone():
                 self._show_result(notice)
             case ModelSaid():
-                self._rich.print(Text(notice.text, style="cyan"), soft_wrap=False)
+                self._rich.print(Text(notice.text, style="cyan"))
             case TurnDone():
                 self._print(f"[dim]{escape(turn_line(notice))}[/]")
                 for note in notice.notes:
                     self._print(f"  [yellow]note:[/] {escape(note)}")
             case SessionDone():
                 first, *rest = done_lines(notice)
-                self._rich.print(Text(first, style="bold green"), soft_wrap=False)
+                self._rich.print(Text(first, style="bold green"))
                 for line in rest:
                     self._print(f"[yellow]{escape(line)}[/]")
             case Remark():
@@ -86,14 +88,14 @@ class Console:
             table.add_column(heading, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
-        self._rich.print(table, soft_wrap=False)
+        self._rich.print(table)
 
     def _show_waiting(self, notice: Waiting) -> None:
         self._print("Now it is your turn:")
         self._print("  [bold]1.[/] Attach this file to any chat, or paste its text, and send it:")
-        self._print(f"     [bold cyan]{escape(notice.outbox)}[/]")
+        self._print_path(notice.outbox)
         self._print("  [bold]2.[/] Save the chat's whole answer as a .txt file in this folder:")
-        self._print(f"     [bold cyan]{escape(notice.inbox)}[/]")
+        self._print_path(notice.inbox)
         if notice.watched:
             self._start_status(waiting_line(notice))
         else:
@@ -109,7 +111,7 @@ class Console:
         if text:
             self._said_output = True
             self._within_line = not text.endswith("\n")
-            self._rich.print(Text(text, style="dim"), end="")
+            self._rich.print(Text(text, style="dim"), end="", soft_wrap=True)
 
     def _show_result(self, notice: OperationDone) -> None:
         if self._within_line:
@@ -127,6 +129,10 @@ class Console:
 
     def _print(self, markup: str) -> None:
         self._rich.print(markup)
+
+    def _print_path(self, path: str) -> None:
+        # Never broken by us, so that it can be copied whole.
+        self._rich.print(Text(f"     {path}", style="bold cyan"), soft_wrap=True)
 
     def _start_status(self, text: str) -> None:
         self._status = self._rich.status(f"[dim]{escape(text)}[/]")
