@@ -227,8 +227,8 @@ def make_workspace(home: Path, path: Path) -> None:
             ) from fault
 
 
-def start_session(home: Home, workspace: Path, task: str) -> str:
-    """Begins a session and gives its id.
+def start_session(home: Home, workspace: Path, task: str) -> Session:
+    """Begins a session.
 
     Raises:
         UsageError: if the workspace can't be used.
@@ -242,12 +242,13 @@ def start_session(home: Home, workspace: Path, task: str) -> str:
         session_id = secrets.token_hex(4)
     record = SessionStarted(session_id, task, str(opened.root), now())
     home.sessions.begin(session_id, record)
-    home.sessions.write_document(fold(None, record))
-    return session_id
+    session = fold(None, record)
+    home.sessions.write_document(session)
+    return session
 
 
-def latest_session(sessions: list[Session]) -> str:
-    """Gives the id of the session that changed last and is not complete.
+def latest_session(sessions: list[Session]) -> Session:
+    """Gives the session that changed last and is not complete.
 
     Raises:
         UsageError: if there is none.
@@ -255,7 +256,7 @@ def latest_session(sessions: list[Session]) -> str:
     open_ones = [session for session in sessions if not session.is_complete]
     if not open_ones:
         raise UsageError("no session is waiting; start one with `codingagent new`, or name one")
-    return open_ones[0].session_id
+    return open_ones[0]
 
 
 def all_sessions(home: Home, on_damage: Callable[[str], None]) -> list[Session]:
@@ -276,15 +277,15 @@ def all_sessions(home: Home, on_damage: Callable[[str], None]) -> list[Session]:
 
 @contextlib.contextmanager
 def conversation_in(
-    home: Home, session_id: str, settings: Settings, show: Callable[[Notice], None]
+    home: Home, session: Session, settings: Settings, show: Callable[[Notice], None]
 ) -> Iterator[Conversation]:
     """Gives a session at work; all that it holds open is closed, and its commands ended, after.
 
     Raises:
-        UsageError: if the session is unknown or its workspace can't be used.
-        WorkError: if its journal is damaged.
+        UsageError: if the session's workspace can't be used.
+        WorkError: if its journal can't be written.
     """
-    session = home.sessions.load(session_id)
+    session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         show(Remark(f"the session file was damaged: kept as {aside}, made anew from the journal"))
     root = Path(session.workspace)

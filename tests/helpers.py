@@ -239,10 +239,11 @@ def desk_at(
     chosen = settings or Settings()
     home = compose.Home.at(root, create=True)
     workspace = compose.workspace_of(root, chosen)
-    named = session_id or compose.start_session(home, workspace, task)
+    begun = home.sessions.load(session_id) if session_id else None
+    session = begun or compose.start_session(home, workspace, task)
     notices: list[Notice] = []
-    with compose.conversation_in(home, named, chosen, notices.append) as agent:
-        desk = Desk(home, named, agent)
+    with compose.conversation_in(home, session, chosen, notices.append) as conversation:
+        desk = Desk(home, session.session_id, conversation)
         desk.notices = notices
-        agent.recover()
+        conversation.recover()
         yield desk

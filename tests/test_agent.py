@@ -740,10 +740,12 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
         pass
     desk.drop(reply)
     with (
-        compose.conversation_in(desk.home, desk.session_id, Settings(), Interruption()) as agent,
+        compose.conversation_in(
+            desk.home, desk.conversation.session, Settings(), Interruption()
+        ) as conversation,
         pytest.raises(KeyboardInterrupt),
     ):
-        agent.take("reply.txt")
+        conversation.take("reply.txt")
     yield desk
 
 

@@ -91,16 +91,19 @@ def test_importing_does_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_light_commands_import_nothing_heavy() -> None:
-    """Design, speed: import late. What --version and a new session need is little."""
+def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
+    """Design, speed: import late. --version needs little, a new session no pydantic and no watchdog."""
     program = (
         "import sys\n"
         "from codingagent.faces import cli\n"
         "cli.run(['--version'])\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
+        "assert cli.run(['--home', sys.argv[1], 'new', '--no-wait', 'x']) == 0\n"
+        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'pathspec'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr

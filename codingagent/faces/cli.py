@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TextIO
 import typer
 
 from codingagent import __version__
-from codingagent.core.notices import Notice
-from codingagent.core.settings import HOME_VARIABLE
 from codingagent.errors import CodingAgentError, InterruptError, UsageError
 
 # Each command imports what it uses when it runs: --version must not wait for a tree-walker.
 if TYPE_CHECKING:
     from codingagent.compose import Home
     from codingagent.conversation import Conversation
+    from codingagent.core.notices import Notice
+    from codingagent.core.session import Session
     from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
 
@@ -34,7 +34,7 @@ app = typer.Typer(
 class Screen(Protocol):
     """What shows notices."""
 
-    def show(self, notice: Notice) -> None: ...
+    def show(self, notice: "Notice") -> None: ...
     def close(self) -> None: ...
 
 
@@ -156,8 +156,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     folder = compose.workspace_of(root, settings)
     home = compose.Home.at(root, create=True)
     with _screen(json) as screen, home.locked():
-        session_id = compose.start_session(home, folder, task)
-        with _at_work(home, session_id, settings, screen) as conversation:
+        session = compose.start_session(home, folder, task)
+        with _at_work(home, session, settings, screen) as conversation:
             conversation.begin()
             conversation.recover()
             if no_wait:
@@ -190,8 +190,10 @@ def _resume(
             for each in found:
                 # A kill may have left a session file behind its journal.
                 home.sessions.mend_document(each)
-            session = compose.latest_session(found)
-        with _at_work(home, session, settings, screen) as conversation:
+            state = compose.latest_session(found)
+        else:
+            state = home.sessions.load(session)
+        with _at_work(home, state, settings, screen) as conversation:
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
@@ -267,6 +269,7 @@ def _demo(json: _Json = False) -> None:
 
 def _home(context: typer.Context) -> "tuple[Home, Settings]":
     from codingagent import compose
+    from codingagent.core.settings import HOME_VARIABLE
 
     named: Path | None = context.obj
     root = compose.find_home(named, Path.cwd(), os.environ)
@@ -352,17 +355,17 @@ def _follow(conversation: "Conversation", home: "Home", screen: Screen) -> None:
 
 @contextlib.contextmanager
 def _at_work(
-    home: "Home", session_id: str, settings: "Settings", screen: Screen
+    home: "Home", session: "Session", settings: "Settings", screen: Screen
 ) -> "Iterator[Conversation]":
     """Gives a session at work; an interrupt says how to go on."""
     from codingagent import compose
 
     try:
-        with compose.conversation_in(home, session_id, settings, screen.show) as conversation:
+        with compose.conversation_in(home, session, settings, screen.show) as conversation:
             yield conversation
     except KeyboardInterrupt:
         raise InterruptError(
-            f"stopped; nothing is lost: `codingagent resume {session_id}` goes on"
+            f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"
         ) from None
 
 
@@ -402,7 +405,7 @@ class _Steady:
         self._screen = screen
         self._is_gone = False
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: "Notice") -> None:
         if self._is_gone:
             return
         try:

@@ -39,10 +39,12 @@ def play(show: Callable[[Notice], None]) -> None:
         task = (recorded / "task.txt").read_text("utf-8").strip()
         show(Remark(f"the task: {task}"))
         with home.locked():
-            session_id = compose.start_session(home, workspace, task)
-            with compose.conversation_in(home, session_id, Settings(), show) as conversation:
+            session = compose.start_session(home, workspace, task)
+            with compose.conversation_in(home, session, Settings(), show) as conversation:
                 conversation.recover()
-                person = _RecordedPerson(recorded / "replies", home.mailbox.inbox, session_id, show)
+                person = _RecordedPerson(
+                    recorded / "replies", home.mailbox.inbox, session.session_id, show
+                )
                 drop.follow(conversation, drop.Inbox(home.mailbox.look), person)
     show(Remark('your own task: codingagent new "what is to be done"'))
 
