@@ -172,13 +172,17 @@ class Runner:
         """Ends the supervisor and all below it: a command stopped the one that was to end it."""
         from codingagent.world import supervisor
 
-        if self._supervisor is not None:
-            pid = self._supervisor[0].pid
-            supervisor.kill_all(
-                lambda: [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
-            )
-            self._supervisor[0].kill()
-            self.close()
+        if self._supervisor is None:
+            return
+        pid = self._supervisor[0].pid
+
+        def living() -> list[int]:
+            return [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
+
+        # Between two reads of one look a process may end and its child move up: look once more.
+        supervisor.kill_all(lambda: living() or living())
+        self._supervisor[0].kill()
+        self.close()
 
     def _hand_over(self, handles: list[int]) -> None:
         """Passes a command's handles to the supervisor, which is started if it is not there (any more)."""
