@@ -11,7 +11,7 @@ init's, and is found. The guard ends the whole tree when the command has ended, 
 when the agent says so, and when the agent is gone: its end of the control socket then reads as
 closed, whatever killed the agent. If a command kills its guard, the supervisor adopts and ends the
 rest. If it stops guard or supervisor, the agent ends them all when the time is up; if the agent is
-killed meanwhile, the kernel ends the supervisor and wakes the guard (PR_SET_PDEATHSIG). Where there
+killed meanwhile, the kernel wakes the supervisor (PR_SET_PDEATHSIG), and each sees to the rest. Where there
 are no subreapers (macOS), what left the process group and lost its parent is missed.
 
 It imports nothing of the package: it starts with `-I -S`, and must start at once.
@@ -47,7 +47,7 @@ def main() -> None:
     agent = socket.socket(fileno=os.dup(0))
     _point_to_null(0)
     _become_subreaper()
-    _ask_for_signal_at_parents_end(signal.SIGKILL)
+    _wake_at_parents_end()
     wakeup = _wakeup_on_child()
     guards: set[int] = set()
     while True:
@@ -95,8 +95,7 @@ def _guard(control_handle: int, output: int, folder: int) -> NoReturn:
         order = _receive_order(control)
         if order is not None:
             _become_subreaper()
-            # A guard that was stopped wakes up when the supervisor ends, and sees that the agent is gone.
-            _ask_for_signal_at_parents_end(signal.SIGCONT)
+            _wake_at_parents_end()
             wakeup = _wakeup_on_child()
             report = _run(order, control, wakeup, (output, folder))
             _send(control, report)
@@ -324,9 +323,13 @@ def _become_subreaper() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _ask_for_signal_at_parents_end(number: int) -> None:
+def _wake_at_parents_end() -> None:
+    """Has the kernel wake us, if a command has stopped us, when our parent ends: there is work to do.
+
+    Not SIGKILL: it would come in the midst of that work, and leave what is stopped and not yet killed.
+    """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
 
 
 def _wakeup_on_child() -> int:
