@@ -113,6 +113,7 @@ _VIEWS_PER_BUDGET = 4
 
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
+_NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class Conversation:
             started = self.session.started
             if started is not None and (event := self._agent.settle(started)) is not None:
                 self._end(started.index, event)
-            self._execute()
+            self._execute(self._read_again())
         self._finish_turn()
 
     def begin(self) -> None:
@@ -210,9 +211,16 @@ class Conversation:
         if not self._means.mailbox.has(name):
             return
         data = self._means.mailbox.read(name)
-        objection = self._objection(data, accept=accept)
-        if objection is not None or data is None:
-            self._set_aside(name, objection or _TOO_LARGE)
+        if data is None:
+            self._set_aside(name, _TOO_LARGE)
+            return
+        found = self._interpret(data)
+        if found is None:
+            self._set_aside(name, _NO_TEXT)
+            return
+        objection = self._objection(found, data, accept=accept)
+        if objection is not None:
+            self._set_aside(name, objection)
             return
         taken = self._means.mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._means.mailbox.read_taken(taken) != data:
@@ -220,7 +228,7 @@ class Conversation:
             self._means.mailbox.put_back(taken, name)
             return
         self._begin(taken, data)
-        self._execute()
+        self._execute(found)
         self._finish_turn()
 
     def _finish_turn(self) -> None:
@@ -242,14 +250,21 @@ class Conversation:
         if name is not None and data is not None:
             self._begin(name, data)
 
-    def _objection(self, data: bytes | None, *, accept: bool) -> _Objection | None:
-        """Gives why a reply is not to be executed, or None if it is."""
-        if data is None:
-            return _TOO_LARGE
+    def _interpret(self, data: bytes) -> Reply | None:
+        """Gives what a reply's bytes say, or None if they are no text."""
         read = encoding.decode_reply(data, self._means.locale_codec)
         if read is None:
-            return _Objection("it is no text", _SAVE_AGAIN)
-        found = reply.read(read.text)
+            return None
+        found = reply.with_note(reply.read(read.text), read.note)
+        said = None if found.header is None else found.header.sequence
+        awaited = self.session.sequence
+        if said is None or said <= awaited:
+            return found
+        note = f"the reply says sequence {said}; it was taken as the one to {awaited}"
+        return reply.with_note(found, note)
+
+    def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
+        """Gives why a reply is not to be executed, or None if it is."""
         if found.has_outbox:
             return _Objection(
                 "it holds a request, not an answer: a request's examples must not be executed",
@@ -270,11 +285,10 @@ class Conversation:
 
     # --- execution -----------------------------------------------------------------------------
 
-    def _execute(self) -> None:
+    def _execute(self, found: Reply) -> None:
         """Does all items of the reply that are not done yet, and ends the turn."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
-        found = self._read_reply(taken)
         self._means.workspace.check()
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
@@ -286,7 +300,10 @@ class Conversation:
         self._ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
         self._conclude(taken)
 
-    def _read_reply(self, taken: ReplyTaken) -> Reply:
+    def _read_again(self) -> Reply:
+        """Gives the reply that was under way when we were killed, from where it lies."""
+        taken = self.session.reply
+        assert taken is not None, "a turn has a reply"
         data = self._means.mailbox.read_taken(taken.name)
         if data is None or digest_of(data) != taken.digest:
             reason = (
@@ -297,13 +314,8 @@ class Conversation:
             lost = Problem("REPLY", reason, 1)
             items = (lost,) * (len(self.session.results) + 1)
             return Reply(items, None, has_outbox=False, notes=())
-        read = encoding.decode_reply(data, self._means.locale_codec)
-        assert read is not None, "no text is never taken"
-        found = reply.with_note(reply.read(read.text), read.note)
-        said = None if found.header is None else found.header.sequence
-        if said is not None and said > taken.sequence:
-            note = f"the reply says sequence {said}; it was taken as the one to {taken.sequence}"
-            return reply.with_note(found, note)
+        found = self._interpret(data)
+        assert found is not None, "no text is never taken"
         return found
 
     def _conclude(self, taken: ReplyTaken) -> None:

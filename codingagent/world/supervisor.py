@@ -54,13 +54,14 @@ def main() -> None:
         ready, _, _ = select.select([agent.fileno(), wakeup], [], [])
         if wakeup in ready:
             _drain(wakeup)
-            guards -= _reap()
-            kill_all(lambda: set(_children(os.getpid())) - guards)  # noqa: B023  # called at once
+            ended = _reap_all()
+            guards.difference_update(ended)
+            kill_all(lambda: set(_children(os.getpid())) - guards, ended)  # called at once
         if agent.fileno() in ready:
             handles = _receive_handles(agent)
             if not handles:
                 # The agent is gone. Each guard notices by itself, but a command may have stopped it.
-                kill_all(lambda: tree(os.getpid()))
+                kill_all(lambda: tree(os.getpid()), {})
                 return
             pid = os.fork()
             if pid == 0:
@@ -102,7 +103,7 @@ def _guard(control_handle: int, output: int, folder: int) -> NoReturn:
         status = 0
     finally:
         # Whatever went wrong here, the copy of the supervisor must not live on.
-        kill_all(lambda: _children(os.getpid()))
+        kill_all(lambda: _children(os.getpid()), {})
         os._exit(status)
 
 
@@ -205,13 +206,15 @@ def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = N
 
     Args:
         find: names processes, ended ones too if they are to be waited for.
-        ended: gets the exit code of each child that is reaped meanwhile.
+        ended: gets the exit code of each child that is reaped meanwhile. None reaps no child: for a
+            process that has children besides those it ends.
     """
     deadline = time.monotonic() + _KILL_PATIENCE_S
     pause_s = 0.0
     alive: set[int] = set()
     while True:
-        _note(ended, _reap_all())
+        if ended is not None:
+            ended.update(_reap_all())
         pids = list(find())
         if not pids or time.monotonic() > deadline:
             return alive
@@ -221,11 +224,6 @@ def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = N
                 _signal(pid, number)
         time.sleep(pause_s)
         pause_s = min(pause_s + 0.001, 0.02)
-
-
-def _note(ended: dict[int, int] | None, more: dict[int, int]) -> None:
-    if ended is not None:
-        ended.update(more)
 
 
 def _signal(pid: int, number: int) -> None:
@@ -296,10 +294,6 @@ def _ps() -> Iterable[tuple[int, int, int]]:
         # It lists itself too, and is a child of ours each time anew.
         if int(pid) != listing.pid and not state.startswith("Z"):
             yield int(pid), int(parent), int(group)
-
-
-def _reap() -> set[int]:
-    return set(_reap_all())
 
 
 def _reap_all() -> dict[int, int]:
