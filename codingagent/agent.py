@@ -5,6 +5,7 @@ at the record tells what there is to do: what had not begun is done, a file oper
 settled by looking at the file, and a command in doubt is never run again.
 """
 
+import difflib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ from pathlib import Path
 from typing import Protocol, assert_never
 
 from codingagent.core import edits, encoding, paths, plain
+from codingagent.core import policy as policies
+from codingagent.core.approval import Question
 from codingagent.core.events import (
     CommandRan,
+    Denied,
     Event,
     FileCreated,
     FileDeleted,
@@ -40,6 +44,7 @@ from codingagent.core.operations import (
     ShowMessage,
 )
 from codingagent.core.outbox import FileView
+from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
 from codingagent.core.session import OperationStarted
 from codingagent.errors import OperationError
 
@@ -48,6 +53,15 @@ OUTPUT_LIMIT_CHARACTERS = 4000
 
 # Of a command's output the screen shows the beginning as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
+
+# Of a change to be approved the screen shows this much; the rest is counted.
+_DIFFERENCE_LIMIT_LINES = 200
+_DIFFERENCE_LIMIT_BYTES = 400_000
+
+_GIT_CAME = (
+    "this command made .git here: commands can only read it from now on, and the person should look"
+    " at its config and hooks before using git here"
+)
 
 # More files than this in one request help no model; the glob can be narrowed.
 _GLOB_LIMIT_FILES = 100
@@ -62,11 +76,14 @@ class WorkspaceLike(Protocol):
     def read(self, path: str, *, whole: bool = True) -> Seen: ...
     def exists(self, path: str) -> bool: ...
     def check_writable(self, path: str) -> None: ...
+    def check_deletable(self, path: str) -> None: ...
     def write(self, path: str, data: bytes, seen: Seen | None) -> None: ...
     def delete(self, path: str) -> None: ...
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
     def discard_temporary(self, path: str) -> None: ...
     def folder(self, path: str) -> AbstractContextManager[int | str]: ...
+    def resolved(self, path: str, *, follow_last: bool = True) -> str: ...
+    def has_git(self) -> bool: ...
     def listing(self, always: frozenset[str] = frozenset()) -> Listing: ...
 
 
@@ -103,6 +120,7 @@ class Means:
     show: Callable[[Notice], None]
     timeout_s: float
     """For a command that names none."""
+    policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,15 @@ class _Change:
     event: Event
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What would be done, for whoever is to approve it; `parts` are all that a yes depends on."""
+
+    subject: str
+    parts: tuple[str, ...]
+    shown: Callable[[], str]
+
+
 class Agent:
     """Executes operations, whichever protocol asked for them."""
 
@@ -137,15 +164,22 @@ class Agent:
         self._means = means
         self._views = Views(means.workspace)
 
-    def perform(self, order: Order) -> Event:
+    def perform(self, order: Order, approved: str = "") -> Event | Question:
         """Does one operation and gives what came of it; the model's faults are events too.
+
+        What the policy wants approved is not done but asked; it is done when it is performed again with
+        the question's digest, if it would still be exactly that.
+
+        Args:
+            order: the operation.
+            approved: the digest of the question to which the answer was yes.
 
         Raises:
             WorkError: if the record can't be written. Nothing was changed then.
             KeyboardInterrupt: passed on; a command that ran was ended.
         """
         try:
-            return self._do(order)
+            return self._do(order, approved)
         except OperationError as fault:
             return Refused(order.tag, fault.reason, fault.detail)
 
@@ -169,19 +203,19 @@ class Agent:
         note = "the file is neither as it was before nor as it should be now: read it"
         return Interrupted(started.tag, started.subject, (note,))
 
-    def _do(self, order: Order) -> Event:
+    def _do(self, order: Order, approved: str) -> Event | Question:
         operation = order.operation
         match operation:
             case CreateFile():
-                return self._apply(order, self._plan_creation(operation))
+                return self._apply(order, self._plan_creation(operation), approved)
             case EditFile():
-                return self._apply(order, self._plan_edit(operation, order.earlier))
+                return self._apply(order, self._plan_edit(operation, order.earlier), approved)
             case DeleteFile():
-                return self._apply(order, self._plan_deletion(operation))
+                return self._apply(order, self._plan_deletion(operation), approved)
             case ReadFile():
                 return self._request(operation)
             case RunCommand():
-                return self._run(order, operation)
+                return self._run(order, operation, approved)
             case ShowMessage():
                 self._means.show(ModelSaid(plain.without_controls(operation.text)))
                 return MessageShown(operation.text)
@@ -189,6 +223,39 @@ class Agent:
                 return Finished(operation.summary)
             case _:
                 assert_never(operation)
+
+    # --- policy --------------------------------------------------------------------------------
+
+    def _gate(
+        self, order: Order, verdict: Verdict, plan: _Plan, approved: str
+    ) -> Event | Question | None:
+        """Gives what stands between an operation and its being done; None if nothing does."""
+        match verdict:
+            case Allow():
+                return None
+            case Deny():
+                return Denied(
+                    order.tag, plan.subject, (verdict.rule,), verdict.reason, verdict.suggestion
+                )
+            case Ask():
+                digest = digest_of(
+                    "\0".join((order.tag, plan.subject, *plan.parts)).encode(errors="replace")
+                )
+                if digest == approved:
+                    return None
+                return Question(
+                    order.tag, plan.subject, verdict.rules, verdict.reasons, plan.shown(), digest
+                )
+            case _:
+                assert_never(verdict)
+
+    def _verdict_on(self, change: _Change) -> Verdict:
+        """Judges a change by where it really goes: a link may lead to what is protected."""
+        deletes = change.data is None
+        real = self._means.workspace.resolved(change.path, follow_last=not deletes)
+        if change.data is None:
+            return policies.judge_delete(self._means.policy, real)
+        return policies.judge_write(self._means.policy, real, len(change.data))
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -229,12 +296,19 @@ class Agent:
 
     def _plan_deletion(self, operation: DeleteFile) -> _Change:
         path = operation.path
+        self._means.workspace.check_deletable(path)
         before = self._means.workspace.digest(path, follow_last=False)
-        if before is None:
-            raise OperationError(f"File '{path}' not found")
         return _Change(path, None, None, before, FileDeleted(path))
 
-    def _apply(self, order: Order, change: _Change) -> Event:
+    def _apply(self, order: Order, change: _Change, approved: str) -> Event | Question:
+        plan = _Plan(
+            change.path,
+            (change.before or "", "" if change.data is None else digest_of(change.data)),
+            lambda: _difference(change),
+        )
+        stopped = self._gate(order, self._verdict_on(change), plan, approved)
+        if stopped is not None:
+            return stopped
         after = None if change.data is None else digest_of(change.data)
         start = OperationStarted(
             order.index,
@@ -256,6 +330,7 @@ class Agent:
         workspace, path = self._means.workspace, operation.path
         lines = (operation.start_line, operation.end_line)
         if not paths.is_glob(path) or workspace.exists(path):
+            self._check_readable(path)
             self._views.view(path, *lines)
             return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
@@ -269,10 +344,27 @@ class Agent:
             notes = (f"{len(found)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
         return FileRequested(path, tuple(found[:_GLOB_LIMIT_FILES]), *lines, notes)
 
+    def _check_readable(self, path: str) -> None:
+        verdict = policies.judge_read(self._means.policy, self._means.workspace.resolved(path))
+        if isinstance(verdict, Deny):
+            raise OperationError(
+                f"DENIED '{paths.shown(path)}': {verdict.reason}", verdict.suggestion
+            )
+
     # --- commands ------------------------------------------------------------------------------
 
-    def _run(self, order: Order, operation: RunCommand) -> Event:
-        limit_s = operation.timeout_s or self._means.timeout_s
+    def _run(self, order: Order, operation: RunCommand, approved: str) -> Event | Question:
+        means = self._means
+        verdict = policies.judge_command(means.policy, operation.command, str(means.workspace.root))
+        where = "" if operation.cwd == "." else f"in {operation.cwd}: "
+        plan = _Plan(operation.command, (operation.cwd,), lambda: f"{where}{operation.command}")
+        stopped = self._gate(order, verdict, plan, approved)
+        if stopped is not None:
+            return stopped
+        limit_s = operation.timeout_s or means.timeout_s
+        if means.policy.shell.timeout is not None:
+            limit_s = min(limit_s, means.policy.shell.timeout)
+        had_git = means.workspace.has_git()
         with self._means.workspace.folder(operation.cwd) as folder:
             start = OperationStarted(order.index, order.tag, operation.command, self._means.now())
             self._means.ledger.record(start)
@@ -284,6 +376,8 @@ class Agent:
             raise OperationError(f"The command could not be started: {outcome.failure}")
         output = plain.without_controls(outcome.output)
         notes = outcome.notes
+        if not had_git and means.workspace.has_git():
+            notes += (_GIT_CAME,)
         if outcome.stopped_processes and outcome.ended_by == "itself":
             count = outcome.stopped_processes
             what = "background process was" if count == 1 else "background processes were"
@@ -296,8 +390,35 @@ class Agent:
             outcome.ended_by,
             outcome.limit,
             outcome.stopped_processes,
+            outcome.sandbox,
+            outcome.has_network,
             notes=notes,
         )
+
+
+def _difference(change: _Change) -> str:
+    """Gives what a change does to a file, as a unified difference, for people."""
+    old = b"" if change.seen is None else change.seen.data
+    new = change.data or b""
+    if change.data is None:
+        return "the file is deleted"
+    if b"\0" in old or b"\0" in new:
+        return f"{len(new)} bytes that are not text"
+    if len(old) + len(new) > _DIFFERENCE_LIMIT_BYTES:
+        return f"{len(new)} bytes in place of {len(old)}"
+    lines = list(
+        difflib.unified_diff(
+            old.decode("utf-8", "replace").splitlines(),
+            new.decode("utf-8", "replace").splitlines(),
+            change.path,
+            change.path,
+            lineterm="",
+        )
+    )
+    left_out = len(lines) - _DIFFERENCE_LIMIT_LINES
+    if left_out > 0:
+        lines[_DIFFERENCE_LIMIT_LINES:] = [f"… {left_out} more lines"]
+    return "\n".join(lines)
 
 
 def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...]:

@@ -7,26 +7,34 @@ import platform
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.agent import Agent, Means
+from codingagent.confinement import choose_sandbox, policy_of, read_toml
 from codingagent.conversation import Conversation, Ledger, Surroundings
+from codingagent.core import policy as policies
 from codingagent.core import settings as settings_
-from codingagent.core.notices import Notice, Remark
+from codingagent.core.approval import Answer
+from codingagent.core.changes import Checkpoint
+from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
-from codingagent.core.session import Session, SessionStarted, fold
+from codingagent.core.policy import PRESETS, Policy
+from codingagent.core.session import Session, SessionStarted, Step, fold, steps
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
+from codingagent.undo import Undo
 from codingagent.world import disk
+from codingagent.world.checkpoints import Checkpoints, Site
+from codingagent.world.gitstore import Git
 from codingagent.world.journal import Sessions
 from codingagent.world.lock import HomeLock
 from codingagent.world.mailbox import Mailbox
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Unconfined
-from codingagent.world.workspace import Workspace
+from codingagent.world.runner import Runner, environment, find_program, run_tool
+from codingagent.world.sandbox import Bubblewrap, Unconfined
+from codingagent.world.workspace import Workspace, temporary_name
 
 if TYPE_CHECKING:
     from codingagent.world.watch import Watch
@@ -90,8 +98,21 @@ def _is_home(folder: Path) -> bool:
     return (folder / "sessions").is_dir() and (folder / "inbox").is_dir()
 
 
+def obeys_file(home: Path, workspace: Path) -> bool:
+    """Tells whether codingagent.toml in the home counts: not if the home lies in the workspace.
+
+    There an answer's commands, or whoever wrote the repository, could have put it.
+    """
+    real = workspace.resolve()
+    return real not in (home.resolve(), *home.resolve().parents)
+
+
 def resolve_settings(
-    home: Path, options: Mapping[str, object], variables: Mapping[str, str]
+    home: Path,
+    options: Mapping[str, object],
+    variables: Mapping[str, str],
+    *,
+    with_file: bool = True,
 ) -> Resolved:
     """Gives the settings in force: defaults, codingagent.toml in home, environment, options.
 
@@ -99,13 +120,76 @@ def resolve_settings(
         UsageError: for an unknown setting or a value that can't be used, with its place.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    from_file = _from_home(home, read_toml(home / settings_.FILE_NAME)) if with_file else {}
     return settings_.resolve(
         [
-            Source(settings_.FILE_NAME, _from_home(home, _read_file(home / settings_.FILE_NAME))),
+            Source(settings_.FILE_NAME, from_file),
             settings_.from_environment(variables),
-            Source("option", given),
+            Source(settings_.OPTION, given),
         ]
     )
+
+
+def settings_for(
+    home: Path,
+    options: Mapping[str, object],
+    variables: Mapping[str, str],
+    workspace: Path | None = None,
+) -> tuple[Resolved, Path]:
+    """Gives the settings in force for a workspace, and the workspace; that one unless it is given.
+
+    Raises:
+        UsageError: as `resolve_settings` and `workspace_of`.
+    """
+    resolved = resolve_settings(home, options, variables)
+    folder = workspace or workspace_of(home, resolved.settings)
+    if not obeys_file(home, folder):
+        resolved = resolve_settings(home, options, variables, with_file=False)
+        folder = workspace or workspace_of(home, resolved.settings)
+    return resolved, folder
+
+
+# What each choice lets through, the strictest first.
+_STRICTNESS = {
+    "policy": ("restrictive", "standard", "permissive"),
+    "sandbox": ("require", "auto", "off"),
+    "network": (False, True),
+}
+
+
+def kept_settings(
+    home: Path, session: Session, resolved: Resolved, *, executes: bool = True
+) -> Settings:
+    """Gives the settings that a session goes on with: its own policy and sandbox, unless an option says else.
+
+    Args:
+        home: where its record lies.
+        session: what is gone on with.
+        resolved: the settings as they would be for a new one.
+        executes: whether anything of a reply will be executed under them.
+
+    Raises:
+        UsageError: if the session's are looser than the settings and its home lies in its workspace:
+            there the record of them proves nothing.
+    """
+    settings = resolved.settings
+    if not session.policy:
+        return settings
+    chosen: dict[str, object] = {}
+    for name, ranks in _STRICTNESS.items():
+        kept, now_ = getattr(session, name), getattr(settings, name)
+        if resolved.origins[name] == settings_.OPTION or kept == now_:
+            continue
+        is_known = kept in ranks and now_ in ranks
+        is_looser = not is_known or ranks.index(kept) > ranks.index(now_)
+        if executes and is_looser and not obeys_file(home, Path(session.workspace)):
+            option = "--network" if name == "network" else f"--{name} {kept}"
+            raise UsageError(
+                f"session {session.session_id} was started with {option}, but its record lies in the"
+                f" workspace and proves nothing; say {option} again"
+            )
+        chosen[name] = kept
+    return replace(settings, **chosen)  # type: ignore[arg-type]  # each has its own field's type
 
 
 def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
@@ -114,17 +198,6 @@ def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
     if not isinstance(workspace, str) or not workspace:
         return values
     return {**values, "workspace": str(home / workspace)}
-
-
-def _read_file(path: Path) -> dict[str, object]:
-    if not path.exists():
-        return {}
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as fault:
-        raise UsageError(f"{path} can't be read: {fault}") from fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +300,8 @@ def make_workspace(home: Path, path: Path) -> None:
             ) from fault
 
 
-def start_session(home: Home, workspace: Path, task: str) -> Session:
-    """Begins a session.
+def start_session(home: Home, workspace: Path, task: str, settings: Settings) -> Session:
+    """Begins a session, which keeps its policy and its sandbox.
 
     Raises:
         UsageError: if the workspace can't be used.
@@ -240,7 +313,16 @@ def start_session(home: Home, workspace: Path, task: str) -> Session:
     session_id = secrets.token_hex(4)
     while (home.sessions.folder / session_id).exists():
         session_id = secrets.token_hex(4)
-    record = SessionStarted(session_id, task, str(opened.root), now())
+    policy = settings.policy
+    record = SessionStarted(
+        session_id,
+        task,
+        str(opened.root),
+        now(),
+        policy if policy in PRESETS else str(Path(policy).absolute()),
+        settings.sandbox,
+        settings.network,
+    )
     home.sessions.begin(session_id, record)
     session = fold(None, record)
     home.sessions.write_document(session)
@@ -275,16 +357,29 @@ def all_sessions(home: Home, on_damage: Callable[[str], None]) -> list[Session]:
     return sorted(found, key=lambda session: session.updated_at, reverse=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whoever watches: what they are shown, and whether they can be asked.
+
+    `ask` gives None if nobody is there; `approves_all` says that they said yes to everything before.
+    """
+
+    show: Callable[[Notice], None]
+    ask: Callable[[ApprovalAwaited], Answer | None] = lambda _: None
+    approves_all: bool = False
+
+
 @contextlib.contextmanager
 def conversation_in(
-    home: Home, session: Session, settings: Settings, show: Callable[[Notice], None]
+    home: Home, session: Session, settings: Settings, person: Person
 ) -> Iterator[Conversation]:
     """Gives a session at work; all that it holds open is closed, and its commands ended, after.
 
     Raises:
-        UsageError: if the session's workspace can't be used.
-        WorkError: if its journal can't be written.
+        UsageError: if the session's workspace or the policy can't be used.
+        WorkError: if its journal can't be written, or a sandbox is required and does not work.
     """
+    show = person.show
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
         show(Remark(f"the session file was damaged: kept as {aside}, made anew from the journal"))
@@ -296,14 +391,20 @@ def conversation_in(
             f"session {session_id} works in '{root}', not where its home was found: if it is yours, name"
             f" the home with --home '{home.root}'"
         )
-    sandbox = Unconfined()
+    policy = policy_of(settings, root)
+    hidden = _hidden(home, root)
+    temporary = home.sessions.folder / session_id / "tmp"
+    sandbox = choose_sandbox(settings, policy, root, hidden, temporary)
     with contextlib.ExitStack() as stack:
-        workspace = stack.enter_context(contextlib.closing(Workspace(root, _hidden(home, root))))
+        workspace = stack.enter_context(contextlib.closing(Workspace(root, hidden)))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         ledger = Ledger(journal, session)
-        means = Means(workspace, runner, ledger, now, show, settings.command_timeout)
+        means = Means(workspace, runner, ledger, now, show, settings.command_timeout, policy)
+        checkpoints = stack.enter_context(_checkpoints(home, session_id, root, hidden))
+        if session.undoing is not None and checkpoints is not None:
+            _undo(home, ledger, checkpoints, show).finish()
         surroundings = Surroundings(
             workspace,
             home.mailbox,
@@ -311,13 +412,94 @@ def conversation_in(
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
+            lambda: _keep(checkpoints, show),
+            person.ask,
+            person.approves_all,
             Budget(settings.context_chars, settings.list_entries),
-            _environment(settings, sandbox),
+            _environment(settings, sandbox, policy),
             locale.getpreferredencoding(do_setlocale=False),
         )
-        if session.is_new:
+        if session.is_new or session.tier not in ("", sandbox.tier):
             show(Remark(sandbox.remark))
         yield Conversation(ledger, Agent(means), surroundings)
+        if ledger.session.is_complete:
+            # What commands left in their /tmp; the next turn of a reopened session begins without.
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _checkpoints(
+    home: Home, session_id: str, workspace: Path, hidden: tuple[Path, ...]
+) -> Iterator[Checkpoints | None]:
+    """Gives where the workspace as it was is kept; None without git."""
+    program = find_program("git", workspace)
+    if program is None:
+        yield None
+        return
+    site = Site(workspace.resolve(), hidden, temporary_name)
+    store = home.sessions.folder / session_id / "checkpoints"
+    with contextlib.closing(Checkpoints(store, site, Git(program, run_tool))) as checkpoints:
+        yield checkpoints
+
+
+def _keep(checkpoints: Checkpoints | None, show: Callable[[Notice], None]) -> Checkpoint | None:
+    """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
+    if checkpoints is None:
+        return None
+    try:
+        found = checkpoints.take()
+    except WorkError as fault:
+        show(Remark(f"this turn can't be taken back: {fault}"))
+        return None
+    if found.set_aside:
+        show(Remark(f"earlier checkpoints were damaged and are kept in {found.set_aside}"))
+    return found
+
+
+def _undo(
+    home: Home, ledger: Ledger, checkpoints: Checkpoints, show: Callable[[Notice], None]
+) -> Undo:
+    found = steps(home.sessions.records(ledger.session.session_id))
+    return Undo(ledger, checkpoints, found, now, show)
+
+
+@contextlib.contextmanager
+def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[Step, ...]]]:
+    """Gives a session's checkpoints, to be looked at, and the steps between them.
+
+    Raises:
+        UsageError: if there is no git, or the workspace can't be used.
+    """
+    root = Path(session.workspace)
+    with _checkpoints(home, session.session_id, root, _hidden(home, root)) as checkpoints:
+        if checkpoints is None:
+            raise UsageError(_NO_GIT)
+        yield checkpoints, steps(home.sessions.records(session.session_id))
+
+
+_NO_GIT = "this needs git, which is not installed here; all else works without it"
+
+
+def take_back(
+    home: Home, conversation: Conversation, turns: int | None, show: Callable[[Notice], None]
+) -> None:
+    """Takes back the last turns of a session, or with None the last undo; then writes its request anew.
+
+    Raises:
+        UsageError: if there is no git, or nothing to take back.
+        WorkError: if the disk does not let it.
+    """
+    session = conversation.session
+    root = Path(session.workspace)
+    with _checkpoints(home, session.session_id, root, _hidden(home, root)) as checkpoints:
+        if checkpoints is None:
+            raise UsageError(_NO_GIT)
+        undo = _undo(home, conversation.ledger, checkpoints, show)
+        if turns is None:
+            undo.redo()
+        else:
+            undo.turns(turns)
+    conversation.recover()
 
 
 def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
@@ -326,7 +508,9 @@ def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
-def _environment(settings: Settings, sandbox: Unconfined) -> Environment:
+def _environment(
+    settings: Settings, sandbox: Bubblewrap | Unconfined, policy: Policy
+) -> Environment:
     return Environment(
         f"{platform.system()} ({platform.machine()})",
         "cmd.exe" if os.name == "nt" else "/bin/sh",
@@ -334,6 +518,7 @@ def _environment(settings: Settings, sandbox: Unconfined) -> Environment:
         settings.command_timeout,
         sandbox.description,
         sandbox.network,
+        policies.advice(policy),
     )
 
 

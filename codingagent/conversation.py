@@ -12,9 +12,12 @@ from typing import Protocol, assert_never
 
 from codingagent.agent import Agent, Order, Views, WorkspaceLike
 from codingagent.core import encoding, outbox, paths, plain, reply, results, tokens
-from codingagent.core.events import Event, FileRequested, Finished, Refused
+from codingagent.core.approval import Answer, Question, operation_id
+from codingagent.core.changes import Checkpoint
+from codingagent.core.events import Denied, Event, FileRequested, Finished, Refused
 from codingagent.core.findings import Letter, digest_of
 from codingagent.core.notices import (
+    ApprovalAwaited,
     Notice,
     OperationBegan,
     OperationDone,
@@ -37,6 +40,9 @@ from codingagent.core.operations import (
 )
 from codingagent.core.reply import Problem, Reply, Step
 from codingagent.core.session import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CheckpointTaken,
     InboxFound,
     LyingFile,
     OperationEnded,
@@ -51,7 +57,7 @@ from codingagent.core.session import (
     changed_paths,
     fold,
 )
-from codingagent.errors import OperationError
+from codingagent.errors import ApprovalError, OperationError, UsageError
 
 
 class MailboxLike(Protocol):
@@ -111,6 +117,12 @@ class _Objection:
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
 
+# Of what a checkpoint leaves out so much is named.
+_LEFT_OUT_NAMED = 20
+
+_SAID_NO = "the person said no"
+_AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
+
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
 _NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
@@ -129,6 +141,12 @@ class Surroundings:
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
+    checkpoint: Callable[[], Checkpoint | None]
+    """Keeps the workspace as it is; None if that can't be, which the person was told."""
+    ask: Callable[[ApprovalAwaited], Answer | None]
+    """Asks the person; None if there is nobody to ask."""
+    approves_all: bool
+    """Whatever would be asked is approved beforehand."""
     budget: outbox.Budget
     environment: outbox.Environment
     locale_codec: str
@@ -138,14 +156,14 @@ class Conversation:
     """One session: its turns, from one request to the next."""
 
     def __init__(self, ledger: Ledger, agent: Agent, surroundings: Surroundings) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self._agent = agent
         self._means = surroundings
 
     @property
     def session(self) -> Session:
         """The session as its journal has it now."""
-        return self._ledger.session
+        return self.ledger.session
 
     # --- turns ---------------------------------------------------------------------------------
 
@@ -157,7 +175,7 @@ class Conversation:
         """
         if self.session.phase is Phase.AWAITING_REPLY:
             self._recover_taken()
-        if self.session.phase is Phase.EXECUTING:
+        if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             self._means.show(
                 Remark(f"going on with reply {self.session.sequence}, which was interrupted")
             )
@@ -178,7 +196,7 @@ class Conversation:
             for letter in self._means.mailbox.look()
         )
         if lying:
-            self._ledger.record(InboxFound(lying, self._means.now()))
+            self.ledger.record(InboxFound(lying, self._means.now()))
             names = ", ".join(paths.shown(file.name) for file in lying)
             self._means.show(
                 Remark(
@@ -189,7 +207,7 @@ class Conversation:
 
     def reopen(self) -> None:
         """Goes on with a session that was complete: the next request has its last results."""
-        self._ledger.record(SessionReopened(self._means.now()))
+        self.ledger.record(SessionReopened(self._means.now()))
 
     def announce(self, *, watched: bool) -> None:
         """Says what the person is to do now, and whether someone waits for it."""
@@ -239,7 +257,7 @@ class Conversation:
         self._means.mend_document(self.session)
 
     def _begin(self, taken: str, data: bytes) -> None:
-        self._ledger.record(
+        self.ledger.record(
             ReplyTaken(self.session.sequence, taken, digest_of(data), self._means.now())
         )
 
@@ -275,7 +293,7 @@ class Conversation:
 
     def _set_aside(self, name: str, objection: _Objection) -> None:
         new = self._means.mailbox.set_aside(name, objection.reason)
-        self._ledger.record(ReplySetAside(new, objection.reason, self._means.now()))
+        self.ledger.record(ReplySetAside(new, objection.reason, self._means.now()))
         path = self._means.mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it all the same: codingagent resume"
@@ -292,13 +310,31 @@ class Conversation:
         self._means.workspace.check()
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
+        if not self.session.results and not self.session.has_checkpoint and _may_change(found):
+            self._keep_checkpoint(before=True)
         for index, item in enumerate(found.items):
             if index >= len(self.session.results):
                 # A command may have moved the workspace away under us.
                 self._means.workspace.check()
                 self._perform(index, item)
-        self._ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
+        if self.session.has_checkpoint:
+            self._keep_checkpoint(before=False)
+        self.ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
         self._conclude(taken)
+
+    def _keep_checkpoint(self, *, before: bool) -> None:
+        """Keeps the workspace as it is, for `diff` and `undo`; a turn goes on without, if it must."""
+        found = self._means.checkpoint()
+        if found is not None:
+            left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in found.left_out)
+            record = CheckpointTaken(
+                self.session.sequence,
+                before,
+                found.id,
+                left_out[:_LEFT_OUT_NAMED],
+                self._means.now(),
+            )
+            self.ledger.record(record)
 
     def _read_again(self) -> Reply:
         """Gives the reply that was under way when we were killed, from where it lies."""
@@ -343,13 +379,75 @@ class Conversation:
         if isinstance(item, Problem):
             event = Refused(item.tag, item.reason, item.detail)
         else:
-            event = self._agent.perform(
-                Order(index, item.tag, item.operation, self.session.results)
-            )
+            event = self._decide(Order(index, item.tag, item.operation, self.session.results))
         self._end(index, replace(event, notes=item.notes + event.notes))
 
+    def _decide(self, order: Order) -> Event:
+        """Does an operation, once what the policy wants approved is approved.
+
+        Raises:
+            ApprovalError: if nobody is there to ask; the question is journalled.
+        """
+        found = self._agent.perform(order)
+        while isinstance(found, Question):
+            answer = self._answer_to(order.index, found)
+            if answer.decision == "no":
+                reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
+                return Denied(order.tag, found.subject, found.rules, reason, _AFTER_NO)
+            found = self._agent.perform(order, found.digest)
+        return found
+
+    def _answer_to(self, index: int, question: Question) -> Answer:
+        asked, answered = self.session.asked, self.session.answered
+        is_same = asked is not None and (asked.index, asked.question) == (index, question)
+        if is_same and answered is not None:
+            return answered.answer
+        if not is_same:
+            self.ledger.record(ApprovalAsked(index, question, self._means.now()))
+        if self.session.always.issuperset(question.rules):
+            answer = Answer("yes", "always")
+        elif self._means.approves_all:
+            answer = Answer("yes", "--yes")
+        else:
+            answer = self._ask(index, question)
+        self.ledger.record(ApprovalAnswered(index, answer, self._means.now()))
+        return answer
+
+    def _ask(self, index: int, question: Question) -> Answer:
+        session_id, name = self.session.session_id, operation_id(index)
+        awaited = ApprovalAwaited(
+            session_id, name, question.tag, question.subject, question.reasons, question.shown
+        )
+        self._means.show(awaited)
+        answer = self._means.ask(awaited)
+        if answer is None:
+            self._means.mend_document(self.session)
+            raise ApprovalError(
+                f"{name} awaits approval: `codingagent approve {session_id} {name}` does it and goes"
+                f" on, `codingagent deny {session_id} {name}` goes on without it"
+            )
+        return answer
+
+    def answer(self, name: str | None, answer: Answer) -> None:
+        """Answers what awaits approval; `recover` then goes on.
+
+        Args:
+            name: the operation's id, if the person named it.
+            answer: theirs.
+
+        Raises:
+            UsageError: if nothing awaits approval, or something else does.
+        """
+        asked, session_id = self.session.asked, self.session.session_id
+        if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
+            raise UsageError(f"nothing in session {session_id} awaits approval")
+        awaited = operation_id(asked.index)
+        if name not in (None, awaited):
+            raise UsageError(f"'{name}' does not await approval; {awaited} does")
+        self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))
+
     def _end(self, index: int, event: Event) -> None:
-        self._ledger.record(OperationEnded(index, event, self._means.now()))
+        self.ledger.record(OperationEnded(index, event, self._means.now()))
         self._means.show(OperationDone(index, results.result_of(event)))
 
     # --- the request ---------------------------------------------------------------------------
@@ -360,7 +458,7 @@ class Conversation:
         self._means.sync()
         session_id, sequence = self.session.session_id, self.session.sequence
         path = self._means.mailbox.write_outbox(session_id, sequence, text)
-        self._ledger.record(OutboxWritten(sequence, self._means.now()))
+        self.ledger.record(OutboxWritten(sequence, self._means.now()))
         self._means.show(
             OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
         )
@@ -403,6 +501,12 @@ def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None
     for path, start, end in wanted:
         if (start, end) == (None, None) or (path, None, None) not in wanted:
             yield path, start, end
+
+
+def _may_change(found: Reply) -> bool:
+    """Tells whether a reply holds anything that could change the workspace."""
+    changing = (CreateFile, EditFile, DeleteFile, RunCommand)
+    return any(isinstance(i, Step) and isinstance(i.operation, changing) for i in found.items)
 
 
 def _subject(item: Step | Problem) -> str:

@@ -3,6 +3,7 @@
 CodingAgentError            the person's or the machine's doing: one line on stderr, an exit status
 ├── UsageError              wrong words, settings or folders: exit status 2
 ├── WorkError               a file that can't be read or written, a damaged session: exit status 1
+├── ApprovalError           an operation waits for a yes that nobody here can give: exit status 3
 └── InterruptError          Ctrl-C; the session can be resumed: exit status 130
 OperationError              the model's doing: becomes a result that goes back to the model
 """
@@ -24,6 +25,12 @@ class WorkError(CodingAgentError):
     """The work failed on the way: input and output, or a damaged file."""
 
     exit_status = 1
+
+
+class ApprovalError(CodingAgentError):
+    """An operation waits for approval; the message says how to give it."""
+
+    exit_status = 3
 
 
 class InterruptError(CodingAgentError):

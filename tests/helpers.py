@@ -240,9 +240,10 @@ def desk_at(
     home = compose.Home.at(root, create=True)
     workspace = compose.workspace_of(root, chosen)
     begun = home.sessions.load(session_id) if session_id else None
-    session = begun or compose.start_session(home, workspace, task)
+    session = begun or compose.start_session(home, workspace, task, chosen)
     notices: list[Notice] = []
-    with compose.conversation_in(home, session, chosen, notices.append) as conversation:
+    person = compose.Person(notices.append)
+    with compose.conversation_in(home, session, chosen, person) as conversation:
         desk = Desk(home, session.session_id, conversation)
         desk.notices = notices
         conversation.recover()

@@ -741,7 +741,7 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
     desk.drop(reply)
     with (
         compose.conversation_in(
-            desk.home, desk.conversation.session, Settings(), Interruption()
+            desk.home, desk.conversation.session, Settings(), compose.Person(Interruption())
         ) as conversation,
         pytest.raises(KeyboardInterrupt),
     ):

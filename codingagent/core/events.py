@@ -7,6 +7,9 @@ An event is a value that the journal keeps: its fields are text, numbers and tup
 from dataclasses import dataclass
 from typing import Literal
 
+EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit"]
+"""What ended a command."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
@@ -76,10 +79,13 @@ class CommandRan:
     exit_code: int
     output: str
     duration_s: float
-    ended_by: Literal["itself", "time_limit", "output_limit"] = "itself"
+    ended_by: EndedBy = "itself"
     limit: str = ""
     """The limit that ended it, in words with its unit; empty when it ended by itself."""
     stopped_processes: int = 0
+    sandbox: str = "none"
+    """What confined it: `bwrap` or `none`."""
+    has_network: bool = True
     notes: tuple[str, ...] = ()
     kind: Literal["command_ran"] = "command_ran"
 
@@ -124,6 +130,19 @@ class Refused:
     kind: Literal["refused"] = "refused"
 
 
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The policy, or the person when asked, did not let it be done. `suggestion` is what to do instead."""
+
+    tag: str
+    subject: str
+    rules: tuple[str, ...]
+    reason: str
+    suggestion: str = ""
+    notes: tuple[str, ...] = ()
+    kind: Literal["denied"] = "denied"
+
+
 Event = (
     FileCreated
     | FileEdited
@@ -134,13 +153,14 @@ Event = (
     | MessageShown
     | Finished
     | Refused
+    | Denied
 )
 
 
 def succeeded(event: Event) -> bool:
     """Tells whether the operation did what was asked; a command counts when it exits with 0 by itself."""
     match event:
-        case Refused() | Interrupted():
+        case Refused() | Interrupted() | Denied():
             return False
         case CommandRan():
             return event.exit_code == 0 and event.ended_by == "itself"

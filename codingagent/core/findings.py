@@ -2,8 +2,8 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
 
+from codingagent.core.events import EndedBy
 from codingagent.core.settling import Sighting
 
 
@@ -27,11 +27,13 @@ class Outcome:
     exit_code: int
     output: str
     duration_s: float
-    ended_by: Literal["itself", "time_limit", "output_limit"] = "itself"
+    ended_by: EndedBy = "itself"
     limit: str = ""
     stopped_processes: int = 0
     dropped_characters: int = 0
     failure: str = ""
+    sandbox: str = "none"
+    has_network: bool = True
     notes: tuple[str, ...] = ()
 
 

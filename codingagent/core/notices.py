@@ -74,6 +74,18 @@ class OperationDone:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalAwaited:
+    """An operation waits for a yes; `reasons` say why, `shown` is what would be done."""
+
+    session_id: str
+    operation_id: str
+    command_type: str
+    subject: str
+    reasons: tuple[str, ...]
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSaid:
     """The model's words for the person."""
 
@@ -115,6 +127,7 @@ Notice = (
     | OperationBegan
     | OutputCame
     | OperationDone
+    | ApprovalAwaited
     | ModelSaid
     | TurnDone
     | SessionDone

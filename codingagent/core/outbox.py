@@ -62,6 +62,8 @@ class Environment:
     timeout_s: float
     sandbox: str
     network: str
+    approval: str = ""
+    """What the policy lets be done, in words for the model; empty: everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def _prompt(session: Session) -> str:
 
 def _environment(environment: Environment) -> str:
     programs = ", ".join(environment.programs) or "none of the usual ones"
+    approval = f"  Approval: {environment.approval}\n" if environment.approval else ""
     return (
         "## Environment\n"
         f"  System: {environment.system}\n"
@@ -127,6 +130,7 @@ def _environment(environment: Environment) -> str:
         f"  Time limit: {environment.timeout_s:g} seconds a command, unless it has a timeout\n"
         f"  Sandbox: {environment.sandbox}\n"
         f"  Network: {environment.network}\n"
+        f"{approval}"
         "  Git: .git is read-only for you; the person commits\n"
     )
 

@@ -84,8 +84,8 @@ def is_git_name(name: str) -> bool:
     Case, trailing dots and blanks, invisible characters and the short form GIT~1 all open the same
     folder somewhere.
     """
-    folded = _folded(name)
-    return folded == ".git" or folded.startswith("git~")
+    seen = folded(name)
+    return seen == ".git" or seen.startswith("git~")
 
 
 def is_home_name(name: str) -> bool:
@@ -94,10 +94,11 @@ def is_home_name(name: str) -> bool:
     A home is found by its name from the folders below it: a reply that could make one in the
     workspace could make a session in it, with another workspace.
     """
-    return _folded(name) == ".codingagent"
+    return folded(name) == ".codingagent"
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """Gives a name as file systems that ignore case, trailing dots and invisible characters see it."""
     seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold().split(":")[0].rstrip(". ")
 

@@ -7,6 +7,7 @@ from typing import assert_never
 from codingagent.core import plain
 from codingagent.core.events import (
     CommandRan,
+    Denied,
     Event,
     FileCreated,
     FileDeleted,
@@ -20,6 +21,9 @@ from codingagent.core.events import (
     succeeded,
 )
 
+# POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
+_SIGNAL_BASE = 128
+
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 
@@ -32,12 +36,15 @@ class Result:
     success: bool
     output: str = ""
     notes: tuple[str, ...] = ()
+    sandbox: str = ""
+    """Of a command: what confined it, `bwrap` or `none`."""
 
 
 def result_of(event: Event) -> Result:
     """Gives an event in words."""
     tag, summary, output = _words(event)
-    return Result(tag, summary, succeeded(event), output, event.notes)
+    sandbox = event.sandbox if isinstance(event, CommandRan) else ""
+    return Result(tag, summary, succeeded(event), output, event.notes, sandbox)
 
 
 def lines_of(result: Result) -> str:
@@ -81,6 +88,9 @@ def _words(event: Event) -> tuple[str, str, str]:
             return "DONE", "Task was ended", ""
         case Refused():
             return event.tag, event.reason, event.detail
+        case Denied():
+            subject = f" '{plain.one_line(event.subject)}'" if event.subject else ""
+            return event.tag, f"DENIED{subject}: {event.reason}", event.suggestion
         case _:
             assert_never(event)
 
@@ -115,8 +125,15 @@ def _ran(event: CommandRan) -> str:
             return f'{command} (ended at its time limit of {event.limit}; timeout="SECONDS" allows more)'
         case "output_limit":
             return f"{command} (ended after {event.limit} of output; print less)"
+        case "process_limit":
+            return f"{command} (ended, having started more than {event.limit} at once)"
         case "itself" if event.exit_code < 0:
             return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
+        case "itself" if event.exit_code > _SIGNAL_BASE:
+            # A shell, and a sandbox, says so of a program that a signal ended.
+            name = _signal_name(event.exit_code - _SIGNAL_BASE)
+            meaning = f", as after signal {name}" if name.startswith("SIG") else ""
+            return f"{command} (exit code {event.exit_code}{meaning})"
         case "itself":
             return f"{command} (exit code {event.exit_code})"
         case _:

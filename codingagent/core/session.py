@@ -6,6 +6,8 @@ How it works. Phases follow one another in a circle until DONE:
                                                                      (with Finished) --> COMPLETE
     COMPLETE --SessionReopened--> OUTBOX_DUE
 
+    EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
+
 Within EXECUTING each operation leaves OperationStarted (only if it changes something) and
 OperationEnded. A start without its end is what a kill left behind: `Session.started`.
 """
@@ -17,7 +19,9 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
+from codingagent.core.approval import Answer, Question
 from codingagent.core.events import (
+    CommandRan,
     Event,
     FileCreated,
     FileDeleted,
@@ -55,6 +59,10 @@ class SessionStarted:
     task: str
     workspace: str
     at: str
+    policy: str = ""
+    """A preset's name or a file's path; empty: as the settings say when it goes on."""
+    sandbox: str = ""
+    network: bool = False
     kind: Literal["session_started"] = "session_started"
 
 
@@ -136,6 +144,65 @@ class OperationEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """The item at `index` waits for a yes."""
+
+    index: int
+    question: Question
+    at: str
+    kind: Literal["approval_asked"] = "approval_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswered:
+    """The answer to what was asked last."""
+
+    index: int
+    answer: Answer
+    at: str
+    kind: Literal["approval_answered"] = "approval_answered"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTaken:
+    """The workspace as it was `before` or after a turn is kept under `name`.
+
+    `left_out` says in words what it does not hold.
+    """
+
+    sequence: int
+    before: bool
+    name: str
+    left_out: tuple[str, ...]
+    at: str
+    kind: Literal["checkpoint_taken"] = "checkpoint_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoBegan:
+    """The files that these steps changed are about to be as they were before them.
+
+    A step is a turn, or an earlier undo; `steps` are their places in the journal's `steps`. `name` is the
+    checkpoint of the workspace as it is now.
+    """
+
+    steps: tuple[int, ...]
+    name: str
+    at: str
+    kind: Literal["undo_began"] = "undo_began"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoEnded:
+    """The undo is done; `name` is the checkpoint after it, `notes` say it to the model."""
+
+    name: str
+    notes: tuple[str, ...]
+    at: str
+    kind: Literal["undo_ended"] = "undo_ended"
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """All items of the reply are done; `notes` are about the reply as a whole."""
 
@@ -161,6 +228,11 @@ Record = (
     | ReplySetAside
     | OperationStarted
     | OperationEnded
+    | ApprovalAsked
+    | ApprovalAnswered
+    | CheckpointTaken
+    | UndoBegan
+    | UndoEnded
     | TurnEnded
     | SessionReopened
 )
@@ -175,6 +247,7 @@ class Phase(Enum):
     OUTBOX_DUE = "outbox due"
     AWAITING_REPLY = "awaiting reply"
     EXECUTING = "executing"
+    AWAITING_APPROVAL = "awaiting approval"
     COMPLETE = "complete"
 
 
@@ -200,6 +273,18 @@ class Session:
     touched: frozenset[str] = frozenset()
     last_digest: str = ""
     lying: tuple[LyingFile, ...] = ()
+    asked: ApprovalAsked | None = None
+    answered: ApprovalAnswered | None = None
+    always: frozenset[str] = frozenset()
+    """The rules for which the person said "always"."""
+    policy: str = ""
+    sandbox: str = ""
+    network: bool = False
+    tier: str = ""
+    """What confined the command that ran last."""
+    has_checkpoint: bool = False
+    """The workspace as it was before the turn under way is kept."""
+    undoing: UndoBegan | None = None
 
     @property
     def is_new(self) -> bool:
@@ -220,7 +305,16 @@ def fold(session: Session | None, record: Record) -> Session:
     if isinstance(record, SessionStarted):
         if session is not None:
             raise ValueError("a second start of a session")
-        return Session(record.session_id, record.task, record.workspace, record.at, record.at)
+        return Session(
+            record.session_id,
+            record.task,
+            record.workspace,
+            record.at,
+            record.at,
+            policy=record.policy,
+            sandbox=record.sandbox,
+            network=record.network,
+        )
     if session is None:
         raise ValueError("no start of a session")
     return replace(_step(session, record), updated_at=record.at)
@@ -238,20 +332,25 @@ def replay(records: Iterable[Record]) -> Session | None:
     return session
 
 
-# The phase in which a record may come; those that are not named may come in any.
+# The phases in which a record may come; those that are not named may come in any.
 _COMES_IN = {
-    OutboxWritten: Phase.OUTBOX_DUE,
-    ReplyTaken: Phase.AWAITING_REPLY,
-    OperationStarted: Phase.EXECUTING,
-    OperationEnded: Phase.EXECUTING,
-    TurnEnded: Phase.EXECUTING,
-    SessionReopened: Phase.COMPLETE,
+    OutboxWritten: (Phase.OUTBOX_DUE,),
+    ReplyTaken: (Phase.AWAITING_REPLY,),
+    OperationStarted: (Phase.EXECUTING,),
+    OperationEnded: (Phase.EXECUTING,),
+    # What waits may be asked for anew: the file that it would change has changed.
+    ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
+    ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
+    CheckpointTaken: (Phase.EXECUTING,),
+    UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
+    UndoEnded: (Phase.AWAITING_REPLY, Phase.COMPLETE),
+    TurnEnded: (Phase.EXECUTING,),
+    SessionReopened: (Phase.COMPLETE,),
 }
 
 
 def _step(session: Session, record: Record) -> Session:
-    expected = _COMES_IN.get(type(record), session.phase)
-    if session.phase is not expected:
+    if session.phase not in _COMES_IN.get(type(record), (session.phase,)):
         raise ValueError(f"a {record.kind} while the session is {session.phase.value}")
     match record:
         case InboxFound():
@@ -262,6 +361,7 @@ def _step(session: Session, record: Record) -> Session:
             return replace(
                 session,
                 phase=Phase.EXECUTING,
+                has_checkpoint=False,
                 reply=record,
                 last_digest=record.digest,
                 results=(),
@@ -270,7 +370,27 @@ def _step(session: Session, record: Record) -> Session:
         case OperationStarted():
             return replace(session, started=record)
         case OperationEnded():
-            return replace(session, started=None, results=(*session.results, record.event))
+            event = record.event
+            results = (*session.results, event)
+            tier = event.sandbox if isinstance(event, CommandRan) else session.tier
+            return replace(
+                session, started=None, asked=None, answered=None, results=results, tier=tier
+            )
+        case ApprovalAsked():
+            phase = Phase.AWAITING_APPROVAL
+            return replace(session, phase=phase, asked=record, answered=None)
+        case ApprovalAnswered():
+            return _answer(session, record)
+        case CheckpointTaken():
+            return replace(session, has_checkpoint=record.before)
+        case UndoBegan():
+            return replace(session, undoing=record)
+        case UndoEnded():
+            # A request that waits is written anew, with the files as they are now.
+            waits = session.phase is Phase.AWAITING_REPLY
+            phase = Phase.OUTBOX_DUE if waits else session.phase
+            notes = (*session.notes, *record.notes)
+            return replace(session, phase=phase, undoing=None, notes=notes)
         case TurnEnded():
             return _end_turn(session, record)
         case SessionReopened():
@@ -286,6 +406,15 @@ def _step(session: Session, record: Record) -> Session:
             raise ValueError("a second start of a session")
         case _:
             assert_never(record)
+
+
+def _answer(session: Session, record: ApprovalAnswered) -> Session:
+    asked = session.asked
+    if asked is None or asked.index != record.index:
+        raise ValueError("an answer to what was not asked")
+    lasts = record.answer.decision == "always"
+    always = session.always.union(asked.question.rules) if lasts else session.always
+    return replace(session, phase=Phase.EXECUTING, answered=record, always=always)
 
 
 def _end_turn(session: Session, record: TurnEnded) -> Session:
@@ -335,6 +464,49 @@ def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
                 found[-1] = replace(found[-1], results=tuple(events))
             case TurnEnded():
                 found[-1] = replace(found[-1], notes=record.notes)
+            case _:
+                pass
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A turn, or an undo, with the checkpoints before and after it; `sequence` is 0 for an undo.
+
+    `undone` says that a later undo took it back, `undoes` which steps this one took back.
+    """
+
+    sequence: int
+    before: str
+    after: str
+    at: str
+    left_out: tuple[str, ...] = ()
+    undoes: tuple[int, ...] = ()
+    undone: bool = False
+
+
+def steps(records: Iterable[Record]) -> tuple[Step, ...]:
+    """Gives all steps of a journal that can be taken back, or were, in order."""
+    found: list[Step] = []
+    before: CheckpointTaken | None = None
+    began: UndoBegan | None = None
+    for record in records:
+        match record:
+            case CheckpointTaken(before=True):
+                before = record
+            case CheckpointTaken() if before is not None and before.sequence == record.sequence:
+                left_out = tuple(dict.fromkeys((*before.left_out, *record.left_out)))
+                found.append(Step(record.sequence, before.name, record.name, record.at, left_out))
+            case UndoBegan():
+                began = record
+            case UndoEnded() if began is not None:
+                for index in began.steps:
+                    # Taking back an undo brings back what that had taken back.
+                    for again in found[index].undoes:
+                        found[again] = replace(found[again], undone=False)
+                    found[index] = replace(found[index], undone=True)
+                found.append(Step(0, began.name, record.name, record.at, undoes=began.steps))
+                began = None
             case _:
                 pass
     return tuple(found)

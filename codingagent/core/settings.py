@@ -7,16 +7,23 @@ from dataclasses import dataclass, field, fields
 from codingagent.errors import UsageError
 
 FILE_NAME = "codingagent.toml"
+OPTION = "option"
 ENVIRONMENT_PREFIX = "CODINGAGENT_"
 
 # Read before there are settings, since it says where they are.
 HOME_VARIABLE = "CODINGAGENT_HOME"
 
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
 
 def _setting(
-    default: object, meaning: str, lowest: int | None = None, highest: int = 10**9
+    default: object,
+    meaning: str,
+    lowest: int | None = None,
+    highest: int = 10**9,
+    choices: tuple[str, ...] = (),
 ) -> object:
-    metadata = {"meaning": meaning, "lowest": lowest, "highest": highest}
+    metadata = {"meaning": meaning, "lowest": lowest, "highest": highest, "choices": choices}
     return field(default=default, metadata=metadata)
 
 
@@ -31,6 +38,16 @@ class Settings:
     pass_env: tuple[str, ...] = _setting(
         (), "environment variables that commands see besides the usual"
     )  # type: ignore[assignment]
+    policy: str = _setting(
+        "standard",
+        "what needs approval or is refused: restrictive, standard, permissive, or a file",
+    )  # type: ignore[assignment]
+    sandbox: str = _setting(
+        "auto",
+        "auto: confine commands where that works; require: refuse to work without; off",
+        choices=("auto", "require", "off"),
+    )  # type: ignore[assignment]
+    network: bool = _setting(False, "let sandboxed commands use the network")  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +113,13 @@ def _check_name(name: str, source: Source) -> None:
 
 def _checked(name: str, value: object, source: Source) -> object:
     default = next(f.default for f in fields(Settings) if f.name == name)
+    about = next(f.metadata for f in fields(Settings) if f.name == name)
+    if isinstance(default, bool):
+        value = _TRUTH.get(value.lower(), value) if isinstance(value, str) else value
+        if not isinstance(value, bool):
+            raise UsageError(f"{source.name}: {name} is {value!r}; it must be true or false")
+        return value
     if isinstance(default, int):
-        about = next(f.metadata for f in fields(Settings) if f.name == name)
         lowest, highest = about["lowest"], about["highest"]
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
             value = int(value)
@@ -114,4 +136,7 @@ def _checked(name: str, value: object, source: Source) -> object:
         return tuple(value)
     if not isinstance(value, str):
         raise UsageError(f"{source.name}: {name} is {value!r}; it must be a text")
+    if about["choices"] and value not in about["choices"]:
+        choices = ", ".join(about["choices"])
+        raise UsageError(f"{source.name}: {name} is {value!r}; it must be one of {choices}")
     return value

@@ -5,18 +5,20 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from codingagent import __version__
 from codingagent.errors import CodingAgentError, InterruptError, UsageError
+from codingagent.faces.screens import Screen, person_at, remark, screen_for, silence
+from codingagent.faces.tasks import read_task
 
 # Each command imports what it uses when it runs: --version must not wait for a tree-walker.
 if TYPE_CHECKING:
-    from codingagent.compose import Home
+    from codingagent.compose import Home, Person
     from codingagent.conversation import Conversation
-    from codingagent.core.notices import Notice
+    from codingagent.core.approval import Answer
     from codingagent.core.session import Session
     from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
@@ -29,13 +31,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich costs a tenth of a second at every --help
     pretty_exceptions_enable=False,
 )
-
-
-class Screen(Protocol):
-    """What shows notices."""
-
-    def show(self, notice: "Notice") -> None: ...
-    def close(self) -> None: ...
 
 
 def main() -> None:
@@ -63,20 +58,14 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", 130)
     except BrokenPipeError:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         return 0
     except OSError as fault:
         # What no one below could name better: a folder without permission, a deleted current folder.
-        _silence(sys.stdout)
+        silence(sys.stdout)
         where = f"{fault.filename}: " if fault.filename else ""
         return _fail(f"{where}{fault.strerror or fault}", 1)
     return status if isinstance(status, int) else 0
-
-
-def _silence(stream: TextIO) -> None:
-    """Sends what is still to be said nowhere: its reader has gone, or its disk is full."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _say_fault(message: str) -> None:
@@ -120,6 +109,26 @@ _Workspace = Annotated[
 ]
 
 
+_Policy = Annotated[
+    str | None,
+    typer.Option(
+        help="What needs approval or is refused: restrictive, standard, permissive, or a TOML file."
+        " [default: standard]"
+    ),
+]
+_Sandbox = Annotated[
+    str | None,
+    typer.Option(help="auto, require (no work without one) or off. [default: auto]"),
+]
+_Network = Annotated[
+    bool | None,
+    typer.Option("--network/--no-network", help="Let sandboxed commands use the network."),
+]
+_Yes = Annotated[
+    bool, typer.Option("--yes", help="Approve whatever would be asked; never what is blocked.")
+]
+
+
 @app.command(
     epilog='Example: codingagent new "Add a --verbose option to cli.py, with a test"', name="new"
 )
@@ -138,26 +147,36 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Exit when the first request is written.")
     ] = False,
+    policy: _Policy = None,
+    sandbox: _Sandbox = None,
+    network: _Network = None,
+    yes: _Yes = False,
     json: _Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    from codingagent import compose
+    from codingagent import compose, confinement
 
     named: Path | None = context.obj
     if here:
         if workspace is not None or named is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
         workspace, named = Path.cwd(), Path.cwd() / compose.HERE_HOME
-    task = _task(words or [], file, edit)
+    task = read_task(words or [], file, edit)
     root = compose.find_home(named, Path.cwd(), os.environ)
-    options = {"workspace": None if workspace is None else str(workspace)}
-    settings = compose.resolve_settings(root, options, os.environ).settings
+    options = {
+        "workspace": None if workspace is None else str(workspace),
+        **_confinement(policy, sandbox, network),
+    }
     # Before anything is made: a mistyped --workspace must not leave a home behind.
-    folder = compose.workspace_of(root, settings)
+    resolved, folder = compose.settings_for(root, options, os.environ)
+    settings = resolved.settings
+    confinement.policy_of(settings, folder)
     home = compose.Home.at(root, create=True)
-    with _screen(json) as screen, home.locked():
-        session = compose.start_session(home, folder, task)
-        with _at_work(home, session, settings, screen) as conversation:
+    with screen_for(json) as screen, home.locked():
+        session = compose.start_session(home, folder, task, settings)
+        person = person_at(screen, approves_all=yes)
+        _say_if_not_obeyed(screen, root, folder)
+        with _at_work(home, session, settings, person) as conversation:
             conversation.begin()
             conversation.recover()
             if no_wait:
@@ -167,7 +186,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
-def _resume(
+def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: Annotated[
         str | None, typer.Argument(help="A session id. [default: the latest that is not complete]")
@@ -178,13 +197,17 @@ def _resume(
     accept: Annotated[
         Path | None, typer.Option(help="Execute this file as the reply, though it was set aside.")
     ] = None,
+    policy: _Policy = None,
+    sandbox: _Sandbox = None,
+    network: _Network = None,
+    yes: _Yes = False,
     json: _Json = False,
 ) -> None:
     """Go on with a task: take the answer from the inbox, or wait for it."""
     from codingagent import compose
 
-    home, settings = _home(context)
-    with _screen(json) as screen, home.locked():
+    home = _home(context)
+    with screen_for(json) as screen, home.locked():
         if session is None:
             found = compose.all_sessions(home, _say_fault)
             for each in found:
@@ -193,7 +216,10 @@ def _resume(
             state = compose.latest_session(found)
         else:
             state = home.sessions.load(session)
-        with _at_work(home, state, settings, screen) as conversation:
+        settings = _settings(home, state, _confinement(policy, sandbox, network))
+        _say_if_not_obeyed(screen, home.root, Path(state.workspace))
+        person = person_at(screen, approves_all=yes)
+        with _at_work(home, state, settings, person) as conversation:
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
@@ -206,9 +232,58 @@ def _resume(
                 from codingagent.faces import drop
 
                 if drop.take_present(conversation, _inbox(conversation, home)):
-                    _remark(screen, "a file in the inbox is still being written: it was left there")
+                    remark(screen, "a file in the inbox is still being written: it was left there")
             else:
                 _follow(conversation, home, screen)
+
+
+@app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
+def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    session: Annotated[str, typer.Argument(help="A session id.")],
+    operation_id: Annotated[
+        str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
+    ] = None,
+    always: Annotated[
+        bool, typer.Option("--always", help="Don't ask for the like again in this session.")
+    ] = False,
+    policy: _Policy = None,
+    sandbox: _Sandbox = None,
+    network: _Network = None,
+    yes: _Yes = False,
+    json: _Json = False,
+) -> None:
+    """Let an operation that awaits approval be done, and go on to the next request."""
+    from codingagent.core.approval import Answer
+
+    answer = Answer("always" if always else "yes")
+    options = _confinement(policy, sandbox, network)
+    _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+
+
+@app.command(
+    epilog="Example: codingagent deny a1b2c3d4 --reason 'keep build/, the release needs it'",
+    name="deny",
+)
+def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    session: Annotated[str, typer.Argument(help="A session id.")],
+    operation_id: Annotated[
+        str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why not; the model is told.")] = "",
+    policy: _Policy = None,
+    sandbox: _Sandbox = None,
+    network: _Network = None,
+    yes: _Yes = False,
+    json: _Json = False,
+) -> None:
+    """Refuse an operation that awaits approval, and go on to the next request without it."""
+    from codingagent.core.approval import Answer
+
+    answer = Answer("no", reason=reason)
+    options = _confinement(policy, sandbox, network)
+    _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
 
 @app.command(epilog="Example: codingagent list --json", name="list")
@@ -217,7 +292,7 @@ def _list(context: typer.Context, json: _Json = False) -> None:
     from codingagent import compose
     from codingagent.faces import tables
 
-    home, _ = _home(context)
+    home = _home(context)
     sessions = compose.all_sessions(home, _say_fault)
     tables.show_sessions(sessions, json=json)
 
@@ -231,17 +306,85 @@ def _show(
     json: _Json = False,
 ) -> None:
     """Show one session: its turns, their results, the files touched."""
+    from codingagent.faces import tables
+
+    home = _home(context)
+    state = _latest(home) if session is None else home.sessions.load(session)
+    tables.show_session(state, home.sessions.records(state.session_id), json=json)
+
+
+@app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
+def _log(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    json: _Json = False,
+) -> None:
+    """Show the record of a session: all that was asked, tried, refused and done, with its time."""
+    from codingagent.faces import tables
+
+    home = _home(context)
+    session_id = session or _latest(home).session_id
+    tables.show_log(home.sessions.records(session_id), json=json)
+
+
+@app.command(epilog="Example: codingagent diff --turn 2", name="diff")
+def _diff(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    turn: Annotated[
+        int | None, typer.Option(help="What this turn changed. [default: what all turns changed]")
+    ] = None,
+    json: _Json = False,
+) -> None:
+    """Show what a session changed, by file operations and by commands."""
     from codingagent import compose
     from codingagent.faces import tables
 
-    home, _ = _home(context)
-    if session is None:
-        found = compose.all_sessions(home, _say_fault)
-        if not found:
-            raise UsageError("there is no session yet; start one with `codingagent new`")
-        session = found[0].session_id
-    state = home.sessions.load(session)
-    tables.show_session(state, home.sessions.records(session), json=json)
+    home = _home(context)
+    state = _latest(home) if session is None else home.sessions.load(session)
+    with compose.history_of(home, state) as (checkpoints, steps):
+        tables.show_diff(checkpoints.diff, steps, turn, json=json)
+
+
+@app.command(epilog="Example: codingagent undo --turns 2", name="undo")
+def _undo(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    turns: Annotated[
+        int, typer.Option(min=1, help="How many of the last turns that changed something.")
+    ] = 1,
+    redo: Annotated[bool, typer.Option("--redo", help="Take the last undo back.")] = False,
+    json: _Json = False,
+) -> None:
+    """Take turns back: the files that they changed are as they were before. The model is told."""
+    from codingagent import compose
+
+    home = _home(context)
+    with screen_for(json) as screen, home.locked():
+        state = _latest(home) if session is None else home.sessions.load(session)
+        settings = _settings(home, state, {}, executes=False)
+        person = person_at(screen, approves_all=False)
+        with _at_work(home, state, settings, person) as conversation:
+            compose.take_back(home, conversation, None if redo else turns, screen.show)
+            if not conversation.session.is_complete:
+                remark(screen, "the request was written anew: send the chat this one")
+                conversation.announce(watched=False)
+
+
+@app.command(epilog="Example: codingagent doctor", name="doctor")
+def _doctor(context: typer.Context, json: _Json = False) -> None:
+    """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
+    from codingagent import compose
+    from codingagent.faces import doctor
+
+    named: Path | None = context.obj
+    doctor.examine(compose.find_home(named, Path.cwd(), os.environ), json=json)
 
 
 @app.command(epilog="Example: codingagent config", name="config")
@@ -260,14 +403,14 @@ def _demo(json: _Json = False) -> None:
     """See a small real task solved, with recorded answers."""
     from codingagent.faces import demo
 
-    with _screen(json) as screen:
+    with screen_for(json) as screen:
         demo.play(screen.show)
 
 
 # --- what the commands share --------------------------------------------------------------------
 
 
-def _home(context: typer.Context) -> "tuple[Home, Settings]":
+def _home(context: typer.Context) -> "Home":
     from codingagent import compose
     from codingagent.core.settings import HOME_VARIABLE
 
@@ -275,57 +418,73 @@ def _home(context: typer.Context) -> "tuple[Home, Settings]":
     root = compose.find_home(named, Path.cwd(), os.environ)
     was_found = named is None and HOME_VARIABLE not in os.environ
     was_found = was_found and root.name == compose.HERE_HOME
-    home = compose.Home.at(root, create=False, was_found=was_found)
-    return home, compose.resolve_settings(root, {}, os.environ).settings
+    return compose.Home.at(root, create=False, was_found=was_found)
 
 
-def _task(words: list[str], file: Path | None, edit: bool) -> str:
-    """Gives the task from the one place that was named.
+def _latest(home: "Home") -> "Session":
+    """Gives the session that changed last, complete or not.
 
     Raises:
-        UsageError: if none or more than one was named, or it has no words, or can't be read.
+        UsageError: if there is none.
     """
-    ways = [bool(words), file is not None, edit]
-    if sum(ways) > 1:
-        raise UsageError("the task is given twice; give it as words, with --file, or with --edit")
-    if file is not None:
-        task = _read_task(file)
-    elif edit:
-        task = _edit_task()
-    elif words == ["-"]:
-        if sys.stdin is None:
-            raise UsageError("there is no stdin to read the task from; name it behind new")
-        # Bytes that are no UTF-8 become question marks, not faults.
-        task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
-    else:
-        task = " ".join(words)
-    if not task.strip():
-        raise UsageError(
-            'the task has no words; write it behind new, in quotes: codingagent new "…"'
+    from codingagent import compose
+
+    found = compose.all_sessions(home, _say_fault)
+    if not found:
+        raise UsageError("there is no session yet; start one with `codingagent new`")
+    return found[0]
+
+
+def _confinement(
+    policy: str | None, sandbox: str | None, network: bool | None
+) -> dict[str, object]:
+    return {"policy": policy, "sandbox": sandbox, "network": network}
+
+
+def _settings(
+    home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
+) -> "Settings":
+    """Gives the settings that a session goes on with."""
+    from codingagent import compose
+
+    workspace = Path(session.workspace)
+    resolved, _ = compose.settings_for(home.root, options, os.environ, workspace)
+    return compose.kept_settings(home.root, session, resolved, executes=executes)
+
+
+def _say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
+    from codingagent import compose
+    from codingagent.core.settings import FILE_NAME
+
+    if (root / FILE_NAME).exists() and not compose.obeys_file(root, workspace):
+        remark(
+            screen,
+            f"{root / FILE_NAME} is not obeyed: it lies in the workspace, where an answer could have"
+            " written it; use options or CODINGAGENT_… variables",
         )
-    # Words of a command line that are no UTF-8 come with half characters in them.
-    return task.strip().replace("\r\n", "\n").encode("utf-8", "replace").decode()
 
 
-def _read_task(file: Path) -> str:
-    try:
-        return file.read_text("utf-8-sig")
-    except OSError as fault:
-        raise UsageError(f"{file} can't be read: {fault.strerror or fault}") from fault
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
-
-
-def _edit_task() -> str:
-    import tempfile
-
-    from codingagent.world.runner import open_editor
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "task.txt"
-        path.touch()
-        open_editor(path)
-        return _read_task(path)
+def _answer(  # noqa: PLR0913
+    context: typer.Context,
+    session: str,
+    operation_id: str | None,
+    answer: "Answer",
+    *,
+    options: dict[str, object],
+    yes: bool,
+    json: bool,
+) -> None:
+    """Answers what awaits approval, and goes on to the next request."""
+    home = _home(context)
+    with screen_for(json) as screen, home.locked():
+        state = home.sessions.load(session)
+        settings = _settings(home, state, options)
+        person = person_at(screen, approves_all=yes)
+        with _at_work(home, state, settings, person) as conversation:
+            conversation.answer(operation_id, answer)
+            conversation.recover()
+            if not conversation.session.is_complete:
+                conversation.announce(watched=False)
 
 
 def _brought(home: "Home", path: Path) -> str:
@@ -347,7 +506,7 @@ def _follow(conversation: "Conversation", home: "Home", screen: Screen) -> None:
 
     with compose.watch_inbox(home) as watch:
         if watch.fault:
-            _remark(
+            remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
             )
         drop.follow(conversation, _inbox(conversation, home), watch)
@@ -355,64 +514,15 @@ def _follow(conversation: "Conversation", home: "Home", screen: Screen) -> None:
 
 @contextlib.contextmanager
 def _at_work(
-    home: "Home", session: "Session", settings: "Settings", screen: Screen
+    home: "Home", session: "Session", settings: "Settings", person: "Person"
 ) -> "Iterator[Conversation]":
     """Gives a session at work; an interrupt says how to go on."""
     from codingagent import compose
 
     try:
-        with compose.conversation_in(home, session, settings, screen.show) as conversation:
+        with compose.conversation_in(home, session, settings, person) as conversation:
             yield conversation
     except KeyboardInterrupt:
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"
         ) from None
-
-
-def _remark(screen: Screen, text: str) -> None:
-    from codingagent.core.notices import Remark
-
-    screen.show(Remark(text))
-
-
-@contextlib.contextmanager
-def _screen(json: bool) -> Iterator[Screen]:
-    """Gives the face for this output: JSON, a living terminal, or plain lines."""
-    screen: Screen
-    if json:
-        from codingagent.faces.lines import JsonLines
-
-        screen = JsonLines(sys.stdout)
-    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        from codingagent.faces.console import Console
-
-        screen = Console()
-    else:
-        from codingagent.faces.lines import Lines
-
-        screen = Lines(sys.stdout)
-    try:
-        yield _Steady(screen)
-    finally:
-        with contextlib.suppress(OSError):
-            screen.close()
-
-
-class _Steady:
-    """A screen that may vanish (`| head`, a full disk): the work goes on without it."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._is_gone = False
-
-    def show(self, notice: "Notice") -> None:
-        if self._is_gone:
-            return
-        try:
-            self._screen.show(notice)
-        except OSError:
-            self._is_gone = True
-            _silence(sys.stdout)
-
-    def close(self) -> None:
-        self._screen.close()

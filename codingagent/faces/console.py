@@ -1,5 +1,6 @@
 """Notices on a terminal: colour, live output, a spinner while waiting. The only user of rich."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -9,7 +10,9 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from codingagent.core.approval import Answer, Decision
 from codingagent.core.notices import (
+    ApprovalAwaited,
     ModelSaid,
     Notice,
     OperationBegan,
@@ -23,16 +26,35 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
+from codingagent.core.plain import without_controls
 from codingagent.faces.lines import done_lines, turn_line, waiting_line
 
 # Of a failure's output the end says most; the request to the model has more of it.
 _FAILURE_LINES = 15
 
 
+_DECISIONS: dict[str, Decision] = {
+    "y": "yes",
+    "yes": "yes",
+    "n": "no",
+    "no": "no",
+    "a": "always",
+    "always": "always",
+}
+
+
+def _style_of(line: str) -> str:
+    """Gives the colour of a line of a difference."""
+    if line.startswith(("+++", "---")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
 class Console:
     """Shows notices on a terminal as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, can_ask: bool = False) -> None:
+        self._can_ask = can_ask
         self._rich = RichConsole(highlight=False)
         self._status: Status | None = None
         self._said_output = False
@@ -61,6 +83,8 @@ class Console:
                 self._show_output(notice.text)
             case OperationDone():
                 self._show_result(notice)
+            case ApprovalAwaited():
+                self._show_awaited(notice)
             case ModelSaid():
                 self._rich.print(Text(notice.text, style="cyan"))
             case TurnDone():
@@ -77,9 +101,45 @@ class Console:
             case _:
                 assert_never(notice)
 
+    def ask(self, notice: ApprovalAwaited) -> Answer | None:
+        """Asks the person for a yes or no to what was shown; None if their keyboard is not ours.
+
+        Raises:
+            KeyboardInterrupt: passed on; so is the end of input, which is no answer.
+        """
+        del notice  # it was shown as it came
+        if not self._can_ask:
+            return None
+        choices = "[bold]y[/]es, [bold]n[/]o, [bold]a[/]lways in this session"
+        while True:
+            try:
+                said = self._rich.input(f"  Do it? {choices}: ").strip().lower()
+            except EOFError:
+                raise KeyboardInterrupt from None
+            if said in _DECISIONS:
+                break
+        decision = _DECISIONS[said]
+        reason = ""
+        if decision == "no":
+            with contextlib.suppress(EOFError):
+                reason = self._rich.input("  Why not? (for the model; may be empty): ").strip()
+        return Answer(decision, reason=reason)
+
+    def _show_awaited(self, notice: ApprovalAwaited) -> None:
+        self._print(f"  [bold yellow]? {escape(notice.command_type)}[/] needs your approval:")
+        for line in without_controls(notice.shown).split("\n"):
+            self._rich.print(Text(f"      {line}", style=_style_of(line)), soft_wrap=True)
+        for reason in notice.reasons:
+            self._print(f"    [yellow]because:[/] {escape(reason)}")
+
     def close(self) -> None:
         """Puts the terminal back as it was: no spinner, the cursor shown."""
         self._stop_status()
+
+    def diff(self, text: str) -> None:
+        """Shows a unified difference in colour."""
+        for line in text.splitlines():
+            self._rich.print(Text(line, style=_style_of(line)), soft_wrap=True)
 
     def table(self, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
         """Shows a table."""

@@ -39,8 +39,9 @@ def play(show: Callable[[Notice], None]) -> None:
         task = (recorded / "task.txt").read_text("utf-8").strip()
         show(Remark(f"the task: {task}"))
         with home.locked():
-            session = compose.start_session(home, workspace, task)
-            with compose.conversation_in(home, session, Settings(), show) as conversation:
+            session = compose.start_session(home, workspace, task, Settings())
+            watcher = compose.Person(show)
+            with compose.conversation_in(home, session, Settings(), watcher) as conversation:
                 conversation.recover()
                 person = _RecordedPerson(
                     recorded / "replies", home.mailbox.inbox, session.session_id, show

@@ -4,7 +4,9 @@ import json
 from dataclasses import asdict
 from typing import TextIO, assert_never
 
+from codingagent.core.approval import Answer
 from codingagent.core.notices import (
+    ApprovalAwaited,
     ModelSaid,
     Notice,
     OperationBegan,
@@ -33,6 +35,9 @@ class Lines:
             self._stream.write(f"{without_controls(text)}\n")
             self._stream.flush()
 
+    def ask(self, notice: ApprovalAwaited) -> Answer | None:
+        """Gives no answer: nobody sits here."""
+
     def close(self) -> None:
         """Has nothing to put back."""
 
@@ -45,6 +50,9 @@ class JsonLines:
 
     def show(self, notice: Notice) -> None:
         write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
+
+    def ask(self, notice: ApprovalAwaited) -> Answer | None:
+        """Gives no answer: nobody sits here."""
 
     def close(self) -> None:
         """Has nothing to put back."""
@@ -75,6 +83,8 @@ def lines_of(notice: Notice) -> str:
             return ""
         case OperationDone():
             return operation_line(notice)
+        case ApprovalAwaited():
+            return approval_lines(notice)
         case ModelSaid():
             return f"the model says: {notice.text}"
         case TurnDone():
@@ -116,6 +126,13 @@ def operation_line(notice: OperationDone) -> str:
         lines.extend(f"         {line}" for line in result.output.rstrip("\n").split("\n")[-12:])
     lines.extend(f"         note: {note}" for note in result.notes)
     return "\n".join(lines)
+
+
+def approval_lines(notice: ApprovalAwaited) -> str:
+    """Says what is to be approved, and why."""
+    shown = "\n".join(f"    {line}" for line in notice.shown.split("\n"))
+    why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
+    return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}"
 
 
 def turn_line(notice: TurnDone) -> str:

@@ -2,14 +2,15 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from codingagent.core import plain, results
+from codingagent.core import chronicle, plain, results
 from codingagent.core import session as session_
-from codingagent.core.session import Record, Session, Turn
+from codingagent.core.session import Record, Session, Step, Turn
 from codingagent.core.settings import Resolved, meanings
+from codingagent.errors import UsageError
 from codingagent.faces.lines import write_json_line
 
 
@@ -32,7 +33,7 @@ def show_sessions(sessions: list[Session], *, json: bool) -> None:
     if not rows:
         _print("no sessions yet; start one with `codingagent new`")
         return
-    _table(("session", "state", "turn", "changed (UTC)", "task"), rows)
+    show_table(("session", "state", "turn", "changed (UTC)", "task"), rows)
 
 
 def show_session(session: Session, records: Iterable[Record], *, json: bool) -> None:
@@ -56,6 +57,45 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
             _print(f"  files changed: {', '.join(changed)}")
 
 
+def show_log(records: Iterable[Record], *, json: bool) -> None:
+    """Prints a session's records, one a line: the time, and what happened."""
+    for record in records:
+        if json:
+            write_json_line(sys.stdout, asdict(record))
+        else:
+            _print(f"{record.at[:19].replace('T', ' ')}  {chronicle.line_of(record)}")
+
+
+def show_diff(
+    diff: Callable[[str, str], str], steps: Sequence[Step], turn: int | None, *, json: bool
+) -> None:
+    """Prints what a turn changed, or all of them together.
+
+    Raises:
+        UsageError: if there is no such turn, or it changed nothing that is kept.
+    """
+    chosen = [step for step in steps if turn is None or step.sequence == turn]
+    if not chosen:
+        what = "no turn" if turn is None else f"turn {turn} has nothing that"
+        raise UsageError(f"{what} of this session could have changed files; see `codingagent show`")
+    text = plain.without_controls(diff(chosen[0].before, chosen[-1].after))
+    left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
+    if json:
+        turns = [step.sequence for step in chosen if step.sequence]
+        write_json_line(sys.stdout, {"turns": turns, "diff": text, "left_out": left_out})
+        return
+    if _is_terminal():
+        from codingagent.faces.console import Console
+
+        Console().diff(text)
+    else:
+        sys.stdout.write(text)
+    if not text:
+        _print("nothing was changed")
+    if left_out:
+        _print(f"not covered: {', '.join(left_out)}")
+
+
 def show_settings(home: Path, resolved: Resolved, *, json: bool) -> None:
     """Prints each setting in force, where it came from, and what it means."""
     values = asdict(resolved.settings)
@@ -69,7 +109,7 @@ def show_settings(home: Path, resolved: Resolved, *, json: bool) -> None:
     rows = [
         (name, _value(value), resolved.origins[name], told[name]) for name, value in values.items()
     ]
-    _table(("setting", "value", "from", "meaning"), rows)
+    show_table(("setting", "value", "from", "meaning"), rows)
 
 
 def _value(value: object) -> str:
@@ -88,8 +128,9 @@ def _turn(turn: Turn) -> dict[str, object]:
     }
 
 
-def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+def show_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Prints a table: drawn on a terminal, in plain columns elsewhere."""
+    if _is_terminal():
         from codingagent.faces.console import Console
 
         Console().table(headings, rows)
@@ -98,6 +139,10 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     for row in [headings, *rows]:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         _print("  ".join(cells).rstrip())
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _print(text: str) -> None:

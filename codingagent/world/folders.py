@@ -24,10 +24,11 @@ BINARY = getattr(os, "O_BINARY", 0)
 
 
 class NotFoundError(OperationError):
-    """A folder or file on the way is not there."""
+    """A folder or file on the way is not there. `real` is the path without links that it would have."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, real: str = "") -> None:
         super().__init__(f"File '{paths.shown(path)}' not found")
+        self.real = real or path
 
 
 class Folder:
@@ -153,6 +154,11 @@ class Place:
         self.made: list[tuple[str, ...]] = []
         """Folders made on the way, each by its names from the root on."""
 
+    @property
+    def path(self) -> str:
+        """The true path of what `name` names, without links on the way."""
+        return "/".join((*self._trail, self.name))
+
     def enter(self, name: str, *, create: bool) -> None:
         """Goes into a folder, which is made if it is missing and is to be made."""
         if create:
@@ -161,6 +167,16 @@ class Place:
                 self.made.append((*self._trail, name))
         self._go(self.folder.open(name))
         self._trail.append(name)
+
+    def would_be(self, names: list[str]) -> str:
+        """Gives the path that names would lead to from here, of which nothing is there yet."""
+        trail = list(self._trail)
+        for name in names:
+            if name == "..":
+                del trail[-1:]
+            elif name not in ("", "."):
+                trail.append(name)
+        return "/".join(trail)
 
     def leave(self, path: str) -> None:
         """Goes back to the folder above; by its names, since a folder may have been moved meanwhile."""

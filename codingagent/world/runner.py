@@ -8,6 +8,7 @@ import json
 import os
 import selectors
 import shlex
+import shutil
 import signal
 import socket
 import struct
@@ -17,9 +18,11 @@ import threading
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
+from codingagent.core.events import EndedBy
 from codingagent.core.findings import Outcome
 from codingagent.errors import UsageError, WorkError
 
@@ -36,6 +39,8 @@ _DRAIN_S = 0.2
 
 # In UTF-8 each character has one byte that is none of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
+
+_TRIAL_S = 20
 
 # The guard ends a command at its limit and reports at once; later, something keeps it from that.
 _OVERDUE_AFTER_S = 1.0
@@ -76,11 +81,31 @@ _SET = {
 }
 
 
-class Sandbox(Protocol):
+class ConfinedLike(Protocol):
+    """How to start a command; in `argv` a number stands for that one of `handles`."""
+
+    @property
+    def argv(self) -> Sequence[str | int]: ...
+    @property
+    def variables(self) -> Mapping[str, str]: ...
+    @property
+    def handles(self) -> Sequence[int]: ...
+    @property
+    def is_told(self) -> bool: ...
+
+
+class SandboxLike(Protocol):
     """What may confine a command."""
 
-    def wrap(self, argv: Sequence[str]) -> Sequence[str]:
-        """Gives the command line that runs `argv` confined."""
+    @property
+    def tier(self) -> str: ...
+    @property
+    def has_network(self) -> bool: ...
+
+    def confine(
+        self, argv: Sequence[str], variables: Mapping[str, str], folder: str
+    ) -> ConfinedLike:
+        """Gives how to run `argv` in `folder`, confined."""
         ...
 
 
@@ -101,7 +126,7 @@ def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str
 class Runner:
     """Runs one command at a time. Start it in the main thread; close it when all is done."""
 
-    def __init__(self, sandbox: Sandbox, variables: Mapping[str, str]) -> None:
+    def __init__(self, sandbox: SandboxLike, variables: Mapping[str, str]) -> None:
         self._sandbox = sandbox
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
@@ -134,9 +159,10 @@ class Runner:
         """
         if os.name == "nt":
             argv = ["cmd.exe", "/d", "/s", "/c", command]
-            return _run_directly(argv, str(folder), self._variables, timeout_s, show)
-        argv = list(self._sandbox.wrap(["/bin/sh", "-c", command]))
-        return self._run_supervised(argv, folder, timeout_s, show)
+            outcome = _run_directly(argv, str(folder), self._variables, timeout_s, show)
+        else:
+            outcome = self._run_supervised(["/bin/sh", "-c", command], folder, timeout_s, show)
+        return replace(outcome, sandbox=self._sandbox.tier, has_network=self._sandbox.has_network)
 
     def _run_supervised(
         self,
@@ -145,14 +171,26 @@ class Runner:
         timeout_s: float | None,
         show: Callable[[str], None],
     ) -> Outcome:
-        order = {"argv": argv, "environment": self._variables, "timeout_s": timeout_s}
         with contextlib.ExitStack() as stack:
+            handle = _handle(folder, stack)
+            try:
+                confined = self._sandbox.confine(argv, self._variables, _name_of(handle, folder))
+            except OSError as fault:
+                return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
+            for each in confined.handles:
+                stack.callback(os.close, each)
+            order = {
+                "argv": list(confined.argv),
+                "environment": dict(confined.variables),
+                "timeout_s": timeout_s,
+                "is_told": confined.is_told,
+            }
             control, theirs = socket.socketpair()
             stack.enter_context(control)
             output, write_end = os.pipe()
             stack.callback(os.close, output)
             try:
-                self._hand_over([theirs.fileno(), write_end, _handle(folder, stack)])
+                self._hand_over([theirs.fileno(), write_end, handle, *confined.handles])
             finally:
                 theirs.close()
                 os.close(write_end)
@@ -201,6 +239,39 @@ class Runner:
                 return
 
 
+def try_out(sandbox: SandboxLike, variables: Mapping[str, str], folder: str, line: str) -> str:
+    """Runs a short shell line in a sandbox, without a supervisor; gives its output.
+
+    Raises:
+        WorkError: with what the sandbox said, if the line did not succeed in it.
+    """
+    try:
+        confined = sandbox.confine(["/bin/sh", "-c", line], variables, folder)
+    except OSError as fault:
+        raise WorkError(str(fault)) from fault
+    handles = confined.handles
+    words = [str(handles[w]) if isinstance(w, int) else w for w in confined.argv]
+    try:
+        done = subprocess.run(
+            words,
+            env=dict(confined.variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            pass_fds=handles,
+            timeout=_TRIAL_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise WorkError(f"{words[0]} does not work: {fault}") from fault
+    finally:
+        for handle in handles:
+            os.close(handle)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise WorkError(said or f"{words[0]} ended with exit code {done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
 def open_editor(path: Path) -> None:
     """Lets the person edit a file in the editor that VISUAL or EDITOR names, and waits for it.
 
@@ -217,6 +288,53 @@ def open_editor(path: Path) -> None:
         raise UsageError(
             f"the editor {editor!r} ended with exit code {status}; nothing was started"
         )
+
+
+def find_program(name: str, outside: Path) -> str | None:
+    """Gives where a program of ours lies: the first on PATH that an answer could not have put there.
+
+    Args:
+        name: the program.
+        outside: the workspace; what lies in it, or is named relative to the current folder, is passed over.
+    """
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        found = shutil.which(name, path=folder) if os.path.isabs(folder) else None
+        if found and outside.resolve() not in Path(found).resolve().parents:
+            within = Path(folder).resolve()
+            if outside.resolve() not in (within, *within.parents):
+                return found
+    return None
+
+
+def run_tool(
+    argv: Sequence[str], variables: Mapping[str, str], data: bytes = b"", timeout_s: float = 600
+) -> "subprocess.CompletedProcess[bytes]":
+    """Runs a program of ours (git, the clipboard's) to its end; gives its exit code and both streams.
+
+    Args:
+        argv: the program, by its full path, and its arguments.
+        variables: its whole environment.
+        data: for its standard input.
+        timeout_s: seconds after which it is killed.
+
+    Raises:
+        WorkError: if it can't be started or does not end in time.
+    """
+    try:
+        return subprocess.run(
+            argv,
+            input=data,
+            capture_output=True,
+            env=dict(variables),
+            timeout=timeout_s,
+            check=False,
+            # A Ctrl-C on the terminal is for us, and must not leave its work half done.
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as fault:
+        raise WorkError(f"{argv[0]} did not end within {timeout_s:g} s") from fault
+    except OSError as fault:
+        raise WorkError(f"{argv[0]} can't be started: {fault.strerror or fault}") from fault
 
 
 def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -241,6 +359,14 @@ def _handle(folder: int | str, stack: contextlib.ExitStack) -> int:
     handle = os.open(folder, os.O_RDONLY)
     stack.callback(os.close, handle)
     return handle
+
+
+def _name_of(handle: int, folder: int | str) -> str:
+    """Gives the real path of an open folder, for a sandbox; where there is none it is not needed."""
+    if isinstance(folder, str):
+        return folder
+    name = f"/proc/self/fd/{handle}"
+    return os.readlink(name) if os.path.islink(name) else "."
 
 
 class _Kept:
@@ -324,7 +450,9 @@ class _Reading:
         notes: tuple[str, ...] = ()
         if report["alive"]:
             notes = (f"{report['alive']} processes could not be ended",)
-        ended_by: Literal["itself", "time_limit", "output_limit"] = report["ended_by"]
+        if not report["has_begun"] and report["ended_by"] == "itself":
+            return Outcome(-1, "", took, failure=text.strip() or "the sandbox did not start")
+        ended_by: EndedBy = report["ended_by"]
         if self._flooded:
             ended_by = "output_limit"
         return Outcome(
@@ -408,7 +536,7 @@ def _run_directly(
     kept = _Kept()
     reader = threading.Thread(target=_copy, args=(process, kept), daemon=True)
     reader.start()
-    ended_by: Literal["itself", "time_limit"] = "itself"
+    ended_by: EndedBy = "itself"
     try:
         process.wait(timeout_s)
     except subprocess.TimeoutExpired:
@@ -427,6 +555,10 @@ def _run_directly(
 def _limit(ended_by: str, timeout_s: float | None) -> str:
     if ended_by == "output_limit":
         return f"{FLOOD_LIMIT_BYTES // 2**20} MiB"
+    if ended_by == "process_limit":
+        from codingagent.world.supervisor import PROCESS_LIMIT
+
+        return f"{PROCESS_LIMIT} processes"
     return f"{timeout_s:g} s" if ended_by == "time_limit" and timeout_s is not None else ""
 
 

@@ -1,21 +1,338 @@
-"""What confines a command besides its limits. For now nothing does, and everyone is told so."""
+"""What confines a command besides its limits: bubblewrap where it works, else nothing, and that is said.
 
-from collections.abc import Sequence
+How it works. A command sees an allow list of the system, read-only, instead of the whole of it with
+holes: what nobody thought of is then hidden, not open. It writes the workspace, a private /tmp and a
+home folder in memory. `.git` is read-only inside the workspace, and a home of ours that lies there can't
+be seen. There is no network but a loopback of its own. No capability is left, and a system call filter
+(`seccomp`) refuses what is only of use to break out. Another kind of sandbox is another class with the
+same attributes.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from codingagent.world import seccomp, toolchains
+
+# Only from where an answer can't have put it. Some systems grant user namespaces to this very path.
+_BWRAP = (
+    "/usr/bin/bwrap",
+    "/usr/local/bin/bwrap",
+    "/bin/bwrap",
+    "/run/current-system/sw/bin/bwrap",
+)
+
+_ROOTS = (
+    "/usr",
+    "/opt",
+    "/etc",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix",
+    "/snap",
+)
+_SECRET_FILES = (
+    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"),
+    *("/etc/krb5.keytab", "/etc/security/opasswd"),
+)
+_SECRET_FOLDERS = (
+    *("/etc/ssh", "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/openvpn"),
+    *(
+        "/etc/kubernetes",
+        "/etc/rancher",
+        "/etc/NetworkManager/system-connections",
+        "/etc/pki/tls/private",
+    ),
+)
+# Where systemd keeps what /etc/resolv.conf leads to.
+_RESOLVER = "/run/systemd/resolve"
+
+_MEMORY_BYTES = 256 * 2**20
+
+# Runs the command in a shell of its own and counts what it leaves behind, since all of that ends with
+# the namespace and nobody could count it after. "+" says that the sandbox itself has started.
+_TELLER = (
+    'exec 4>&2 2>/dev/null; echo + >&3; /bin/sh -c "$1" 2>&4 3>&- 4>&-; code=$?;'
+    " set -- /proc/[0-9]*; echo $(($# - 2)) >&3; exit $code"
+)
+
+_ADVICE = {
+    "No permissions to create": "this system does not let users make namespaces",
+    "setting up uid map": "this system lets only chosen programs make namespaces (AppArmor); install"
+    " bubblewrap from its own packages",
+    "Failed RTM_NEWADDR": "this system lets only chosen programs make namespaces (AppArmor); install"
+    " bubblewrap from its own packages",
+    "Can't mount proc": "a container without the right to mount /proc: run it with"
+    " --security-opt systempaths=unconfined",
+    "Failed to make / slave": "a container that may not mount",
+    "Permission denied": "as root in a folder of another user: run codingagent as that user",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Confined:
+    """How to start a command. In `argv` a number stands for that one of `handles`.
+
+    `handles` are the caller's to close. `is_told` says that handle 3 reports of its start and end.
+    """
+
+    argv: tuple[str | int, ...]
+    variables: Mapping[str, str]
+    handles: tuple[int, ...] = ()
+    is_told: bool = False
+
+
+class Sandbox(Protocol):
+    """What may confine a command."""
+
+    @property
+    def tier(self) -> str:
+        """`bwrap` or `none`, as every result of a command carries it."""
+        ...
+
+    @property
+    def has_network(self) -> bool: ...
+
+    def confine(self, argv: Sequence[str], variables: Mapping[str, str], folder: str) -> Confined:
+        """Gives how to run `argv` in `folder`, a real path in the workspace."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unconfined:
-    """Commands run with the rights of the person who started the agent."""
+    """Commands run with the rights of the person who started the agent; `reason` says why."""
 
-    remark: str = (
-        "commands in answers run unconfined here, with your own rights; only file operations are held"
-        " in the workspace"
-    )
-    """For the person, once a session."""
-    description: str = "none; commands run with the person's own rights, so be careful with them"
-    network: str = "as the person has it"
+    reason: str = ""
+    tier: str = "none"
+    has_network: bool = True
 
-    def wrap(self, argv: Sequence[str]) -> Sequence[str]:
-        """Gives the command line that runs `argv` confined: here, as it is."""
-        return argv
+    @property
+    def remark(self) -> str:
+        """For the person, once a session."""
+        why = f" ({self.reason})" if self.reason else ""
+        return (
+            "commands in answers run unconfined here, with your own rights; only file operations are"
+            f" held in the workspace{why}"
+        )
+
+    @property
+    def description(self) -> str:
+        """For the model."""
+        return "none; commands run with the person's own rights, so be careful with them"
+
+    @property
+    def network(self) -> str:
+        return "as the person has it"
+
+    def confine(self, argv: Sequence[str], variables: Mapping[str, str], folder: str) -> Confined:
+        del folder  # the command's own handle on it is all that it takes
+        return Confined(tuple(argv), variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """Commands run under bubblewrap.
+
+    Args:
+        program: bwrap, from a folder that only root writes.
+        workspace: the real path of the folder that commands may write.
+        hidden: folders of ours; those in the workspace are covered.
+        temporary: a folder of this session's, which commands see as /tmp; made when it is needed.
+        home: the person's home folder, of which commands see their tools only.
+        has_network: leave the network on.
+        tools: folders outside of the system's that commands need to find their programs.
+    """
+
+    program: str
+    workspace: Path
+    hidden: tuple[Path, ...]
+    temporary: Path
+    home: Path
+    has_network: bool = False
+    tools: tuple[Path, ...] = ()
+    tier: str = "bwrap"
+
+    @property
+    def remark(self) -> str:
+        """For the person, once a session."""
+        network = "with your network" if self.has_network else "without network"
+        return (
+            f"commands in answers run in a sandbox: they can write this workspace only, {network}"
+        )
+
+    @property
+    def description(self) -> str:
+        """For the model."""
+        return (
+            "commands see the system read-only and write only the workspace and a private /tmp; HOME is"
+            " empty but for tools; .git is read-only, so git can show but not commit"
+        )
+
+    @property
+    def network(self) -> str:
+        return "on" if self.has_network else "off; servers on 127.0.0.1 work within one command"
+
+    def confine(self, argv: Sequence[str], variables: Mapping[str, str], folder: str) -> Confined:
+        """Gives the bwrap command line for one command.
+
+        Raises:
+            OSError: if the private /tmp can't be made.
+        """
+        self.temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handles: list[int] = []
+        head: list[str | int] = [self.program, *self._flags(), "--chdir", folder]
+        program = seccomp.filter_program(os.uname().machine)
+        if program is not None:
+            handle = os.memfd_create("seccomp")
+            handles.append(handle)
+            os.write(handle, program)
+            os.lseek(handle, 0, os.SEEK_SET)
+            head += ["--seccomp", 0]
+        *shell, command = argv
+        del shell  # /bin/sh -c, which the teller does itself
+        told = ("/bin/sh", "-c", _TELLER, "sh", command)
+        return Confined(
+            (*head, "--", *told), self._variables(variables), tuple(handles), is_told=True
+        )
+
+    def _variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
+        chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
+        return chosen
+
+    def _has_own_home(self) -> bool:
+        """Tells whether the home folder's name can be covered without covering the system."""
+        return self.home != Path("/") and not _is_within(self.home, _bound_roots())
+
+    def _flags(self) -> list[str]:
+        # What comes later lies on top: the system, then private folders, then tools, then the
+        # workspace, and what is protected in it last.
+        return [
+            *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"),
+            "--unshare-cgroup-try",
+            *(() if self.has_network else ("--unshare-net",)),
+            *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+            *_system(),
+            # Without the remount root may write /proc/sys, whatever its capabilities are.
+            *("--proc", "/proc", "--remount-ro", "/proc"),
+            *("--dev", "/dev", "--size", str(_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
+            *("--bind", os.fspath(self.temporary), "/tmp"),  # noqa: S108
+            *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108
+            *(self._resolver() if self.has_network else ()),
+            *(self._own_home() if self._has_own_home() else ()),
+            *_bound("--ro-bind", self.tools),
+            *_bound("--bind", [self.workspace]),
+            *_bound("--ro-bind", git_folders(self.workspace)),
+            *self._covers(),
+            # The folders that bwrap itself made lie in memory: no place to fill it.
+            *("--remount-ro", "/dev", "--remount-ro", "/"),
+        ]
+
+    @staticmethod
+    def _resolver() -> tuple[str, ...]:
+        return ("--ro-bind-try", _RESOLVER, _RESOLVER)
+
+    def _own_home(self) -> tuple[str, ...]:
+        home = os.fspath(self.home)
+        return ("--perms", "0700", "--size", str(_MEMORY_BYTES), "--tmpfs", home)
+
+    def _covers(self) -> list[str]:
+        """Gives the flags that hide what is ours in the workspace."""
+        flags: list[str] = []
+        inside = {folder.resolve() for folder in self.hidden if folder.is_dir()}
+        inside = {folder for folder in inside if self.workspace in folder.parents}
+        for folder in sorted(inside):
+            # What lies in one that is covered is covered with it, and has no place left to be mounted.
+            if not inside.intersection(folder.parents):
+                name = os.fspath(folder)
+                flags += ["--perms", "0500", "--tmpfs", name, "--remount-ro", name]
+        return flags
+
+
+def find_bubblewrap() -> str | None:
+    """Gives bwrap's path, from a folder that no answer can write; None if it is not there."""
+    for program in _BWRAP:
+        with contextlib.suppress(OSError):
+            found = os.stat(program)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022:
+                return program
+    return None
+
+
+def advice_on(message: str) -> str:
+    """Gives what a message of bwrap's means, in words, with the message itself."""
+    for part, advice in _ADVICE.items():
+        if part in message:
+            return f"{message}: {advice}"
+    return message
+
+
+def git_folders(workspace: Path) -> list[Path]:
+    """Gives what must be read-only for git's data to be: `.git`, and of a worktree the repository behind it.
+
+    A worktree's `.git` is a file that names a folder elsewhere. It is believed only if that folder names
+    this worktree in turn, which nobody who writes just here can bring about.
+    """
+    git = workspace / ".git"
+    if git.is_symlink():
+        # A command may have made it: where it leads must not come into view by that.
+        real = git.resolve()
+        return [real] if workspace in real.parents and real.exists() else []
+    if not git.exists():
+        return []
+    if git.is_dir():
+        return [git]
+    with contextlib.suppress(OSError, ValueError):
+        said = git.read_text("utf-8")[:4096]
+        folder = (workspace / said.removeprefix("gitdir:").strip()).resolve()
+        back = Path((folder / "gitdir").read_text("utf-8")[:4096].strip())
+        common = (folder / (folder / "commondir").read_text("utf-8")[:4096].strip()).resolve()
+        is_ours = (
+            folder / back
+        ).resolve() == git.resolve() and folder.parent == common / "worktrees"
+        if is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
+            return [git, common]
+    return [git]
+
+
+def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
+    """Gives the folders besides the system's that hold the programs on a PATH and what these need."""
+    found = toolchains.folders(path, home, workspace, prefixes)
+    covered = [*_bound_roots(), workspace]
+    return tuple(folder for folder in found if not _is_within(folder, covered))
+
+
+def _system() -> list[str]:
+    flags: list[str] = []
+    for name in _ROOTS:
+        if os.path.islink(name):
+            flags += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            flags += ["--ro-bind", name, name]
+    for name in _SECRET_FILES:
+        if os.path.lexists(name):
+            flags += ["--ro-bind", "/dev/null", name]
+    for name in _SECRET_FOLDERS:
+        if os.path.isdir(name):
+            flags += ["--tmpfs", name, "--remount-ro", name]
+    return flags
+
+
+def _bound_roots() -> list[Path]:
+    return [Path(name) for name in _ROOTS if os.path.isdir(name) and not os.path.islink(name)]
+
+
+def _bound(flag: str, folders: Iterable[Path]) -> list[str]:
+    return [word for folder in folders for word in (flag, os.fspath(folder), os.fspath(folder))]
+
+
+def _is_within(path: Path, folders: Iterable[Path]) -> bool:
+    return any(folder == path or folder in path.parents for folder in folders)

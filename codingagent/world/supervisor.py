@@ -5,6 +5,7 @@ input. It stays single-threaded and small, so that it can fork at any time. For 
 a guard, the guard forks the command:
 
     agent ── supervisor ── guard ── /bin/sh -c … ── whatever that starts
+                     └──── guard, waiting for the next command
 
 Guard and supervisor are subreapers: what calls setsid or forks twice becomes the guard's child, not
 init's, and is found. The guard ends the whole tree when the command has ended, when its time is up,
@@ -12,7 +13,9 @@ when the agent says so, and when the agent is gone: its end of the control socke
 closed, whatever killed the agent. If a command kills its guard, the supervisor adopts and ends the
 rest. If it stops guard or supervisor, the agent ends them all when the time is up; if the agent is
 killed meanwhile, the kernel wakes the supervisor (PR_SET_PDEATHSIG), and each sees to the rest. Where there
-are no subreapers (macOS), what left the process group and lost its parent is missed.
+are no subreapers (macOS), what left the process group and lost its parent is missed. In a sandbox with
+processes of its own none of these can be reached; the command is then the sandbox's program, and all
+that is in it ends with that.
 
 It imports nothing of the package: it starts with `-I -S`, and must start at once.
 """
@@ -39,6 +42,18 @@ _PR_SET_CHILD_SUBREAPER = 36
 # A tree that is stopped before it is killed can't outrun us; this is for kernels that are slow to reap.
 _KILL_PATIENCE_S = 5.0
 
+# More processes than this are a fork bomb; a machine must not go down for one.
+PROCESS_LIMIT = 1000
+_COUNT_EVERY_S = 0.25
+
+# A core dump would lie in the workspace, and a file without end fill the disk.
+_FILE_LIMIT_BYTES = 2 * 2**30
+_OPEN_FILES_LIMIT = 4096
+
+# Every shell can write to a handle of one digit.
+_STATUS_HANDLE = 3
+_ABOVE_STANDARD = 10
+
 _LENGTH = struct.Struct("!I")
 
 
@@ -50,6 +65,8 @@ def main() -> None:
     _wake_at_parents_end()
     wakeup = _wakeup_on_child()
     guards: set[int] = set()
+    spare = _fork_guard(agent)
+    guards.add(spare[0])
     while True:
         ready, _, _ = select.select([agent.fileno(), wakeup], [], [])
         if wakeup in ready:
@@ -63,19 +80,44 @@ def main() -> None:
                 # The agent is gone. Each guard notices by itself, but a command may have stopped it.
                 kill_all(lambda: tree(os.getpid()), {})
                 return
-            pid = os.fork()
-            if pid == 0:
-                agent.close()
-                _guard(*handles)
-            guards.add(pid)
+            while not _hand_on(spare, handles):
+                spare = _fork_guard(agent)
+                guards.add(spare[0])
             for handle in handles:
                 os.close(handle)
+            # The next one is made now, while this command runs: nobody need wait for a fork.
+            spare = _fork_guard(agent)
+            guards.add(spare[0])
+
+
+def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
+    """Makes a guard that waits for a command; gives its pid and how to reach it."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        agent.close()
+        ours.close()
+        _guard(theirs)
+    theirs.close()
+    return pid, ours
+
+
+def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
+    """Gives a command to a guard; False if a command before has killed that guard."""
+    pid, way = guard
+    with way:
+        _signal(pid, signal.SIGCONT)  # or stopped it
+        try:
+            socket.send_fds(way, [b"c"], handles)
+        except OSError:
+            return False
+    return True
 
 
 def _receive_handles(agent: socket.socket) -> list[int]:
-    """Gives the control socket, the output pipe and the folder of one command; none at the end."""
+    """Gives the control socket, the output pipe, the folder and more of one command; none at the end."""
     handles = array.array("i")
-    room = socket.CMSG_SPACE(3 * handles.itemsize)
+    room = socket.CMSG_SPACE(8 * handles.itemsize)
     message, ancillary, _, _ = agent.recvmsg(1, room)
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
@@ -88,18 +130,19 @@ def _receive_handles(agent: socket.socket) -> list[int]:
 # --- the guard -------------------------------------------------------------------------------------
 
 
-def _guard(control_handle: int, output: int, folder: int) -> NoReturn:
+def _guard(way: socket.socket) -> NoReturn:
     """Runs one command to its end and reports; never returns into the supervisor's loop."""
     status = 1
     try:
-        control = socket.socket(fileno=control_handle)
-        order = _receive_order(control)
-        if order is not None:
-            _become_subreaper()
-            _wake_at_parents_end()
-            wakeup = _wakeup_on_child()
-            report = _run(order, control, wakeup, (output, folder))
-            _send(control, report)
+        _become_subreaper()
+        _wake_at_parents_end()
+        wakeup = _wakeup_on_child()
+        control_handle, *handles = _receive_handles(way) or [-1]
+        if control_handle >= 0:
+            control = socket.socket(fileno=control_handle)
+            order = _receive_order(control)
+            if order is not None:
+                _send(control, _run(order, control, wakeup, tuple(handles)))
         status = 0
     finally:
         # Whatever went wrong here, the copy of the supervisor must not live on.
@@ -124,75 +167,117 @@ def _receive_exactly(control: socket.socket, count: int) -> bytes:
 
 
 def _run(
-    order: dict[str, object], control: socket.socket, wakeup: int, handles: tuple[int, int]
+    order: dict[str, object], control: socket.socket, wakeup: int, handles: tuple[int, ...]
 ) -> dict[str, object]:
     """Starts the command, waits for its end, and ends all that it left; gives the report."""
     started = time.monotonic()
+    status, theirs = os.pipe()
     limit = order["timeout_s"]
     deadline = started + float(limit) if isinstance(limit, (int, float)) else None
-    pid, failure = _start(order, handles)
-    for handle in handles:
+    pid, failure = _start(order, handles, theirs)
+    for handle in (*handles, theirs):
         os.close(handle)
     if failure:
+        os.close(status)
         return {"failure": failure}
     ended_by, code = "itself", None
     ended: dict[int, int] = {}
     while code is None:
-        left = None if deadline is None else max(deadline - time.monotonic(), 0)
-        ready, _, _ = select.select([control.fileno(), wakeup], [], [], left)
+        left = _COUNT_EVERY_S if deadline is None else max(deadline - time.monotonic(), 0)
+        ready, _, _ = select.select([control.fileno(), wakeup], [], [], min(left, _COUNT_EVERY_S))
         if wakeup in ready:
             _drain(wakeup)
         ended.update(_reap_all())
         code = ended.get(pid)
-        if code is None and (control.fileno() in ready or left == 0):
-            ended_by = "agent" if control.fileno() in ready else "time_limit"
+        if code is not None:
             break
+        if control.fileno() in ready:
+            ended_by = "agent"
+        elif left == 0:
+            ended_by = "time_limit"
+        elif not ready and len(tree(os.getpid())) > PROCESS_LIMIT:
+            ended_by = "process_limit"
+        else:
+            continue
+        break
     took = time.monotonic() - started
     stopped = kill_all(lambda: _tree_of_group(pid), ended) - {pid}
     code = ended.get(pid, -signal.SIGKILL) if code is None else code
+    has_begun, left_running = _told(status)
     return {
         "code": code,
         "ended_by": ended_by,
-        "stopped": len(stopped),
+        "stopped": left_running if order["is_told"] else len(stopped),
+        "has_begun": has_begun or not order["is_told"],
         "alive": sum(not is_zombie(other) for other in stopped),
         "took_s": took,
     }
 
 
-def _start(order: dict[str, object], handles: tuple[int, int]) -> tuple[int, str]:
-    """Forks the command; gives its pid, and why it could not be started, or nothing."""
-    said, say = os.pipe()  # closed by a successful exec, which is how success is heard of
-    pid = os.fork()
-    if pid == 0:
-        try:
-            _become_command(order, *handles)
-        except OSError as fault:
-            os.write(say, (fault.strerror or str(fault)).encode())
-        finally:
-            os._exit(127)
-    os.close(say)
-    failure = os.read(said, 1000).decode()
-    os.close(said)
-    return pid, failure
+def _start(order: dict[str, object], handles: tuple[int, ...], status: int) -> tuple[int, str]:
+    """Starts the command; gives its pid, and why it could not be started, or nothing.
 
-
-def _become_command(order: dict[str, object], output: int, folder: int) -> None:
-    os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.fchdir(folder)
-    # The words of a core dump are of no use to a model, and its bytes would lie in the workspace.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # All other descriptors close themselves at exec: Python makes them so.
-    os.set_inheritable(1, True)
-    os.set_inheritable(2, True)
+    The guard takes on its folder and limits first, so that nothing need be done between fork and exec:
+    posix_spawn then copies no memory, which is most of what a fork of Python costs.
+    """
+    output, folder, *more = handles
     argv, environment = order["argv"], order["environment"]
     assert isinstance(argv, list)
     assert isinstance(environment, dict)
-    os.execvpe(argv[0], argv, environment)
+    actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    if order["is_told"]:
+        # Out of the way first: any of ours may have the number that is wanted.
+        more = [_moved_up(handle) for handle in more]
+        actions.append((os.POSIX_SPAWN_DUP2, status, _STATUS_HANDLE))
+    for handle in more:
+        os.set_inheritable(handle, True)
+    # A number stands for a handle that came along.
+    words = [str(more[word]) if isinstance(word, int) else word for word in argv]
+    try:
+        os.fchdir(folder)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit(resource.RLIMIT_FSIZE, _FILE_LIMIT_BYTES)
+        _limit(resource.RLIMIT_NOFILE, _OPEN_FILES_LIMIT)
+        pid = os.posix_spawn(
+            words[0],
+            words,
+            environment,
+            file_actions=actions,
+            setsid=True,
+            setsigdef=[signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ],
+        )
+    except OSError as fault:
+        return 0, fault.strerror or str(fault)
+    return pid, ""
+
+
+def _moved_up(handle: int) -> int:
+    import fcntl
+
+    return fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STANDARD)
+
+
+def _limit(resource_: int, value: int) -> None:
+    """Lowers a limit; one that is lower already stays."""
+    _, highest = resource.getrlimit(resource_)
+    if highest == resource.RLIM_INFINITY or highest > value:
+        resource.setrlimit(resource_, (value, highest))
+
+
+def _told(status: int) -> tuple[bool, int]:
+    """Gives what the teller in a sandbox said: whether the command began, and what it left running.
+
+    It sits beside the command, which may lie through it: the count is a courtesy, and bounded.
+    """
+    os.set_blocking(status, False)
+    try:
+        words = os.read(status, 100).split()
+    except BlockingIOError:
+        return False, 0
+    finally:
+        os.close(status)
+    count = words[1] if len(words) > 1 else b"0"
+    return words[:1] == [b"+"], min(int(count), PROCESS_LIMIT) if count.isdigit() else 0
 
 
 # --- ending processes ------------------------------------------------------------------------------
@@ -223,7 +308,7 @@ def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = N
             for pid in pids:
                 _signal(pid, number)
         time.sleep(pause_s)
-        pause_s = min(pause_s + 0.001, 0.02)
+        pause_s = min(pause_s + 0.0002, 0.02)
 
 
 def _signal(pid: int, number: int) -> None:

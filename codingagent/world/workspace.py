@@ -98,6 +98,22 @@ class Workspace:
             )
         return Seen(data, state, stat.S_IMODE(found.st_mode))
 
+    def resolved(self, path: str, *, follow_last: bool = True) -> str:
+        """Gives the path without links that this one leads to, be anything there or not.
+
+        Raises:
+            OperationError: if it leads outside.
+        """
+        try:
+            with self._walk(path, follow_last=follow_last) as place:
+                return place.path
+        except NotFoundError as fault:
+            return fault.real
+
+    def has_git(self) -> bool:
+        """Tells whether `.git` lies in the root."""
+        return self._folder.lstat(".git") is not None
+
     def exists(self, path: str) -> bool:
         """Tells whether something has this name.
 
@@ -165,6 +181,15 @@ class Workspace:
                 # Old bytes are about to go; the new ones must not be only in memory then.
                 os.fsync(handle)
 
+    def check_deletable(self, path: str) -> None:
+        """Makes sure that a file or link may be removed, before anything is journalled.
+
+        Raises:
+            OperationError: as `delete`.
+        """
+        with self._walk(path, writing=True, follow_last=False) as place:
+            _check_deletable(place, path)
+
     def delete(self, path: str) -> None:
         """Removes a regular file, or a link (never its target).
 
@@ -172,9 +197,7 @@ class Workspace:
             OperationError: if there is no such file, or it is a folder or a special file.
         """
         with self._walk(path, writing=True, follow_last=False) as place:
-            found = place.folder.lstat(place.name)
-            if found is None or not stat.S_ISLNK(found.st_mode):
-                regular(place, path)
+            _check_deletable(place, path)
             try:
                 place.folder.unlink(place.name)
             except OSError as fault:
@@ -283,16 +306,8 @@ class Workspace:
                 if name == "..":
                     place.leave(path)
                     continue
-                if writing and paths.is_home_name(name):
-                    raise OperationError(
-                        f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the"
-                        " workspace"
-                    )
-                if writing and paths.is_git_name(name):
-                    raise OperationError(
-                        f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here;"
-                        " the person commits"
-                    )
+                if writing:
+                    _refuse_own(name, path)
                 found = place.folder.lstat(name)
                 is_link = found is not None and stat.S_ISLNK(found.st_mode)
                 if is_link and (left or follow_last):
@@ -301,6 +316,10 @@ class Workspace:
                         raise OperationError(f"'{paths.shown(path)}' has too many links in it")
                     left.extend(self._target(place, name, path))
                 elif left:
+                    if found is None and not create:
+                        for missing in left if writing else ():
+                            _refuse_own(missing, path)
+                        raise NotFoundError(path, place.would_be([name, *reversed(left)]))
                     self._enter(place, name, path, create=create and found is None)
                 else:
                     place.name = name
@@ -340,6 +359,23 @@ class Workspace:
             raise OperationError(
                 f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
             )
+
+
+def _check_deletable(place: Place, path: str) -> None:
+    found = place.folder.lstat(place.name)
+    if found is None or not stat.S_ISLNK(found.st_mode):
+        regular(place, path)
+
+
+def _refuse_own(name: str, path: str) -> None:
+    if paths.is_home_name(name):
+        raise OperationError(
+            f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
+        )
+    if paths.is_git_name(name):
+        raise OperationError(
+            f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here; the person commits"
+        )
 
 
 def temporary_name(name: str) -> str:

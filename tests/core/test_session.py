@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codingagent.core import session as sessions
+from codingagent.core.approval import Answer, Question
 from codingagent.core.events import (
     CommandRan,
+    Denied,
     Event,
     FileCreated,
     FileDeleted,
@@ -22,6 +24,9 @@ from codingagent.core.events import (
     Refused,
 )
 from codingagent.core.session import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CheckpointTaken,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
@@ -34,6 +39,8 @@ from codingagent.core.session import (
     SessionStarted,
     Turn,
     TurnEnded,
+    UndoBegan,
+    UndoEnded,
     fold,
     replay,
 )
@@ -309,18 +316,28 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
         st.integers(-70, 255),
         _TEXT,
         st.floats(0, 3600),
-        st.sampled_from(["itself", "time_limit", "output_limit"]),
+        st.sampled_from(["itself", "time_limit", "output_limit", "process_limit"]),
         _TEXT,
         _NUMBER,
+        st.sampled_from(["bwrap", "none"]),
+        st.booleans(),
         _NOTES,
     ),
     st.builds(Interrupted, _TEXT, _TEXT, _NOTES),
     st.builds(MessageShown, _TEXT, _NOTES),
     st.builds(Finished, _TEXT, _NOTES),
     st.builds(Refused, _TEXT, _TEXT, _TEXT, _NOTES),
+    st.builds(Denied, _TEXT, _TEXT, _NOTES, _TEXT, _TEXT, _NOTES),
 )
+_QUESTIONS = st.builds(Question, _TEXT, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
+_ANSWERS = st.builds(Answer, st.sampled_from(["yes", "no", "always"]), _TEXT, _TEXT)
 _RECORDS: st.SearchStrategy[Record] = st.one_of(
-    st.builds(SessionStarted, _TEXT, _TEXT, _TEXT, _TEXT),
+    st.builds(SessionStarted, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, st.booleans()),
+    st.builds(ApprovalAsked, _NUMBER, _QUESTIONS, _TEXT),
+    st.builds(ApprovalAnswered, _NUMBER, _ANSWERS, _TEXT),
+    st.builds(CheckpointTaken, _NUMBER, st.booleans(), _TEXT, _NOTES, _TEXT),
+    st.builds(UndoBegan, st.lists(_NUMBER, max_size=3).map(tuple), _TEXT, _TEXT),
+    st.builds(UndoEnded, _TEXT, _NOTES, _TEXT),
     st.builds(OutboxWritten, _NUMBER, _TEXT),
     st.builds(ReplyTaken, _NUMBER, _TEXT, _TEXT, _TEXT),
     st.builds(ReplySetAside, _TEXT, _TEXT, _TEXT),

@@ -212,7 +212,7 @@ def test_a_session_says_once_that_commands_are_not_confined(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Design, commands: where nothing confines commands, every session says so once in plain words."""
-    assert run(home, "new", "--no-wait", "x") == 0
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "x") == 0
     assert capsys.readouterr().out.count("commands in answers run unconfined here") == 1
     assert run(home, "resume", "--once") == 0
     assert "unconfined" not in capsys.readouterr().out
@@ -296,7 +296,7 @@ def test_a_workspace_that_a_command_moves_away_ends_the_work(
         waiting,
         f"[RUN_COMMAND]\nmv ../workspace ../other; mkdir ../workspace\n[/RUN_COMMAND]\n{CREATE}",
     )
-    assert run(waiting, "resume", "--once") == 1
+    assert run(waiting, "resume", "--once", "--sandbox", "off") == 1
     assert "was moved or replaced" in capsys.readouterr().err
     assert not (waiting / "other" / "a.txt").exists()
 
@@ -465,13 +465,13 @@ def test_ctrl_c_leaves_a_session_that_can_be_resumed(home: Path) -> None:
 
 
 def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(
-    waiting: Path, tmp_path: Path
+    waiting: Path,
 ) -> None:
     """Design, commands: interrupting us ends the command; journal: it is never started again."""
-    log = tmp_path / "log"
+    log = waiting / "workspace" / "log"
     drop(
         waiting,
-        f"[RUN_COMMAND]\necho started >> {log}; sleep 60; echo ended >> {log}\n[/RUN_COMMAND]\n",
+        "[RUN_COMMAND]\necho started >> log; sleep 60; echo ended >> log\n[/RUN_COMMAND]\n",
     )
     with started(waiting, "resume") as process:
         wait_until(log.exists)
@@ -538,7 +538,9 @@ def test_json_is_one_object_a_line_and_nothing_else(
         "success": True,
         "output": "",
         "notes": [],
+        "sandbox": "",
     }
+    assert said[5]["result"]["sandbox"] in ("bwrap", "none")
 
 
 def test_config_names_each_setting_and_its_source(waiting: Path) -> None:

@@ -1,0 +1,206 @@
+"""What commands and changes are held to: the policy and the sandbox that the settings ask for.
+
+A sandbox is believed by what it does, not by being installed: it is tried out before a session relies
+on it, and `doctor` proves each of its promises from inside.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.core import policy as policies
+from codingagent.core.policy import PRESETS, Policy
+from codingagent.core.settings import Settings
+from codingagent.errors import UsageError, WorkError
+from codingagent.world import proof
+from codingagent.world.proof import Promise
+from codingagent.world.runner import environment, find_program, run_tool, try_out
+from codingagent.world.sandbox import (
+    Bubblewrap,
+    Unconfined,
+    advice_on,
+    find_bubblewrap,
+    tools_for,
+)
+
+
+def policy_of(settings: Settings, workspace: Path) -> Policy:
+    """Gives the policy that the settings name.
+
+    Raises:
+        UsageError: if it is no preset and no file that can be used, or the file lies in the workspace.
+    """
+    name = settings.policy
+    if name in PRESETS:
+        return PRESETS[name]
+    path = Path(name).absolute()
+    if not path.is_file():
+        known = ", ".join(PRESETS)
+        raise UsageError(f"policy '{name}' is no preset ({known}) and no file; name one of these")
+    root = workspace.resolve()
+    if root in path.parents or root in path.resolve().parents:
+        raise UsageError(
+            f"policy file '{name}' lies in the workspace, where an answer could write it; put it"
+            " elsewhere"
+        )
+    return policies.from_document(read_toml(path), name)
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """Gives what a TOML file says; nothing if it is not there.
+
+    Raises:
+        UsageError: if it can't be read.
+    """
+    if not path.exists():
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as fault:
+        raise UsageError(f"{path} can't be read: {fault}") from fault
+
+
+# Reads what the kernel says of the shell that runs it, with no other program.
+_TRIAL = (
+    "while read -r name value; do case $name in CapEff:|NoNewPrivs:|Seccomp:)"
+    " printf '%s%s ' $name $value;; esac; done < /proc/self/status"
+)
+_TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
+
+
+def choose_sandbox(
+    settings: Settings, policy: Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
+) -> Bubblewrap | Unconfined:
+    """Gives the sandbox that the settings ask for, tried out; without one that works, none.
+
+    Raises:
+        WorkError: if one is required and does not work.
+    """
+    if settings.sandbox == "off":
+        return Unconfined("--sandbox off")
+    found = bubblewrap_for(workspace, hidden, temporary, settings.network or policy.network.enabled)
+    fault = "there is no bubblewrap here" if found is None else try_sandbox(found)
+    if found is not None and not fault:
+        return found
+    if settings.sandbox == "require":
+        raise WorkError(
+            f"a sandbox is required and does not work: {fault}; `codingagent doctor` tells more"
+        )
+    return Unconfined(fault)
+
+
+def bubblewrap_for(
+    workspace: Path, hidden: tuple[Path, ...], temporary: Path, has_network: bool
+) -> Bubblewrap | None:
+    """Gives bubblewrap as it would confine commands in a workspace; None where it is not installed."""
+    program = find_bubblewrap() if sys.platform == "linux" else None
+    if program is None:
+        return None
+    person_home = Path(os.environ.get("HOME") or "/")
+    prefixes = (sys.prefix, sys.base_prefix)
+    real = workspace.resolve()
+    tools = tools_for(real, os.environ.get("PATH", ""), person_home, prefixes)
+    return Bubblewrap(program, real, hidden, temporary, person_home, has_network, tools)
+
+
+def try_sandbox(sandbox: Bubblewrap) -> str:
+    """Gives why a sandbox does not confine what runs in it; empty if it does.
+
+    It is believed by what the kernel says inside, not by being there.
+    """
+    folder = os.fspath(sandbox.workspace)
+    try:
+        said = try_out(sandbox, environment(os.environ), folder, _TRIAL)
+    except WorkError as fault:
+        return advice_on(" ".join(str(fault).split()))
+    return "" if said == _TRIAL_RESULT else f"the kernel says {said.strip() or 'nothing'} inside"
+
+
+def prove_sandbox(outside: Path) -> tuple[Promise, ...]:
+    """Gives every promise of the sandbox and whether it holds here, as found from inside.
+
+    Args:
+        outside: a folder of the person's that must be out of reach.
+
+    Raises:
+        WorkError: if there is no sandbox, or it does not start.
+    """
+    with proof.lures(outside) as found:
+        sandbox = bubblewrap_for(
+            found.workspace, (found.agent_home,), found.temporary, has_network=False
+        )
+        if sandbox is None:
+            raise WorkError("there is no bubblewrap here")
+        folder = os.fspath(found.workspace)
+        variables = environment(os.environ)
+        try:
+            return proof.prove(
+                found, lambda line: try_out(sandbox, variables, folder, line), has_network=False
+            )
+        except WorkError as fault:
+            raise WorkError(advice_on(" ".join(str(fault).split()))) from fault
+
+
+# --- what this machine offers --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that this machine offers or lacks, with the remedy. None: it does not apply."""
+
+    name: str
+    holds: bool | None
+    detail: str
+    remedy: str = ""
+    is_promise: bool = False
+
+
+def findings(outside: Path) -> Iterator[Finding]:
+    """Gives what this machine offers, one after the other.
+
+    Args:
+        outside: a folder of the person's; a sandboxed command must not be able to write there.
+    """
+    version = platform.python_version()
+    yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")
+    yield _git()
+    yield from _sandbox(outside)
+
+
+def _git() -> Finding:
+    program = find_program("git", Path(os.devnull))
+    if program is None:
+        return Finding("git", False, "not found", "install git to have `diff` and `undo`")
+    try:
+        said = run_tool([program, "--version"], {"LC_ALL": "C"}).stdout.decode("utf-8", "replace")
+    except WorkError as fault:
+        return Finding("git", False, str(fault), "mend or install git to have `diff` and `undo`")
+    return Finding("git", True, f"{said.strip()} at {program}: `diff` and `undo` work")
+
+
+def _sandbox(outside: Path) -> Iterator[Finding]:
+    if sys.platform != "linux":
+        yield Finding("sandbox", False, _UNCONFINED, "use a container or a virtual machine")
+        return
+    program = find_bubblewrap()
+    if program is None:
+        remedy = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`)"
+        yield Finding("sandbox", False, _UNCONFINED, remedy)
+        return
+    try:
+        promises = prove_sandbox(outside)
+    except WorkError as fault:
+        yield Finding("sandbox", False, f"{program} does not work: {fault}", _UNCONFINED)
+        return
+    holds = all(promise.enforced is not False for promise in promises)
+    yield Finding("sandbox", holds, f"{program}, as commands are run in it:")
+    for promise in promises:
+        yield Finding(promise.name, promise.enforced, promise.detail, is_promise=True)
+
+
+_UNCONFINED = "none: commands run with your own rights"

@@ -1,0 +1,38 @@
+"""What may need a yes: the question, and the answers there are to it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Decision = Literal["yes", "no", "always"]
+"""`always` also answers what is asked for the same rules, for the rest of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An operation waits for a yes.
+
+    `rules` are the policy's, `reasons` are for people, one for each. `shown` is the command, or the
+    difference that a change of a file would make. `digest` is of all that would be done: a yes holds
+    for exactly that.
+    """
+
+    tag: str
+    subject: str
+    rules: tuple[str, ...]
+    reasons: tuple[str, ...]
+    shown: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was decided, by whom (`person`, `--yes`, `always`), and why, if that was said."""
+
+    decision: Decision
+    by: str = "person"
+    reason: str = ""
+
+
+def operation_id(index: int) -> str:
+    """Gives what an operation without an id is called: by its place, `op-1` the first."""
+    return f"op-{index + 1}"

@@ -1,0 +1,81 @@
+"""The record of a session in words, one line a record: what was asked, tried, refused and done."""
+
+from typing import assert_never
+
+from codingagent.core import plain
+from codingagent.core.approval import operation_id
+from codingagent.core.results import result_of
+from codingagent.core.session import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CheckpointTaken,
+    InboxFound,
+    OperationEnded,
+    OperationStarted,
+    OutboxWritten,
+    Record,
+    ReplySetAside,
+    ReplyTaken,
+    SessionReopened,
+    SessionStarted,
+    TurnEnded,
+    UndoBegan,
+    UndoEnded,
+)
+
+
+def line_of(record: Record) -> str:
+    """Gives one record in words; what came from a reply or a command has no control characters."""
+    return plain.without_controls(" ".join(_words(record).split()))
+
+
+def _words(record: Record) -> str:
+    match record:
+        case SessionStarted():
+            terms = [
+                record.policy and f"policy {record.policy}",
+                record.sandbox and f"sandbox {record.sandbox}",
+            ]
+            said = ", ".join(filter(None, [f"workspace {record.workspace}", *terms]))
+            return f"session started ({said}): {plain.one_line(record.task, 200)}"
+        case InboxFound():
+            return f"left alone in the inbox: {', '.join(file.name for file in record.files)}"
+        case OutboxWritten():
+            return f"request {record.sequence} written"
+        case ReplyTaken():
+            return f"reply {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
+        case ReplySetAside():
+            return f"set aside: {record.name}: {record.reason}"
+        case OperationStarted():
+            return f"{operation_id(record.index)} {record.tag} begins: {plain.one_line(record.subject, 200)}"
+        case OperationEnded():
+            result = result_of(record.event)
+            mark = "ok" if result.success else "FAILED"
+            where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
+            notes = "".join(f"; note: {note}" for note in result.notes)
+            line = f"{operation_id(record.index)} {result.command_type} {mark}: {result.summary}"
+            return f"{line}{where}{notes}"
+        case ApprovalAsked():
+            question = record.question
+            why = "; ".join(question.reasons)
+            subject = plain.one_line(question.subject, 200)
+            return f"{operation_id(record.index)} {question.tag} awaits approval: {subject} ({why})"
+        case ApprovalAnswered():
+            answer = record.answer
+            reason = f": {answer.reason}" if answer.reason else ""
+            return f"{operation_id(record.index)} answered {answer.decision} by {answer.by}{reason}"
+        case CheckpointTaken():
+            when = "before" if record.before else "after"
+            left = f"; without {'; '.join(record.left_out)}" if record.left_out else ""
+            return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
+        case UndoBegan():
+            return f"undo begins; the workspace as it was is kept as {record.name[:12]}"
+        case UndoEnded():
+            return f"undo done: {'; '.join(record.notes)}"
+        case TurnEnded():
+            notes = "".join(f"; note: {note}" for note in record.notes)
+            return f"turn {record.sequence} ended{notes}"
+        case SessionReopened():
+            return "session reopened"
+        case _:
+            assert_never(record)

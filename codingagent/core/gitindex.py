@@ -1,0 +1,138 @@
+"""git's index, version 2, as bytes: which files a checkpoint covers, and what they looked like.
+
+git compares it with the files' metadata, which is fast; only we write it. So nothing is ever read
+through git, whose own ways to a file follow links and run the filters that a workspace names.
+"""
+
+import hashlib
+import struct
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_HEADER = struct.Struct(">4sII")
+_ENTRY = struct.Struct(">10I20sH")
+_NAME_AT = _ENTRY.size
+_DIGEST_BYTES = 20
+_LONG_NAME = 0xFFF
+_WORD = 0xFFFFFFFF
+_SECOND = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A file's metadata, as far as git compares it."""
+
+    ctime_ns: int
+    mtime_ns: int
+    device: int
+    inode: int
+    user: int
+    group: int
+    size_bytes: int
+
+
+# Differs from every file: git lists the path, and we look at its content.
+UNKNOWN = Look(0, 0, 0, 0, 0, 0, 0)
+
+
+def entry(path: bytes, mode: int, blob: str, look: Look) -> bytes:
+    """Gives one entry; `mode` is git's: 0o100644, 0o100755 or 0o120000."""
+    words = (
+        *divmod(look.ctime_ns, _SECOND),
+        *divmod(look.mtime_ns, _SECOND),
+        *(look.device, look.inode, mode, look.user, look.group, look.size_bytes),
+    )
+    flags = min(len(path), _LONG_NAME)
+    fields = _ENTRY.pack(*(word & _WORD for word in words), bytes.fromhex(blob), flags)
+    return fields + path + bytes(8 - (_NAME_AT + len(path)) % 8)
+
+
+def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
+    """Gives an index with some entries put in by their paths, or taken out (None).
+
+    A path in it is a file or a folder, never both: the one put in stays.
+
+    Raises:
+        ValueError: if the index is not whole.
+    """
+    names, starts = _parsed(index)
+    every = {**_conflicts(names, updates), **updates}
+    pieces: list[bytes] = []
+    count = len(names)
+    done = starts[0]
+    for path in sorted(every):
+        at = bisect_left(names, path)
+        found = at < len(names) and names[at] == path
+        pieces.append(index[done : starts[at]])
+        done = starts[at + 1] if found else starts[at]
+        piece = every[path]
+        if piece is not None:
+            pieces.append(piece)
+        count += (piece is not None) - found
+    pieces.append(index[done : starts[-1]])
+    body = b"".join([_HEADER.pack(b"DIRC", 2, count), *pieces])
+    return body + _digest(body)
+
+
+def empty() -> bytes:
+    """Gives an index without entries."""
+    body = _HEADER.pack(b"DIRC", 2, 0)
+    return body + _digest(body)
+
+
+def is_whole(index: bytes) -> bool:
+    """Tells whether an index is as it was written."""
+    body = memoryview(index)[:-_DIGEST_BYTES]
+    return len(index) >= len(empty()) and _digest(body) == index[-_DIGEST_BYTES:]
+
+
+def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
+    """Gives the entries' paths, and where each begins and the last one ends."""
+    if not is_whole(index):
+        raise ValueError("the index is not whole")
+    kind, version, count = _HEADER.unpack_from(index)
+    if (kind, version) != (b"DIRC", 2):
+        raise ValueError("the index is of another kind")
+    names: list[bytes] = []
+    starts: list[int] = []
+    at = _HEADER.size
+    for _ in range(count):
+        starts.append(at)
+        name_at = at + _NAME_AT
+        length = (index[name_at - 2] & 0xF) << 8 | index[name_at - 1]
+        if length == _LONG_NAME:
+            length = index.index(0, name_at) - name_at
+        names.append(index[name_at : name_at + length])
+        at = (name_at + length - _HEADER.size & ~7) + 8 + _HEADER.size
+    starts.append(at)
+    return names, starts
+
+
+def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dict[bytes, None]:
+    """Gives the entries that can't stand beside those put in: the listings were not of one moment."""
+    conflicts: dict[bytes, None] = {}
+    if not names:
+        return conflicts
+    folders: set[bytes] = set()
+    for path, piece in updates.items():
+        if piece is None:
+            continue
+        folder = path.rpartition(b"/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            at = bisect_left(names, folder)
+            if at < len(names) and names[at] == folder:
+                conflicts[folder] = None
+            folder = folder.rpartition(b"/")[0]
+        below = path + b"/"
+        at = bisect_left(names, below)
+        while at < len(names) and names[at].startswith(below):
+            conflicts[names[at]] = None
+            at += 1
+    return conflicts
+
+
+def _digest(body: "bytes | memoryview") -> bytes:
+    # SHA-1, because git's format says so; it guards against torn writes here, not against people.
+    return hashlib.sha1(body, usedforsecurity=False).digest()

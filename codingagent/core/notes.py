@@ -1,0 +1,72 @@
+"""What a checkpoint keeps in mind beside the files: permissions, and what it left out."""
+
+import json
+import stat
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from codingagent.core.changes import LeftOut
+
+IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a commit says beside its files."""
+
+    usual: tuple[int, int] = (0o644, 0o755)
+    """Permissions of a file that may not be run, and of one that may."""
+    unusual: Mapping[str, int] = field(default_factory=dict)
+    left: tuple[LeftOut, ...] = ()
+    is_partial: bool = False
+    """Not all ignored paths are in `left`."""
+
+    def mode(self, path: str, git_mode: int) -> int:
+        if stat.S_ISLNK(git_mode):
+            return stat.S_IFLNK
+        usual = self.usual[bool(git_mode & 0o100)]
+        return stat.S_IFREG | self.unusual.get(path, usual)
+
+    def encoded(self) -> bytes:
+        document = {
+            "usual": self.usual,
+            "unusual": self.unusual,
+            "left": [(left.path, left.reason) for left in self.left],
+            "is_partial": self.is_partial,
+        }
+        return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+
+    @classmethod
+    def decoded(cls, data: bytes) -> "Notes":
+        document = json.loads(data)
+        left = tuple(LeftOut(path, reason) for path, reason in document["left"])
+        plain, runnable = document["usual"]
+        return cls((plain, runnable), document["unusual"], left, document["is_partial"])
+
+
+class Covering:
+    """Which paths a checkpoint left out, though something may have stood there."""
+
+    def __init__(self, notes: Notes, *, is_doubtful: bool) -> None:
+        self._paths = frozenset(left.path for left in notes.left)
+        # Not all ignored paths are known, and the rules were changed: each new file may be an old one.
+        self._is_doubtful = notes.is_partial and is_doubtful
+
+    def leaves_out(self, path: str) -> bool:
+        if self._is_doubtful or path in self._paths:
+            return True
+        at = path.find("/")
+        while at != -1:
+            if path[: at + 1] in self._paths:
+                return True
+            at = path.find("/", at + 1)
+        return False
+
+
+def most_common(modes: Iterable[int | None]) -> tuple[int, int]:
+    """Gives the permissions that most files have, of those that may not be run and those that may."""
+    counted = Counter(mode for mode in modes if mode is not None)
+    ordered = [mode for mode, _ in counted.most_common()]
+    plain = next((mode for mode in ordered if not mode & 0o100), 0o644)
+    return plain, next((mode for mode in ordered if mode & 0o100), 0o755)

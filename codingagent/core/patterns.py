@@ -1,0 +1,70 @@
+"""Patterns for commands: `rm -r`, `git push`, `mkfs*`, as `policy` explains them to people."""
+
+import re
+from functools import cache
+
+from codingagent.core.shell import ShellCommand
+
+# Tools whose every argument may be a target: `make clean deploy`.
+_TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})
+
+
+def first_fitting(patterns: tuple[str, ...], command: ShellCommand) -> str | None:
+    """Gives the first of the patterns that means a command; None if none does."""
+    return next((pattern for pattern in patterns if fits(pattern, command)), None)
+
+
+def fits(pattern: str, command: ShellCommand) -> bool:
+    """Tells whether a command is what a pattern means, as the head of this file says."""
+    name, *wanted = pattern.split() or [""]
+    if command.name is None or not _glob(name.casefold()).fullmatch(command.name):
+        return False
+    words = command.arguments
+    texts = [word.text for word in words]
+    end = texts.index("--") if "--" in texts else len(texts)
+    options = [word.sure for word in words[:end] if word.sure.startswith("-")]
+    at = 0
+    for want in wanted:
+        if want == "--":
+            fits = want in texts
+        elif "*" in want:
+            fits = any(map(_glob(want).fullmatch, texts))
+        elif want.startswith("-"):
+            fits = any(_option_fits(want, option) for option in options)
+        else:
+            at = _after_subcommand(texts, 0 if command.name in _TARGETS else at, want, command.name)
+            fits = at > 0
+        if not fits:
+            return False
+    return True
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _option_fits(want: str, option: str) -> bool:
+    if re.fullmatch(r"-\w", want):
+        return re.fullmatch(r"-\w+", option) is not None and want[1] in option
+    given = option.partition("=")[0]
+    # Programs take a long option cut short, as far as it is not that of another.
+    return given == want or (len(given) > 3 and given.startswith("--") and want.startswith(given))
+
+
+def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
+    """Gives the place behind a subcommand; 0 if it is not there.
+
+    Which options take a value is not known: behind one without `=`, both readings are tried.
+    """
+    maybe_value = False
+    for place, text in enumerate(texts[at:], at + 1):
+        if text.startswith("-") and len(text) > 1:
+            maybe_value = "=" not in text and not text.startswith("--no-")
+        elif text == want:
+            return place
+        elif maybe_value or name in _TARGETS:
+            maybe_value = False
+        else:
+            return 0
+    return 0

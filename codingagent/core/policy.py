@@ -1,0 +1,469 @@
+"""What an operation may do: allowed, denied, or only after the person was asked.
+
+It judges what is written, before anything is done. For files it is a rule; for commands a guard
+against accidents, since a program may do anything: the wall is the sandbox.
+
+A pattern for commands, as in `approval_required`, is a few words. The first is the command's name,
+without folders. Each further word must be found among its arguments:
+
+- `-r` is a short option, alone or in a cluster such as `-rf`;
+- `--force` is a long option, also cut short (`--forc`), also with a value (`--force=yes`);
+- `push` is the subcommand: options before it are passed over (`git -C folder push`), and
+  `git commit -m push` is no push. A second such word is the subcommand of the first: `stash drop`;
+- a word with `*` is found anywhere: `of=*`. In a name it works too: `mkfs*`.
+
+A pattern for paths is a glob on the whole path, `**/.vscode`; what names a folder covers all in it.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any
+
+from codingagent.core import presets
+from codingagent.core.paths import folded, glob_matcher, shown
+from codingagent.core.patterns import first_fitting, fits
+from codingagent.core.reach import changed, is_outside
+from codingagent.core.shell import ShellCommand, ShellLine, read_line
+from codingagent.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class FilesystemRules:
+    """What file operations may do."""
+
+    enabled: bool = True
+    read_only: bool = False
+    max_file_size: int = 10 * 1024 * 1024
+    """In bytes, of a file that is written."""
+    allowed_paths: tuple[str, ...] = ()
+    """Where not empty, all other paths are denied."""
+    blocked_paths: tuple[str, ...] = ()
+    approval_required: tuple[str, ...] = ()
+    """What is written only after asking, by commands too. Empty asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellRules:
+    """What commands may do."""
+
+    enabled: bool = True
+    allowed_commands: tuple[str, ...] = ()
+    """Where not empty, all other commands are denied, and what can't be judged."""
+    blocked_commands: tuple[str, ...] = ()
+    approval_required: tuple[str, ...] = ()
+    """Empty asks for nothing at all: not for doubtful lines, downloads or writing outside either."""
+    timeout: int | None = None
+    """In seconds; no command may have more. None: no limit but the settings'."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRules:
+    """What commands may reach."""
+
+    enabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All rules. The order is the same everywhere: enabled, blocked, allowed, approval."""
+
+    name: str
+    filesystem: FilesystemRules = field(default_factory=FilesystemRules)
+    shell: ShellRules = field(default_factory=ShellRules)
+    network: NetworkRules = field(default_factory=NetworkRules)
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """Nothing speaks against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Only if the person agrees. A yes for always is a yes to each of these rules, and to no other."""
+
+    rules: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def rule(self) -> str:
+        return "; ".join(self.rules)
+
+    @property
+    def reason(self) -> str:
+        return "; ".join(self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Not at all. The reason and the suggestion are read by a model."""
+
+    rule: str
+    reason: str
+    suggestion: str
+
+
+Verdict = Allow | Ask | Deny
+
+_STANDARD = Policy(
+    "standard",
+    FilesystemRules(approval_required=presets.PROTECTED_PATHS),
+    ShellRules(blocked_commands=presets.BLOCKED_COMMANDS, approval_required=presets.ASKED_COMMANDS),
+)
+
+PRESETS: Mapping[str, Policy] = {
+    "restrictive": Policy(
+        "restrictive", FilesystemRules(read_only=True), ShellRules(enabled=False)
+    ),
+    "standard": _STANDARD,
+    "permissive": Policy(
+        "permissive",
+        FilesystemRules(),
+        ShellRules(blocked_commands=presets.BLOCKED_COMMANDS),
+    ),
+}
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def judge_read(policy: Policy, path: str) -> Verdict:
+    """Judges reading a file.
+
+    Args:
+        policy: the rules.
+        path: in its plain form, `a/b`, relative to the workspace.
+    """
+    return _judge_path(policy.filesystem, path) or Allow()
+
+
+def judge_write(policy: Policy, path: str, size_bytes: int) -> Verdict:
+    """Judges writing a file that will have so many bytes; the path as in `judge_read`."""
+    rules = policy.filesystem
+    if (denied := _judge_change(rules, path)) is not None:
+        return denied
+    if size_bytes > rules.max_file_size:
+        return Deny(
+            "filesystem.max_file_size",
+            f"'{shown(path)}' would have {size_bytes} bytes, more than {rules.max_file_size}",
+            "Write it in parts, as several files",
+        )
+    return _ask_for_path(rules, path) or Allow()
+
+
+def judge_delete(policy: Policy, path: str) -> Verdict:
+    """Judges deleting a file; the path as in `judge_read`."""
+    rules = policy.filesystem
+    return _judge_change(rules, path) or _ask_for_path(rules, path) or Allow()
+
+
+def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
+    if not rules.enabled:
+        return Deny("filesystem.enabled", "File operations are turned off", "Use messages only")
+    if (pattern := _covering(rules.blocked_paths, path)) is not None:
+        return Deny(
+            f"filesystem.blocked_paths: {pattern}",
+            f"Path '{shown(path)}' is blocked",
+            "Leave it alone: work without this file",
+        )
+    if rules.allowed_paths and _covering(rules.allowed_paths, path, exactly=True) is None:
+        return Deny(
+            "filesystem.allowed_paths",
+            f"Path '{shown(path)}' is not in an allowed path",
+            f"Allowed paths: {', '.join(rules.allowed_paths)}",
+        )
+    return None
+
+
+def _judge_change(rules: FilesystemRules, path: str) -> Deny | None:
+    if rules.enabled and rules.read_only:
+        return Deny(
+            "filesystem.read_only",
+            f"'{shown(path)}' can't be changed: files may only be read",
+            "Say in a message what you would change",
+        )
+    return _judge_path(rules, path)
+
+
+def _ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
+    pattern = _covering(rules.approval_required, path)
+    if pattern is None:
+        return None
+    reason = f"'{shown(path)}' is protected: what it says is run by other programs"
+    return Ask((f"filesystem.approval_required: {pattern}",), (reason,))
+
+
+def _covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
+    """Gives the first pattern that fits a path or a folder above it.
+
+    Compared as the most forgiving file system would compare, unless `exactly` is asked for: where a
+    rule allows, the same name in other letters is another file.
+    """
+    parts = path.split("/")
+    parts = parts if exactly else [folded(part) or part for part in parts]
+    above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    for pattern in patterns:
+        fits = _matcher(pattern, exactly)
+        if any(map(fits, above)):
+            return pattern
+    return None
+
+
+@cache
+def _matcher(pattern: str, exactly: bool) -> Callable[[str], bool]:
+    plain = pattern.removeprefix("./").rstrip("/")
+    return glob_matcher(
+        plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
+    )
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+_DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
+_UPLOADING = re.compile(
+    r"-[A-Za-z]*[TFd]|--upload-file|--form|--form-string|--data(-[a-z]+)?|--json|--post-(data|file)"
+    r"|--body-(data|file)"
+)
+_CHANGING = re.compile(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
+_LOCAL_URL = re.compile(
+    r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
+)
+
+
+def judge_command(policy: Policy, command: str, workspace: str) -> Verdict:
+    """Judges a shell line by every command in it.
+
+    Args:
+        policy: the rules.
+        command: what the shell would be given.
+        workspace: its absolute path, by which a line may name it.
+    """
+    rules = policy.shell
+    if not rules.enabled:
+        return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
+    line = read_line(command)
+    return _deny_line(policy, line, workspace) or _ask_for_line(policy, line, workspace) or Allow()
+
+
+def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
+    rules = policy.shell
+    if line.too_large:
+        return Deny(
+            "shell.too_large",
+            "The command is too long to be judged",
+            "Write a script with a file operation, and run that",
+        )
+    if line.fork_bomb:
+        reason = "The command starts itself without end"
+        return Deny("shell.fork_bomb", reason, "Start a known number of processes")
+    for command in line.commands:
+        if (pattern := first_fitting(rules.blocked_commands, command)) is not None:
+            return Deny(
+                f"shell.blocked_commands: {pattern}",
+                f"Command '{shown(pattern if ' ' in pattern else command.name or pattern)}' is blocked",
+                "Do it without this command, or say in a message what the person should run",
+            )
+    for path in (p for p in changed(line, workspace) if not is_outside(p)):
+        if (pattern := _covering(policy.filesystem.blocked_paths, path)) is not None:
+            return Deny(
+                f"filesystem.blocked_paths: {pattern}",
+                f"Path '{shown(path)}' is blocked",
+                "Leave it alone: work without this file",
+            )
+    named = [command for command in line.commands if command.words]
+    if rules.allowed_commands and (
+        line.doubts or any(first_fitting(rules.allowed_commands, c) is None for c in named)
+    ):
+        return Deny(
+            "shell.allowed_commands",
+            "Command not in allowed list",
+            f"Allowed commands: {', '.join(rules.allowed_commands)}",
+        )
+    return None
+
+
+def _ask_for_line(policy: Policy, line: ShellLine, workspace: str) -> Ask | None:
+    """Gives all that the person must agree to, each once."""
+    found: dict[str, str] = {}
+    if policy.shell.approval_required:
+        for command in line.commands:
+            found |= _doubtful(policy.shell, command)
+            for pattern in policy.shell.approval_required:
+                if fits(pattern, command):
+                    text = shown(" ".join(word.text for word in command.words))
+                    found[f"shell.approval_required: {pattern}"] = f"'{text}' needs approval"
+        for doubt in line.doubts:
+            found[f"shell.doubt: {doubt}"] = f"the command can't be judged: {doubt}"
+    for path in changed(line, workspace):
+        if is_outside(path):
+            if policy.shell.approval_required:
+                reason = f"it changes '{shown(path)}', outside of the workspace"
+                found[f"shell.outside: {shown(path)}"] = reason
+        elif (ask := _ask_for_path(policy.filesystem, path)) is not None:
+            found[ask.rule] = ask.reason
+    return Ask(tuple(found), tuple(dict.fromkeys(found.values()))) if found else None
+
+
+def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
+    """Gives what no pattern can say: rules, with their reasons."""
+    found: dict[str, str] = {}
+    words = command.arguments
+    if command.runs_input and _DOWNLOADS & set(command.reads_from):
+        found["shell.download_run"] = "it runs what it downloads, unseen"
+    texts = [word.text for word in words]
+    if command.name in _DOWNLOADS and not any(map(_LOCAL_URL.match, texts)):
+        uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
+        if uploads or any(map(_CHANGING.fullmatch, texts)):
+            found["shell.upload"] = "it sends data to another machine"
+    for name, _ in command.assignments:
+        if name in presets.ASKED_VARIABLES:
+            found[f"shell.variable: {name}"] = f"it sets {name}, which makes other programs run"
+    if command.name in _with_subcommands(rules.approval_required):
+        operand = next((word for word in words if not word.sure.startswith("-")), None)
+        if operand is not None and not operand.sure and not operand.literal:
+            rule = f"shell.doubt: subcommand of {command.name}"
+            found[rule] = f"what {command.name} is to do is made only when it runs"
+    return found
+
+
+@cache
+def _with_subcommands(patterns: tuple[str, ...]) -> frozenset[str]:
+    split = [pattern.split() for pattern in patterns]
+    return frozenset(
+        words[0] for words in split if words[1:] and words[1][0].isalpha() and "*" not in words[0]
+    )
+
+
+# --- the file ---------------------------------------------------------------------------------
+
+_TABLES = {"filesystem": FilesystemRules, "shell": ShellRules, "network": NetworkRules}
+
+
+def from_document(document: Mapping[str, object], source: str) -> Policy:
+    """Gives the policy that a TOML document describes, over the preset that it `extends`.
+
+    What it does not say is as in the preset, `standard` if it names none. A list takes the place of
+    the preset's list, it is not added to it.
+
+    Raises:
+        UsageError: for a key that means nothing, or a value that can't be used; says where.
+    """
+    _check_keys(document, ["extends", *_TABLES], source, "")
+    base = document.get("extends", "standard")
+    if not isinstance(base, str) or base not in PRESETS:
+        names = ", ".join(PRESETS)
+        raise UsageError(f"{source}: extends is {base!r}; it must be one of {names}")
+    policy = replace(PRESETS[base], name=source)
+    return replace(
+        policy,
+        filesystem=replace(policy.filesystem, **_table(document, "filesystem", source)),
+        shell=replace(policy.shell, **_table(document, "shell", source)),
+        network=replace(policy.network, **_table(document, "network", source)),
+    )
+
+
+def _check_keys(table: Mapping[str, object], known: list[str], source: str, prefix: str) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean '{prefix}{close[0]}'?" if close else f"known: {', '.join(known)}"
+            raise UsageError(f"{source}: unknown key '{prefix}{key}'; {hint}")
+
+
+def _table(document: Mapping[str, object], name: str, source: str) -> dict[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{source}: {name} is {table!r}; it must be a table, [{name}]")
+    defaults = {f.name: getattr(_TABLES[name](), f.name) for f in fields(_TABLES[name])}
+    _check_keys(table, list(defaults), source, f"{name}.")
+    return {
+        key: _checked(value, defaults[key], f"{source}: {name}.{key}")
+        for key, value in table.items()
+    }
+
+
+def _checked(value: object, default: object, where: str) -> object:
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise UsageError(f"{where} is {value!r}; it must be true or false")
+        return value
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or not all(
+            isinstance(item, str) and item.strip() for item in value
+        ):
+            raise UsageError(f"{where} is {value!r}; it must be a list of texts")
+        return tuple(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"{where} is {value!r}; it must be a whole number from 1 up")
+    return value
+
+
+# --- in words ---------------------------------------------------------------------------------
+
+
+def advice(policy: Policy) -> str:
+    """Gives what a model should know of the policy before it answers; nothing if all is let through."""
+    files, shell = policy.filesystem, policy.shell
+    said = []
+    if not files.enabled:
+        said.append("file operations are turned off")
+    elif files.read_only:
+        said.append("files can only be read")
+    if not shell.enabled:
+        said.append("commands are turned off")
+    elif shell.allowed_commands:
+        said.append(f"only these commands run: {', '.join(shell.allowed_commands)}")
+    elif shell.approval_required:
+        said.append(
+            "what deletes folders, discards work, publishes or reaches outside waits for the person's"
+            " yes: avoid it where there is another way"
+        )
+    if shell.enabled and shell.blocked_commands:
+        said.append("sudo and the like are refused")
+    return "; ".join(said)
+
+
+_NAMES_SHOWN = 12
+
+
+def describe(policy: Policy) -> str:
+    """Gives the policy in a line or two, for a person and for the model."""
+    files, shell = policy.filesystem, policy.shell
+    if not files.enabled:
+        said = ["no file operations"]
+    else:
+        said = ["files may only be read" if files.read_only else "files may be read and changed"]
+    said += [f"only in {', '.join(files.allowed_paths)}"] if files.allowed_paths else []
+    if not shell.enabled:
+        said.append("no commands")
+    elif shell.allowed_commands:
+        said.append(f"commands: only {', '.join(shell.allowed_commands)}")
+    else:
+        said.append("commands may be run")
+    lines = [f"{policy.name}: {', '.join(said)}"]
+    asked = (
+        _named(shell.approval_required) if shell.enabled else "",
+        "protected files" if files.approval_required and not files.read_only else "",
+    )
+    blocked = (
+        _named(shell.blocked_commands) if shell.enabled else "",
+        _named(files.blocked_paths),
+    )
+    rest = [
+        f"{what}: {', '.join(filter(None, names))}"
+        for what, names in (("asks before", asked), ("blocks", blocked))
+        if any(names)
+    ]
+    return "\n".join([*lines, *(["; ".join(rest)] if rest else [])])
+
+
+def _named(patterns: tuple[str, ...]) -> str:
+    """Gives a list in words: itself while it is short, else the programs it is about."""
+    names = list(patterns)
+    if len(names) > _NAMES_SHOWN:
+        names = list(dict.fromkeys(pattern.split()[0] for pattern in patterns))
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,161 @@
+"""What the presets ask for and refuse, as patterns of `policy`.
+
+The lists are meant for a developer's machine. Asked for is what destroys what can't be had back,
+what others see in the person's name, and what reaches beyond the workspace. Ordinary work (tests,
+builds, installs into the project, commits) is not in them.
+"""
+
+
+def _each(start: str, ends: str) -> tuple[str, ...]:
+    """Gives patterns that begin alike; a comma parts their ends."""
+    return tuple(f"{start} {end.strip()}".strip() for end in ends.split(","))
+
+
+BLOCKED_COMMANDS = (
+    # Another person's rights.
+    *("sudo", "su", "doas", "pkexec", "runuser", "chroot", "nsenter", "unshare"),
+    # The machine's disks.
+    *(
+        "mount",
+        "umount",
+        "mkfs*",
+        "mke2fs",
+        "mkswap",
+        "fdisk",
+        "sfdisk",
+        "gdisk",
+        "cfdisk",
+        "parted",
+    ),
+    *("wipefs", "blkdiscard", "cryptsetup", "swapon", "swapoff", "losetup", "dmsetup"),
+    # The machine itself.
+    *("shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kexec"),
+    *_each("systemctl", "poweroff,reboot,halt,kexec,suspend,hibernate,rescue,emergency,isolate"),
+    *("insmod", "modprobe", "rmmod", "iptables", "ip6tables", "nft", "ufw", "firewall-cmd"),
+    # Its people.
+    *(
+        "passwd",
+        "chpasswd",
+        "useradd",
+        "userdel",
+        "usermod",
+        "adduser",
+        "deluser",
+        "visudo",
+        "vipw",
+    ),
+    *("groupadd", "groupdel", "groupmod", "setenforce"),
+)
+
+ASKED_COMMANDS = (
+    # What is gone is gone.
+    *_each("rm", "-r,-R,--recursive,-f,--force"),
+    *("find -delete", "fd --exec-batch", "shred", "srm", "wipe", "dd of=*", "truncate"),
+    *(
+        "rsync --delete*",
+        "chmod -R",
+        "chmod --recursive",
+        "chown -R",
+        "chown --recursive",
+        "chgrp -R",
+    ),
+    *_each("git", "push,clean,restore,reset --hard,reset --merge,reset --keep,rm -f,rm --force"),
+    *_each("git checkout", "--,.,-f,--force"),
+    *_each("git switch", "-f,--force,--discard-changes"),
+    *_each("git stash", "drop,clear"),
+    *_each("git branch", "-D,-f,--force"),
+    *_each("git", "tag -d,tag --delete,update-ref,reflog expire,reflog delete,gc --prune"),
+    *_each("git", "filter-branch,filter-repo,worktree remove,submodule deinit,checkout-index -f"),
+    *_each("docker", "system prune,volume rm,volume prune,compose down -v,compose down --volumes"),
+    *_each("podman", "system prune,system reset,volume rm,volume prune"),
+    *("docker-compose down -v", "docker-compose down --volumes"),
+    *("dropdb", "mysqladmin drop", "redis-cli flushall", "redis-cli flushdb", "rails db:drop"),
+    *("rake db:drop", "prisma migrate reset", "python* manage.py flush", "diskutil"),
+    *("killall", "pkill", "crontab", "kill -1"),
+    # What others see.
+    *_each("npm", "publish,unpublish,deprecate,dist-tag,owner,access,token,login,adduser"),
+    *_each("npm run", "publish,deploy,release"),
+    *_each("yarn", "publish,npm publish,deploy,release"),
+    *_each("pnpm", "publish,deploy,run deploy,run release,run publish"),
+    *_each("bun", "publish,run deploy,run release,run publish"),
+    *_each("cargo", "publish,yank,owner,login"),
+    *(
+        "poetry publish",
+        "uv publish",
+        "pdm publish",
+        "hatch publish",
+        "flit publish",
+        "maturin publish",
+    ),
+    *("twine upload", "python* setup.py upload", "gem push", "gem yank", "dotnet nuget push"),
+    *("mvn deploy", "gradle publish*", "gradlew publish*", "sbt publish*", "vsce publish"),
+    *("lerna publish", "changeset publish", "semantic-release", "release-it", "goreleaser release"),
+    *_each("make", "publish,deploy,release"),
+    *_each("docker", "push,image push,compose push,login,run --privileged,manifest push"),
+    *("docker buildx --push", "docker build --push", "podman push", "skopeo copy"),
+    *_each("helm", "push,install,upgrade,uninstall,delete,rollback"),
+    *_each("gh pr", "create,merge,close,reopen,comment,edit,review,ready"),
+    *_each("gh issue", "create,close,reopen,comment,edit,delete,transfer"),
+    *_each("gh release", "create,delete,edit,upload"),
+    *_each("gh repo", "create,delete,edit,rename,archive,fork,sync"),
+    *_each("gh", "gist create,gist delete,secret,variable,auth,workflow run,run cancel,run rerun"),
+    *_each("gh api", "-X,--method,-f,-F,--field,--raw-field,--input"),
+    *_each(
+        "glab", "mr create,mr merge,mr close,issue create,release create,repo create,repo delete"
+    ),
+    # What lies outside of the workspace.
+    *("ssh", "scp", "sftp", "ftp", "tftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat"),
+    *("rsync *:*", "rclone", "gsutil", "s3cmd", "sendmail", "mail", "mutt", "aws", "gcloud", "az"),
+    *_each("kubectl", "apply,create,delete,replace,patch,edit,scale,rollout,drain,cordon,taint"),
+    *_each("kubectl", "exec,cp,label,annotate,set,run,expose"),
+    *_each("terraform", "apply,destroy,import,taint,state rm,state mv,state push"),
+    *_each("tofu", "apply,destroy,import,taint,state rm,state mv,state push"),
+    *("terragrunt apply", "terragrunt destroy", "pulumi up", "pulumi destroy", "cdk deploy"),
+    *("cdk destroy", "serverless deploy", "serverless remove", "sls deploy", "sls remove"),
+    *("ansible", "ansible-playbook", "heroku", "fly", "flyctl", "vercel", "netlify deploy"),
+    *("firebase deploy", "wrangler deploy", "wrangler publish", "surge", "doctl"),
+    *_each("git config", "--global,--system"),
+    *_each("systemctl", "start,stop,restart,enable,disable,mask,daemon-reload"),
+    *("service", "launchctl", "sysctl -w", "osascript"),
+    *_each("apt", "install,remove,purge,upgrade,autoremove"),
+    *_each("apt-get", "install,remove,purge,upgrade,dist-upgrade,autoremove"),
+    *(
+        "dpkg -i",
+        "dnf install",
+        "dnf remove",
+        "yum install",
+        "yum remove",
+        "pacman -S",
+        "pacman -R",
+    ),
+    *("apk add", "apk del", "snap install", "snap remove", "brew install", "brew uninstall"),
+    *("npm install -g", "npm i -g", "npm install --global", "npm uninstall -g", "yarn global"),
+    *("pip* install --break-system-packages",),
+)
+
+PROTECTED_PATHS = (
+    # Programs read them when the folder is opened or entered, and run what they say.
+    *("**/.git", "**/.codingagent", "**/.vscode", "**/.idea", "**/.zed", "**/.devcontainer"),
+    *("**/*.code-workspace", "**/.envrc", "**/.exrc", "**/.nvim.lua", "**/.vimrc"),
+    # They tell agents which programs to start and what they may do.
+    *("**/.mcp.json", "**/.claude", "**/.cursor", "**/.codex", "**/.gemini", "**/.windsurf"),
+    # They run at a commit, or on machines that hold the project's keys.
+    *("**/.husky", "**/.githooks", "**/.pre-commit-config.yaml", "**/lefthook.yml"),
+    *("**/.github/workflows", "**/.github/actions", "**/.gitlab-ci.yml", "**/.circleci"),
+    *("**/.travis.yml", "**/.drone.yml", "**/azure-pipelines.yml", "**/bitbucket-pipelines.yml"),
+    *("**/Jenkinsfile", "**/.buildkite"),
+    # They say where packages come from and go to, or which program builds.
+    *("**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pypirc", "**/.netrc", "**/.ssh"),
+    *("**/.cargo/config", "**/.cargo/config.toml"),
+)
+
+# Variables by which another program is loaded or run than the line says. PATH is none of them: every
+# virtual environment sets it, and a script in the workspace may be run by its path all the same.
+ASKED_VARIABLES = frozenset(
+    {
+        *("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PROMPT_COMMAND"),
+        *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS"),
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"),
+        *("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "SSH_ASKPASS"),
+    }
+)

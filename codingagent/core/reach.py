@@ -1,0 +1,102 @@
+"""Which files a shell line says that it changes, in the workspace and outside of it."""
+
+import re
+from dataclasses import replace
+
+from codingagent.core.shell import ShellCommand, ShellLine
+from codingagent.core.wrappers import Word, Words
+
+# Commands that change the files they name, and which of those: all, or the last only.
+_CHANGES_ALL = frozenset(
+    {"tee", "rm", "rmdir", "unlink", "mv", "mkdir", "touch", "truncate", "chmod", "chown", "chgrp"}
+)
+_CHANGES_LAST = frozenset({"cp", "ln", "install", "rsync"})
+_HARMLESS = re.compile(
+    r"/dev/(null|zero|full|tty|std(in|out|err)|fd/\d+)|(/private)?(/var)?/tmp(/.*)?"
+)
+_HOME = re.compile(r"~|\$HOME\b|\$\{HOME\b")
+_HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
+
+
+def changed(line: ShellLine, workspace: str) -> list[str]:
+    """Gives the files a line writes to as far as it says so: `a/b`, or `/a/b` and `..` outside."""
+    found: list[str] = []
+    here = ""
+    for command in line.commands:
+        if command.name in ("cd", "pushd"):
+            operands = [word for word in command.arguments if not word.text.startswith("-")]
+            target = operands[0] if operands else Word("~")
+            here = _placed(target, here, workspace) or here
+        for word in (*command.writes, *_written(command)):
+            placed = _placed(word, here, workspace)
+            if placed and not _HARMLESS.fullmatch(placed):
+                found.append(placed)
+    return found
+
+
+def _written(command: ShellCommand) -> Words:
+    """Gives the arguments that a command changes."""
+    words = command.arguments
+    operands = tuple(word for word in words if not word.sure.startswith("-"))
+    name = command.name or ""
+    if name in _CHANGES_ALL or (name in ("sed", "perl") and _edits_in_place(words)):
+        # chmod's and chown's first says what is to be, as sed's does.
+        return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
+    if name in _CHANGES_LAST:
+        return (*operands[1:][-1:], *_option_values(words, "-t", "--target-directory"))
+    if name == "dd":
+        return tuple(_behind(word, "of=") for word in words if word.sure.startswith("of="))
+    if name == "curl":
+        return _option_values(words, "-o", "--output")
+    if name == "wget":
+        return _option_values(words, "-O", "--output-document")
+    return ()
+
+
+def _edits_in_place(words: Words) -> bool:
+    return any(re.match(r"-[a-zA-Z]*i|--in-place", word.sure) for word in words)
+
+
+def _option_values(words: Words, short: str, long: str) -> Words:
+    found: list[Word] = []
+    for at, word in enumerate(words):
+        if word.text == long or re.fullmatch(rf"-[A-Za-z]*{short[1]}", word.text):
+            found += words[at + 1 : at + 2]
+        elif word.sure.startswith(f"{long}="):
+            found.append(_behind(word, f"{long}="))
+    return tuple(found)
+
+
+def _behind(word: Word, start: str) -> Word:
+    head = None if word.head is None else word.head.removeprefix(start)
+    return replace(word, text=word.text.removeprefix(start), head=head)
+
+
+def _placed(word: Word, here: str, workspace: str) -> str:
+    """Gives where a word points: a path in the workspace, one outside, or nothing if it won't tell."""
+    text = word.text
+    if _HOME.match(text):
+        return "/~"
+    if _HERE.match(text):
+        text = _HERE.sub(lambda _: workspace, text, count=1)
+    elif not word.literal:
+        text = word.sure
+    if not text:
+        return ""
+    root = workspace.rstrip("/")
+    start = (
+        "" if text.startswith("/") else f"{here}/" if here.startswith("/") else f"{root}/{here}/"
+    )
+    parts: list[str] = []
+    for part in f"{start}{text}".split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    whole = "/" + "/".join(parts)
+    inside = whole.removeprefix(f"{root}/")
+    return "." if whole == (root or "/") else inside
+
+
+def is_outside(path: str) -> bool:
+    return path.startswith("/")

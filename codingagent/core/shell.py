@@ -1,0 +1,609 @@
+"""A shell line taken apart: every command in it, wherever it stands, and what can't be told.
+
+How it works: tree-sitter's grammar for bash finds the commands; a command's words are read by the
+shell's own rules for quotes, from the text and not from the grammar's idea of them; what a command
+hands on to others (`env`, `sh -c`, `find -exec`) is read as if it stood in the line itself. What sh
+(dash, often) reads otherwise than bash is read both ways.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from codingagent.core.wrappers import (
+    SHELLS,
+    Inner,
+    Word,
+    Words,
+    command_name,
+    inner,
+    is_assignment,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+# No one writes longer lines than this to be read, and what is not read can't be judged.
+TEXT_LIMIT_BYTES = 16 * 1024
+COMMAND_LIMIT = 200
+_DEPTH_LIMIT = 8
+
+# Where the grammar's time or memory grows with the square of what stands in the text: so many of
+# these take it up to a second, ten times as many half a minute and gigabytes.
+_COSTLY = {"\0": 100, **dict.fromkeys("|?@!", 1000), **dict.fromkeys("<>()[$;&", 2000)}
+
+_EXPANSIONS = frozenset(
+    {
+        "simple_expansion",
+        "expansion",
+        "command_substitution",
+        "process_substitution",
+        "arithmetic_expansion",
+    }
+)
+_REDIRECTS = ("file_redirect", "heredoc_redirect", "herestring_redirect")
+_WRITING = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
+
+# `cat <<'EOF' 2>&1 | tail`: the grammar stumbles over a redirection between the two; put before the
+# here-document it says the same.
+_HEREDOC_FIRST = re.compile(
+    rb"""(<<-?[ \t]*(?:'[^'\n]+'|"[^"\n]+"|\\?\w+))((?:[ \t]+\d*(?:>>|>|<)&?[ \t]*[^\s<>|&;()]+)+)"""
+)
+_BACKTICKS = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_UNESCAPED = re.compile(r"\\([`\\$])")
+# The first word of what the grammar took for a command, where it overlooked the reserved word.
+_RESERVED = frozenset({"{", "}", "!", "(", "if", "then", "else", "elif", "do", "while", "until"})
+
+# What `[` becomes when its inside is read as a command's arguments.
+_TEST = ": "
+
+_BROKEN = "it can't be taken apart: the grammar of the shell does not fit it"
+_NO_NAME = "the name of a command in it is made only when it runs"
+_HIDDEN = "it holds characters that can't be seen"
+_DEEP = f"it has commands within commands, more than {_DEPTH_LIMIT} deep"
+_PIPED_PROGRAM = "it runs a text that is piped into a shell"
+_BRACES = "it may give options in braces"
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCommand:
+    """One simple command: a name and its arguments, or only assignments or redirections."""
+
+    words: Words = ()
+    writes: Words = ()
+    """The files that redirections write to; `2>&1` is none."""
+    assignments: tuple[tuple[str, Word], ...] = ()
+    """The variables that are set for it, or by it."""
+    reads_from: tuple[str, ...] = ()
+    """The names of the commands whose output comes in: by a pipe, or substituted into its words."""
+    runs_input: bool = False
+    """It runs as a program what comes in."""
+
+    @property
+    def name(self) -> str | None:
+        """The name without folders, in lower case; None: it has none, or none that can be told."""
+        return command_name(self.words[0]) if self.words else None
+
+    @property
+    def arguments(self) -> Words:
+        return self.words[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class ShellLine:
+    """All that a shell line would run."""
+
+    commands: tuple[ShellCommand, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Why some of it could not be judged, in words for a person."""
+    too_large: bool = False
+    """It was not read, or not to its end."""
+    fork_bomb: bool = False
+    """A function in it starts itself again and again in the background."""
+
+
+def read_line(text: str) -> ShellLine:
+    """Finds every command in a shell line. It never raises, and takes bounded time and memory."""
+    reader = _Reader()
+    try:
+        commands = reader.read(text, 0, ())
+    except _TooLargeError:
+        return ShellLine(too_large=True)
+    if any(map(_is_hidden, text)):
+        reader.doubts.append(_HIDDEN)
+    return ShellLine(tuple(commands), tuple(dict.fromkeys(reader.doubts)), False, reader.fork_bomb)
+
+
+class _TooLargeError(Exception):
+    """The text is longer, or has more in it, than is worth reading."""
+
+
+def _is_hidden(character: str) -> bool:
+    if character.isprintable() or character in "\n\t":
+        return False
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
+
+
+@cache
+def _parser() -> "Parser":
+    # 20 ms, which only those pay who judge a command.
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+_Span = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Found:
+    """A command as it stands in the tree, before it is known what it reads and runs."""
+
+    span: _Span
+    words: Words = ()
+    writes: Words = ()
+    assignments: tuple[tuple[str, Word], ...] = ()
+    sources: tuple[_Span, ...] = ()
+    """Where the commands stand whose output it reads."""
+    given: tuple[str, ...] = ()
+    """The literal texts that it gets as its input."""
+
+
+@dataclass(slots=True)
+class _Tree:
+    """What a walk over one text's tree has found so far."""
+
+    source: bytes
+    found: list[_Found] = field(default_factory=list)
+    again: list[tuple[_Span, str, bool]] = field(default_factory=list)
+    """Texts within the text to be read by themselves: where, what, and whether doubts count."""
+    redirects: dict[int, list["Node"]] = field(default_factory=dict)
+    """Redirections that the grammar hung higher than the command they belong to, by its id."""
+    functions: list[tuple[str, _Span]] = field(default_factory=list)
+    background: list[_Span] = field(default_factory=list)
+
+
+class _Reader:
+    """Reads a text and the texts in it, and keeps count of all of them."""
+
+    def __init__(self) -> None:
+        self.doubts: list[str] = []
+        self.fork_bomb = False
+        self._budget_bytes = 4 * TEXT_LIMIT_BYTES
+        self._commands_left = COMMAND_LIMIT
+
+    def read(self, text: str, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
+        """Gives the commands of a text.
+
+        Args:
+            text: what a shell would be given.
+            depth: how many commands this text was handed through.
+            reads: the names of the commands that all of it reads from.
+
+        Raises:
+            _TooLargeError: beyond any limit.
+        """
+        if depth > _DEPTH_LIMIT:
+            self.doubts.append(_DEEP)
+            return []
+        if len(text) > TEXT_LIMIT_BYTES or any(text.count(c) > n for c, n in _COSTLY.items()):
+            raise _TooLargeError
+        source = text.encode(errors="replace")
+        self._budget_bytes -= len(source)
+        if len(source) > TEXT_LIMIT_BYTES or self._budget_bytes < 0:
+            raise _TooLargeError
+        root = _parser().parse(source).root_node
+        if root.has_error:
+            source = _HEREDOC_FIRST.sub(rb"\2 \1", source)
+            root = _parser().parse(source).root_node
+        if root.has_error:
+            self.doubts.append(_BROKEN)
+        tree = _Tree(source)
+        self._walk(tree, root)
+        return self._settle(tree, depth, reads)
+
+    # --- the tree ------------------------------------------------------------------------------
+
+    def _walk(self, tree: _Tree, root: "Node") -> None:
+        """Notes the commands in a tree, in their order. Depth costs no stack."""
+        todo: list[tuple[Node, tuple[_Span, ...]]] = [(root, ())]
+        while todo:
+            node, sources = todo.pop()
+            todo += [(child, below) for child, below in reversed(self._visit(tree, node, sources))]
+            if len(tree.found) > COMMAND_LIMIT:
+                raise _TooLargeError
+
+    def _visit(
+        self, tree: _Tree, node: "Node", sources: tuple[_Span, ...]
+    ) -> list[tuple["Node", tuple[_Span, ...]]]:
+        """Notes what a node is, and gives the nodes below it with what those read from."""
+        children = node.children
+        match node.type:
+            case "command" | "declaration_command" | "unset_command":
+                return self._note_command(tree, node, sources)
+            case "redirected_statement":
+                return self._note_redirects(tree, node, sources)
+            case "pipeline":
+                return [
+                    (child, (*sources, (node.start_byte, child.start_byte)) if index else sources)
+                    for index, child in enumerate(children)
+                ]
+            case "variable_assignment":
+                tree.found.append(_Found(_span(node), assignments=(self._assignment(tree, node),)))
+            case "test_command" | "compound_statement" if children and children[0].type != "{":
+                # sh has no `[[` and no `((`, and in `[` these are what they are anywhere.
+                prefix = "" if children[0].type == "((" else _TEST
+                text = _text_of(tree, (children[0].end_byte, children[-1].start_byte))
+                if set(text) & set("|&;<>") or not prefix:
+                    tree.again.append((_span(node), prefix + text, False))
+            case "command_substitution" if children and children[0].type == "`":
+                text = _text_of(tree, (children[0].end_byte, children[-1].start_byte))
+                if "\\" in text:
+                    tree.again.append((_span(node), _UNESCAPED.sub(r"\1", text), True))
+                    return []
+            case "function_definition":
+                name = node.child_by_field_name("name")
+                if name is not None:
+                    tree.functions.append((_text_of(tree, _span(name)), _span(node)))
+            case "word" | "string_content" | "regex" if b"`" in (node.text or b""):
+                # In `${x:-`command`}` the grammar does not look.
+                tree.again += _ticked(tree, node)
+            case _:
+                pass
+        for child, following in pairwise(children):
+            if following.type == "&":
+                tree.background.append(_span(child))
+        return [(child, sources) for child in children]
+
+    def _note_command(
+        self, tree: _Tree, node: "Node", sources: tuple[_Span, ...]
+    ) -> list[tuple["Node", tuple[_Span, ...]]]:
+        assigned = [child for child in node.children if child.type == "variable_assignment"]
+        own = [child for child in node.children if child.type in _REDIRECTS]
+        redirects = own + tree.redirects.pop(node.id, [])
+        parts = [c for c in node.children if c.type not in (*_REDIRECTS, "variable_assignment")]
+        if any(part.type == "subshell" for part in parts):
+            self.doubts.append(_BROKEN)
+        parts = [part for part in parts if part.type not in ("subshell", "ERROR")]
+        writes, given, inputs, strays = self._redirections(tree, redirects)
+        words = self._words(tree, [*parts, *strays])
+        tree.found.append(
+            _Found(
+                _span(node),
+                words,
+                writes,
+                tuple(self._assignment(tree, child) for child in assigned),
+                (*sources, *_expansions(parts), *inputs),
+                given,
+            )
+        )
+        below = [
+            child for c in node.children for child in ([c] if c not in assigned else c.children)
+        ]
+        return [(child, sources) for child in below]
+
+    def _note_redirects(
+        self, tree: _Tree, node: "Node", sources: tuple[_Span, ...]
+    ) -> list[tuple["Node", tuple[_Span, ...]]]:
+        """Hangs redirections where they belong: on the last command, or on a whole group."""
+        body = node.child_by_field_name("body")
+        redirects = [child for child in node.children if child.type in _REDIRECTS]
+        below = []
+        if body is not None:
+            last = _last_command(body)
+            if last.type == "command":
+                tree.redirects.setdefault(last.id, []).extend(redirects)
+                below.append((body, sources))
+            else:
+                writes, given, inputs, _ = self._redirections(tree, redirects)
+                tree.found.append(_Found(_span(node), (), writes, (), (), given))
+                below.append((body, (*sources, *inputs)))
+        else:
+            writes, given, inputs, strays = self._redirections(tree, redirects)
+            words = self._words(tree, strays)
+            tree.found.append(_Found(_span(node), words, writes, (), inputs, given))
+        for redirect in redirects:
+            for child in redirect.children:
+                piped = child.type == "pipeline" and child.children[0].type == "|"
+                before = (node.start_byte, redirect.start_byte)
+                bodies = [_span(c) for c in redirect.children if c.type == "heredoc_body"]
+                below.append((child, (*sources, before, *bodies) if piped else sources))
+                if child.type == "heredoc_body" and not _is_quoted(redirect):
+                    tree.again += _ticked(tree, child)
+        return below
+
+    def _redirections(
+        self, tree: _Tree, redirects: "list[Node]"
+    ) -> tuple[Words, tuple[str, ...], tuple[_Span, ...], "list[Node]"]:
+        """Gives the files written, the literal texts and the places read, and stray words.
+
+        The grammar takes all words behind a redirection for its targets: only the first is.
+        """
+        writes: list[Word] = []
+        given: list[str] = []
+        inputs: list[_Span] = []
+        strays: list[Node] = []
+        queue = list(redirects)
+        while queue:
+            redirect = queue.pop(0)
+            targets = redirect.children_by_field_name("destination")
+            operator = next((c.type for c in redirect.children if set(c.type) & set("<>")), "")
+            match redirect.type:
+                case "heredoc_redirect":
+                    queue += [c for c in redirect.children if c.type in _REDIRECTS]
+                    strays += redirect.children_by_field_name("argument")
+                    bodies = [c for c in redirect.children if c.type == "heredoc_body"]
+                    given += [_text_of(tree, _span(body)) for body in bodies]
+                    inputs += _expansions(bodies)
+                case "herestring_redirect":
+                    texts = [c for c in redirect.named_children if c.type != "file_descriptor"]
+                    given += [word.text for word in self._words(tree, texts)]
+                    inputs += _expansions(texts)
+                case _ if targets:
+                    strays += targets[1:]
+                    target = self._words(tree, targets[:1])
+                    numbered = operator == ">&" and re.fullmatch(r"\d*-?", target[0].text)
+                    if operator in _WRITING and not numbered:
+                        writes += target
+                    inputs += _expansions(targets[:1])
+                case _:
+                    pass
+        return tuple(writes), tuple(given), tuple(inputs), strays
+
+    def _assignment(self, tree: _Tree, node: "Node") -> tuple[str, Word]:
+        value = node.child_by_field_name("value")
+        words = self._words(tree, [value] if value is not None and value.type != "array" else [])
+        return _text_of(tree, _span(node)).partition("=")[0].rstrip("+"), (*words, Word(""))[0]
+
+    # --- words ---------------------------------------------------------------------------------
+
+    def _words(self, tree: _Tree, nodes: "list[Node]") -> Words:
+        """Gives the words of nodes. Those with nothing between them are one word."""
+        spans: list[tuple[_Span, list[Node]]] = []
+        for node in sorted(nodes, key=lambda n: n.start_byte):
+            start, end = _span(node)
+            if spans:
+                (first, last), group = spans[-1]
+                if not tree.source[last:start].replace(b"\\\n", b""):
+                    spans[-1] = ((first, end), [*group, node])
+                    continue
+            spans.append(((start, end), [node]))
+        return tuple(
+            self._word(tree.source, span, dict(_expansions(group))) for span, group in spans
+        )
+
+    def _word(self, source: bytes, span: _Span, expansions: dict[int, int]) -> Word:
+        word, sure = _unquoted(source[: span[1]], span[0], expansions)
+        if not sure:
+            self.doubts.append(_BROKEN)
+        if source[span[0] : span[0] + 1] == b"{" and re.search(r"[{,]-", word.text):
+            self.doubts.append(_BRACES)
+        return word
+
+    # --- what the commands read and run --------------------------------------------------------
+
+    def _settle(self, tree: _Tree, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
+        """Gives the commands of a tree with those that they hand on to."""
+        names = [
+            (found.span[0], name) for found in tree.found if (name := _name(found)) is not None
+        ]
+        done: list[tuple[int, list[ShellCommand]]] = []
+        for span, text, counts in tree.again:
+            before = len(self.doubts)
+            commands = self.read(text, depth + 1, reads)
+            if not counts:
+                del self.doubts[before:]
+                if text.startswith(_TEST) and commands:
+                    commands[0] = replace(commands[0], words=())
+            names += [(span[0], command.name) for command in commands if command.name is not None]
+            done.append((span[0], commands))
+        # Inner ones and those before in the pipe end first: what they are is known by then.
+        for found in sorted(tree.found, key=lambda f: f.span[1]):
+            sources = (name for at, name in names if any(a <= at < b for a, b in found.sources))
+            commands = self._run(found, depth, tuple(dict.fromkeys((*reads, *sources))))
+            names += [(found.span[0], c.name) for c in commands[1:] if c.name is not None]
+            done.append((found.span[0], commands))
+        self._look_for_bombs(tree)
+        done.sort(key=lambda item: item[0])
+        return [command for _, commands in done for command in commands]
+
+    def _run(self, found: _Found, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
+        """Gives a command and all that it runs."""
+        piped = bool(found.sources) or bool(reads)
+        first = ShellCommand((), found.writes, found.assignments, reads)
+        commands: list[ShellCommand] = []
+        todo = [(found.words, first, depth)]
+        while todo:
+            words, base, level = todo.pop(0)
+            words, assignments = _without_assignments(words)
+            self._commands_left -= 1
+            if self._commands_left < 0:
+                raise _TooLargeError
+            what = inner(words) if words else Inner()
+            commands.append(
+                ShellCommand(
+                    words, base.writes, base.assignments + assignments, reads, what.runs_input
+                )
+            )
+            self.doubts += what.doubts
+            name = command_name(words[0]) if words else ""
+            if name is None:
+                self.doubts.append(_NO_NAME)
+            if level >= _DEPTH_LIMIT and (what.commands or what.texts):
+                self.doubts.append(_DEEP)
+                continue
+            todo += [(below, ShellCommand(), level + 1) for below in what.commands]
+            texts = what.texts
+            if what.runs_input and name in SHELLS and not what.doubts:
+                texts += found.given
+                if piped and not found.given:
+                    self.doubts.append(_PIPED_PROGRAM)
+            before = len(self.doubts)
+            for text in texts:
+                commands += self.read(text, level + 1, reads)
+            if what.doubts:
+                del self.doubts[before:]  # that the text is not known has been said
+        return commands
+
+    def _look_for_bombs(self, tree: _Tree) -> None:
+        for name, (start, end) in tree.functions:
+            calls = [f for f in tree.found if f.words and f.words[0].text == name]
+            inside = [call for call in calls if start <= call.span[0] < end]
+            self.fork_bomb = self.fork_bomb or any(
+                a <= call.span[0] < b and start <= a for call in inside for a, b in tree.background
+            )
+            # f | f
+            self.fork_bomb = self.fork_bomb or any(
+                a <= other.span[0] < b
+                for call in inside
+                for a, b in call.sources
+                for other in inside
+            )
+
+
+def _span(node: "Node") -> _Span:
+    return node.start_byte, node.end_byte
+
+
+def _last_command(body: "Node") -> "Node":
+    """Gives the node that redirections behind a body belong to."""
+    while body.type in ("pipeline", "list", "negated_command"):
+        body = body.named_children[-1]
+    return body
+
+
+def _text_of(tree: _Tree, span: _Span) -> str:
+    return tree.source[span[0] : span[1]].decode(errors="replace")
+
+
+def _name(found: _Found) -> str | None:
+    return command_name(found.words[0]) if found.words else None
+
+
+def _ticked(tree: _Tree, node: "Node") -> list[tuple[_Span, str, bool]]:
+    """Gives the texts between backticks in what the grammar took for plain text."""
+    return [
+        (_span(node), _UNESCAPED.sub(r"\1", text), True)
+        for text in _BACKTICKS.findall(_text_of(tree, _span(node)))
+    ]
+
+
+def _is_quoted(heredoc: "Node") -> bool:
+    start = next((c.text for c in heredoc.children if c.type == "heredoc_start"), b"")
+    return bool(start and set(start) & set(b"'\"\\"))
+
+
+def _without_assignments(words: Words) -> tuple[Words, tuple[tuple[str, Word], ...]]:
+    """Parts `A=1 command` as env and sudo take it, and drops a reserved word before a command."""
+    assignments: list[tuple[str, Word]] = []
+    at = 0
+    if words and words[0].text in ("export", "declare", "typeset", "local", "readonly"):
+        return words, tuple(_assigned(word) for word in words if is_assignment(word))
+    while at < len(words) and (is_assignment(words[at]) or words[at].text in _RESERVED):
+        assignments += [_assigned(words[at])] if is_assignment(words[at]) else []
+        at += 1
+    return words[at:], tuple(assignments)
+
+
+def _assigned(word: Word) -> tuple[str, Word]:
+    name, _, value = word.text.partition("=")
+    return name.rstrip("+"), Word(value, None if word.literal else word.sure.partition("=")[2])
+
+
+def _expansions(nodes: "list[Node]") -> Iterator[_Span]:
+    """Gives where the outermost expansions in a word stand."""
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node.type in _EXPANSIONS:
+            yield _span(node)
+        else:
+            todo += node.children
+
+
+# --- quotes -----------------------------------------------------------------------------------
+
+_ANSI_C = re.compile(
+    rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))",
+    re.DOTALL,
+)
+_ANSI_C_LETTERS = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
+_ANSI_C_QUOTED = re.compile(rb"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_MAKES_EXPANSION = re.compile(rb"\$[A-Za-z0-9_@*#?$!({-]|`")
+
+
+def _unquoted(source: bytes, at: int, expansions: dict[int, int]) -> tuple[Word, bool]:
+    """Gives the word that begins at a place and ends with the source, by the shell's rules.
+
+    And whether it is one word to those rules: a blank or an operator in it, and the grammar that
+    found the word is mistaken.
+    """
+    out = bytearray()
+    head: bytes | None = None
+    behind = 0
+    quoted = wild = False
+    sure = True
+    while at < len(source):
+        byte = source[at : at + 1]
+        end = expansions.get(at)
+        if end is not None or _MAKES_EXPANSION.match(source, at):
+            head = bytes(out) if head is None else head
+            out += source[at : end or at + 1]
+            at = end or at + 1
+            behind = len(out)
+        elif byte == b"\\" and at + 1 < len(source):
+            escaped = source[at + 1 : at + 2]
+            if escaped != b"\n":
+                out += escaped if not quoted or escaped in b'$`"\\' else byte + escaped
+            at += 2
+        elif byte == b'"':
+            quoted = not quoted
+            at += 1
+        elif quoted:
+            out += byte
+            at += 1
+        elif byte == b"'":
+            close = source.find(b"'", at + 1)
+            sure = sure and close >= 0
+            close = close if close >= 0 else len(source)
+            out += source[at + 1 : close]
+            at = close + 1
+        elif byte == b"$" and (text := _ANSI_C_QUOTED.match(source, at)):
+            out += _ANSI_C.sub(_ansi_c, text[1]).partition(b"\0")[0]
+            at = text.end()
+        elif source[at : at + 2] == b'$"':
+            at += 1
+        else:
+            sure = sure and byte not in b" \t\n;|&<>()"
+            wild = wild or byte in b"*?["
+            out += byte
+            at += 1
+    return (
+        Word(
+            out.decode(errors="replace"),
+            None if head is None else head.decode(errors="replace"),
+            "" if head is None else bytes(out[behind:]).decode(errors="replace"),
+            wild,
+        ),
+        sure and not quoted,
+    )
+
+
+def _ansi_c(escape: re.Match[bytes]) -> bytes:
+    octal, byte, short, long, control, letter = escape.groups()
+    if octal or byte:
+        return bytes([int(octal, 8) & 255 if octal else int(byte, 16)])
+    if short or long:
+        number = int(short or long, 16)
+        return chr(number).encode(errors="replace") if number <= 0x10FFFF else b"?"
+    if control:
+        return bytes([control[0] & 31])
+    known = _ANSI_C_LETTERS.get(letter[0])
+    if known is not None:
+        return bytes([known])
+    return bytes(letter) if letter in b"\\'\"?" else b"\\" + letter

@@ -1,0 +1,404 @@
+"""What a command hands on to others: `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`.
+
+It knows the options of the programs that run programs, word by word. What it does not know (an
+option that came with last year's version) makes it take the wrong word for the command: a guard
+against accidents can live with that.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_STDIN = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command, without its quotes."""
+
+    text: str
+    """Its expansions stand in it as they were written: `$HOME/x`."""
+    head: str | None = None
+    """What stands before the first expansion; None: the word has none, it is literal."""
+    tail: str = ""
+    """What stands behind the last expansion."""
+    wild: bool = False
+    """It holds an unquoted `*`, `?` or `[`."""
+
+    @property
+    def literal(self) -> bool:
+        return self.head is None
+
+    @property
+    def sure(self) -> str:
+        """The text up to the first expansion: enough to know an option by."""
+        return self.text if self.head is None else self.head
+
+
+Words = tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What a command runs: other commands, shell texts, or the text that comes in."""
+
+    commands: tuple[Words, ...] = ()
+    texts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    runs_input: bool = False
+    """What it reads, or what was substituted into its words, is run as a program."""
+
+
+def command_name(word: Word) -> str | None:
+    """Gives a command's name, without folders and in lower case; None if the line alone won't tell.
+
+    `$VENV/bin/python` is `python`: its last part is literal.
+    """
+    if (word.wild and word.text not in ("[", "[[")) or "{}" in word.text:
+        return None
+    if not word.literal and "/" not in word.tail:
+        return None
+    # Lower case, because some file systems would find sudo under SUDO.
+    return (word.text if word.literal else word.tail).rpartition("/")[2].casefold() or None
+
+
+def is_assignment(word: Word) -> bool:
+    """Tells whether a word sets a variable when it stands before a command."""
+    return _ASSIGNMENT.match(word.sure) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How the command line of a wrapper is made, up to the command that it runs."""
+
+    takes: str = ""
+    """The short options that take a value, which may be the next word."""
+    long: tuple[str, ...] = ()
+    """The long options whose value may be the next word."""
+    operands: int = 0
+    """How many words of its own come before the command."""
+    text: str = ""
+    """The options whose value is a shell text."""
+    joined: bool = False
+    """The rest is put together again and given to a shell."""
+
+
+_SHAPES = {
+    "builtin": _Shape(),
+    "busybox": _Shape(),
+    "caffeinate": _Shape("tw"),
+    "chroot": _Shape(operands=1),
+    "chrt": _Shape("TPD", operands=1),
+    "command": _Shape(),
+    "doas": _Shape("uC"),
+    "entr": _Shape(),
+    "exec": _Shape("a"),
+    "firejail": _Shape(),
+    "flock": _Shape("wE", ("timeout", "wait", "conflict-exit-code"), 1, "c"),
+    "ionice": _Shape("cnpPu", ("class", "classdata")),
+    "ltrace": _Shape("aeFlnopsuxX"),
+    "nice": _Shape("n", ("adjustment",)),
+    "nohup": _Shape(),
+    "npx": _Shape("p", ("package",), text="c"),
+    "nsenter": _Shape("tSG", ("target",)),
+    "parallel": _Shape("jaILnNPsSCdEvr", ("jobs", "arg-file", "colsep", "delay"), joined=True),
+    "pkexec": _Shape(long=("user",)),
+    "prlimit": _Shape("p"),
+    "runuser": _Shape("ugGsw", ("user", "group", "shell"), text="c"),
+    "script": _Shape("IOBTEmo", text="c"),
+    "setpriv": _Shape(long=("reuid", "regid", "groups", "pdeathsig", "securebits")),
+    "setsid": _Shape(),
+    "stdbuf": _Shape("ioe", ("input", "output", "error")),
+    "strace": _Shape("abeIoOpPsSuUXE"),
+    "su": _Shape("gGsw", ("group", "shell"), text="c"),
+    "sudo": _Shape("ugpChrtTDRU", ("user", "group", "prompt", "chdir", "host", "role", "type")),
+    "systemd-run": _Shape("upEHM", ("unit", "property", "setenv")),
+    "taskset": _Shape(operands=1),
+    "time": _Shape("fo", ("format", "output")),
+    "timeout": _Shape("ks", ("kill-after", "signal"), 1),
+    "toybox": _Shape(),
+    "unbuffer": _Shape(),
+    "unshare": _Shape("RwSG", ("root", "wd", "setuid", "setgid")),
+    "uvx": _Shape("pw", ("from", "with", "python")),
+    "bunx": _Shape("p", ("package",)),
+    "watch": _Shape("nq", ("interval", "equexit"), joined=True),
+    "xargs": _Shape(
+        "adEILnPs",
+        ("arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"),
+    ),
+}
+
+# Programs that run another only behind one of these words: `poetry run pytest`.
+_RUNNERS = {
+    "bundle": ("exec",),
+    "conda": ("run",),
+    "hatch": ("run",),
+    "mise": ("exec", "x"),
+    "npm": ("exec", "x"),
+    "pdm": ("run",),
+    "pipenv": ("run",),
+    "pipx": ("run",),
+    "pnpm": ("exec", "dlx"),
+    "poetry": ("run",),
+    "rye": ("run",),
+    "uv": ("run",),
+    "yarn": ("exec", "dlx"),
+}
+_RUNNER_SHAPE = _Shape(
+    "npCPe", ("with", "python", "extra", "group", "env-file", "directory", "project", "package")
+)
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
+
+# Interpreters, and the options behind which their program stands.
+_PROGRAM_OPTIONS = {
+    "python": "cm",
+    "pypy": "cm",
+    "perl": "eE",
+    "ruby": "e",
+    "node": "ep",
+    "bun": "ep",
+    "php": "r",
+    "lua": "e",
+}
+
+
+def inner(words: Words) -> Inner:
+    """Gives what a command runs besides itself."""
+    name = command_name(words[0])
+    # python3.11 is python; a program's version says nothing on its options.
+    plain = re.sub(r"(?<=[a-z])[\d.]+$", "", name or "")
+    if name is None:
+        return Inner()
+    if plain in SHELLS:
+        return _shell(words)
+    if plain in _PROGRAM_OPTIONS:
+        return _interpreter(words, _PROGRAM_OPTIONS[plain])
+    if name in _RUNNERS:
+        at = _operand(words, 1, _RUNNER_SHAPE)
+        if at < len(words) and words[at].text in _RUNNERS[name]:
+            return _found(words[_operand(words, at + 1, _RUNNER_SHAPE) :])
+        return Inner()
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(words)
+    shape = _SHAPES.get(name)
+    return Inner() if shape is None else _wrapped(words, shape)
+
+
+def _found(words: Words) -> Inner:
+    return Inner(commands=(words,)) if words else Inner()
+
+
+def _wrapped(words: Words, shape: _Shape) -> Inner:
+    at = _operand(words, 1, shape) + shape.operands
+    rest = words[at:]
+    if shape.joined:
+        return _text(rest) if rest else Inner()
+    texts = _values(words, shape.text) if shape.text else ()
+    return replace(_text(texts) if texts else Inner(), commands=(rest,) if rest else ())
+
+
+def _operand(words: Words, at: int, shape: _Shape) -> int:
+    """Gives the place of the first word that is neither an option nor an option's value."""
+    while at < len(words):
+        text = words[at].sure
+        at += 1
+        if text == "--":
+            return at
+        if text.startswith("--"):
+            option, equals, _ = text[2:].partition("=")
+            # GNU programs take an option's name cut short.
+            if not equals and option and any(name.startswith(option) for name in shape.long):
+                at += 1
+        elif text.startswith("-") and text != "-":
+            taking = next((i for i, letter in enumerate(text) if i and letter in shape.takes), None)
+            if taking == len(text) - 1 and words[at - 1].literal:
+                at += 1
+        else:
+            return at - 1
+    return at
+
+
+def _values(words: Words, letter: str) -> Words:
+    """Gives the values of an option that stands alone, last in a cluster, or with its value."""
+    found: list[Word] = []
+    long = {"c": "--command", "x": "--exec"}[letter]
+    for word, following in zip(words, (*words, None)[1:], strict=True):
+        text = word.sure
+        if text in (long, "--call") or (re.fullmatch(r"-[A-Za-z]+", text) and text[-1] == letter):
+            found += [following] if following is not None else []
+        elif text.startswith(f"{long}="):
+            value = word.text.partition("=")[2]
+            found.append(Word(value) if word.literal else Word(value, ""))
+    return tuple(found)
+
+
+def _text(words: Iterable[Word]) -> Inner:
+    """Gives words as one shell text, as eval makes it: doubtful where they are not literal.
+
+    Expansions stay in it as written, so that what stands around them is seen all the same.
+    """
+    words = tuple(words)
+    sure = all(word.literal for word in words)
+    return Inner(
+        texts=(" ".join(word.text for word in words),),
+        doubts=() if sure else ("it runs a text that is made only when it runs",),
+        runs_input=not sure,
+    )
+
+
+def _eval(words: Words) -> Inner:
+    return _text(words[2:] if words[1:2] == (Word("--"),) else words[1:])
+
+
+def _shell(words: Words) -> Inner:
+    at, wants_text, from_input = 1, False, False
+    while at < len(words) and words[at].sure[:1] in ("-", "+") and len(words[at].text) > 1:
+        option = words[at].sure
+        at += 1
+        if option == "--":
+            break
+        if option.startswith("--"):
+            at += option in ("--rcfile", "--init-file")
+        else:
+            at += sum(letter in "oO" for letter in option)
+            wants_text = wants_text or (option[0] == "-" and "c" in option)
+            from_input = from_input or "s" in option
+    if wants_text:
+        if at >= len(words):
+            return Inner(doubts=("the text that the shell is to run is not in the line",))
+        return _text(words[at : at + 1])
+    if at >= len(words) or from_input or _STDIN.fullmatch(words[at].text):
+        return Inner(runs_input=True)
+    return _script(words[at])
+
+
+def _script(word: Word) -> Inner:
+    if word.sure.startswith("<(") or word.text.startswith("<("):
+        return Inner(doubts=("it runs what another command prints",), runs_input=True)
+    return Inner()
+
+
+def _source(words: Words) -> Inner:
+    if len(words) < 2:
+        return Inner()
+    file = words[1]
+    if file.literal and not _STDIN.fullmatch(file.text):
+        return Inner()
+    return Inner(doubts=("it reads commands from what is not a named file",), runs_input=True)
+
+
+def _interpreter(words: Words, program_options: str) -> Inner:
+    """Tells whether it takes its program from outside. The programs themselves are not read."""
+    for at, word in enumerate(words[1:], 1):
+        text = word.sure
+        if _STDIN.fullmatch(word.text) or word.text.startswith("<("):
+            return Inner(runs_input=True)
+        if text.startswith("--eval") or (
+            re.fullmatch(r"-[A-Za-z]+", text) and set(text) & set(program_options)
+        ):
+            following = words[at + 1 :]
+            if text == "-m":
+                return _found(following)
+            return Inner(runs_input=bool(following) and not following[0].literal)
+        if not text.startswith("-"):
+            return Inner()
+    return Inner(runs_input=True)
+
+
+def _env(words: Words) -> Inner:
+    at = _operand(words, 1, _Shape("uCS", ("unset", "chdir", "split-string")))
+    options, rest = words[1:at], words[at:]
+    for option, value in zip(options, (*options, Word(""))[1:], strict=True):
+        attached = re.match(r"-[a-zA-Z0]*S(.+)|--split-string=(.*)", option.text, re.DOTALL)
+        if attached:
+            return _text((Word(attached[1] or attached[2], option.head), *rest))
+        if re.fullmatch(r"-[a-zA-Z0]*S|--s[a-z-]*", option.text):
+            return _text((value, *rest))
+    return _found(rest)
+
+
+def _command(words: Words) -> Inner:
+    # `command -v sudo` only asks where it is.
+    return (
+        Inner()
+        if re.match(r"-p?[vV]", words[1].text if words[1:] else "")
+        else _wrapped(words, _SHAPES["command"])
+    )
+
+
+def _parallel(words: Words) -> Inner:
+    ends = (i for i, word in enumerate(words) if re.fullmatch(r":::+\+?", word.text))
+    done = _wrapped(words[: next(ends, len(words))], _SHAPES["parallel"])
+    return done if done.texts else Inner(doubts=("the commands it runs are its input",))
+
+
+def _coproc(words: Words) -> Inner:
+    # `coproc NAME { …; }`: the grammar takes the brace for a word.
+    brace = next((i for i, word in enumerate(words) if word.text == "{"), 0)
+    return _found(words[brace + 1 :])
+
+
+def _find(words: Words) -> Inner:
+    found: list[Words] = []
+    at = 1
+    while at < len(words):
+        word = words[at].text
+        at += 1
+        if word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
+            start = at
+            while at < len(words) and words[at].text != ";" and not _ends_batch(words, at):
+                at += 1
+            found += [words[start:at]] if at > start else []
+    return Inner(commands=tuple(found))
+
+
+def _ends_batch(words: Words, at: int) -> bool:
+    return words[at].text == "+" and words[at - 1].text == "{}"
+
+
+def _trap(words: Words) -> Inner:
+    rest = words[_operand(words, 1, _Shape()) :]
+    return _text(rest[:1]) if len(rest) > 1 and rest[0].text not in ("", "-") else Inner()
+
+
+def _alias(words: Words) -> Inner:
+    defines = any("=" in word.text for word in words[1:])
+    return Inner(doubts=("it gives commands other names",) if defines else ())
+
+
+def _git(words: Words) -> Inner:
+    """Gives what git itself runs: `bisect run`, `submodule foreach`, `rebase --exec`, an alias."""
+    at = _operand(words, 1, _Shape("cC", ("git-dir", "work-tree", "namespace")))
+    aliases = [
+        word.text.partition("=!")[2] for word in words[:at] if re.match(r"alias\..*=!", word.text)
+    ]
+    texts = [Word(alias) for alias in aliases]
+    verb, rest = (words[at].text if at < len(words) else ""), words[at + 1 :]
+    if verb == "bisect" and rest[:1] == (Word("run"),):
+        return _found(rest[1:])
+    if verb == "submodule" and Word("foreach") in rest:
+        foreach = rest[rest.index(Word("foreach")) :]
+        texts += foreach[_operand(foreach, 1, _Shape()) :]
+    if verb == "rebase":
+        texts += _values(rest, "x")
+    return _text(texts) if texts else Inner()
+
+
+_SPECIAL = {
+    ".": _source,
+    "alias": _alias,
+    "command": _command,
+    "coproc": _coproc,
+    "env": _env,
+    "eval": _eval,
+    "fd": _find,
+    "fdfind": _find,
+    "find": _find,
+    "git": _git,
+    "parallel": _parallel,
+    "source": _source,
+    "trap": _trap,
+}

@@ -1,0 +1,55 @@
+"""The task in the person's words: from the command line, stdin, a file or an editor."""
+
+import sys
+from pathlib import Path
+
+from codingagent.errors import UsageError
+
+
+def read_task(words: list[str], file: Path | None, edit: bool) -> str:
+    """Gives the task from the one place that was named.
+
+    Raises:
+        UsageError: if none or more than one was named, or it has no words, or can't be read.
+    """
+    ways = [bool(words), file is not None, edit]
+    if sum(ways) > 1:
+        raise UsageError("the task is given twice; give it as words, with --file, or with --edit")
+    if file is not None:
+        task = _read_task(file)
+    elif edit:
+        task = _edit_task()
+    elif words == ["-"]:
+        if sys.stdin is None:
+            raise UsageError("there is no stdin to read the task from; name it behind new")
+        # Bytes that are no UTF-8 become question marks, not faults.
+        task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+    else:
+        task = " ".join(words)
+    if not task.strip():
+        raise UsageError(
+            'the task has no words; write it behind new, in quotes: codingagent new "…"'
+        )
+    # Words of a command line that are no UTF-8 come with half characters in them.
+    return task.strip().replace("\r\n", "\n").encode("utf-8", "replace").decode()
+
+
+def _read_task(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")
+    except OSError as fault:
+        raise UsageError(f"{file} can't be read: {fault.strerror or fault}") from fault
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _edit_task() -> str:
+    import tempfile
+
+    from codingagent.world.runner import open_editor
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "task.txt"
+        path.touch()
+        open_editor(path)
+        return _read_task(path)

@@ -1,0 +1,596 @@
+"""The workspace's files as they stood before and after each turn, whoever changed them.
+
+git's metadata comparison finds the few files to look at; we read them ourselves, without following
+links, and hand their content to a git directory of our own. What is covered is what git would add:
+not what is ignored, no `.git`, no large files; repositories inside the workspace are covered too.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from codingagent.core import gitindex
+from codingagent.core.changes import (
+    NAMED_LIMIT,
+    Change,
+    Checkpoint,
+    LeftOut,
+    Restored,
+    State,
+    kind_of,
+)
+from codingagent.core.notes import IGNORED, Covering, Notes, most_common
+from codingagent.errors import WorkError
+from codingagent.world.folders import Folder, open_root
+from codingagent.world.gitstore import Git, GitError, Import, Store, fields
+from codingagent.world.listings import Lister, Listing
+from codingagent.world.restoring import Absent, Ground, ObstacleError, Present
+from codingagent.world.tree import is_temporary
+
+# In a commit: the files, and beside them what git's trees can't say.
+_FILES = "files"
+_NOTES = "notes"
+
+# Ignored paths that are kept in mind one by one; a whole ignored folder is one.
+_IGNORED_LIMIT = 20_000
+
+_ID = re.compile(r"[0-9a-f]{40}")
+
+# Windows allows 32,767 characters in a command line.
+_WORDS_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one checkpoint takes in; the first of all may take in more files."""
+
+    file_bytes: int = 5_000_000
+    new_files: int = 50_000
+    first_files: int = 500_000
+    new_bytes: int = 10**9
+    repositories: int = 500
+    # A file that changed this recently may change again without its time of change telling.
+    recent_ns: int = 2 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A workspace.
+
+    Args:
+        root: its folder, links in the name resolved.
+        hidden: folders that are none of its business, though they may lie inside.
+        temporary_name: the name under which a file is written before it takes its own.
+        open_folder: how to hold the root.
+    """
+
+    root: Path
+    hidden: tuple[Path, ...]
+    temporary_name: Callable[[str], str]
+    open_folder: Callable[[Path], Folder] = open_root
+
+
+@dataclass(slots=True)
+class _Found:
+    """What looking at those paths brought."""
+
+    entries: dict[bytes, bytes | None] = field(default_factory=dict)
+    """For the index."""
+    changes: dict[bytes, tuple[int, str] | None] = field(default_factory=dict)
+    """For the commit."""
+    modes: dict[str, int | None] = field(default_factory=dict)
+    left: list[LeftOut] = field(default_factory=list)
+    is_settled: bool = True
+    """The index need not be written for the sake of metadata alone."""
+    new_bytes: int = 0
+
+
+class _DamagedError(WorkError):
+    """The store can't be gone on with."""
+
+
+class Checkpoints:
+    """The checkpoints of one session.
+
+    Args:
+        store: a folder for them alone; it is made at the first checkpoint.
+        site: the workspace.
+        git: the program and what runs it.
+        limits: what one checkpoint takes in.
+    """
+
+    def __init__(self, store: Path, site: Site, git: Git, limits: Limits | None = None) -> None:
+        self._store = Store(store.absolute(), site.root, git)
+        self._site = site
+        self._limits = limits or Limits()
+        self._folder = site.open_folder(site.root)
+        self._known: tuple[str, Notes] | None = None
+        hidden = (*site.hidden, self._store.path)
+        self._lister = Lister(self._store, hidden, self._limits.repositories)
+        self._hidden = hidden
+
+    def close(self) -> None:
+        """Gives back the handle on the workspace."""
+        self._folder.close()
+
+    # --- taking --------------------------------------------------------------------------------
+
+    def take(self, *, with_ignored: bool = True) -> Checkpoint:
+        """Keeps the files as they are now. A damaged store is set aside, and a new one is begun.
+
+        Args:
+            with_ignored: look which paths are ignored. Only a checkpoint to which files may be put
+                back needs it: what it ignored is then left alone, though later ones may cover it.
+
+        Raises:
+            WorkError: if it can't be kept; earlier checkpoints stay as they are.
+        """
+        if _identity(self._site.root) != self._folder.identity():
+            raise WorkError(f"the workspace {self._site.root} was moved or replaced; start again")
+        try:
+            return self._take(with_ignored=with_ignored)
+        except _DamagedError:
+            aside = self._store.set_aside()
+            self._known = None
+            return replace(self._take(with_ignored=with_ignored), set_aside=os.fspath(aside))
+
+    def _take(self, *, with_ignored: bool) -> Checkpoint:
+        self._store.prepare()
+        commit = self._latest()
+        notes = self._notes(commit) if commit else Notes()
+        listing = self._lister.listing(commit, with_ignored=with_ignored)
+        stream = Import(self._store)
+        try:
+            found = self._examined(listing, stream, is_first=not commit)
+            new_notes = self._noted(found, listing, notes, with_ignored=with_ignored, commit=commit)
+            new = commit
+            if found.changes or new_notes != notes or not commit:
+                new = self._commit(stream, commit, found, new_notes)
+        except GitError:
+            self._check_sound(commit)
+            raise
+        if new != commit or not found.is_settled:
+            self._write_index(commit, new, found.entries)
+        self._known = new, new_notes
+        return Checkpoint(new, new_notes.left[:NAMED_LIMIT], len(new_notes.left))
+
+    def _latest(self) -> str:
+        """Gives the commit to go on from, with its index in place; "" if there is none."""
+        commit = self._store.latest()
+        if commit and not _ID.fullmatch(commit):
+            raise _DamagedError(f"{self._store.path} is damaged: its branch names no commit")
+        # Only a kill of the machine damages it: looking once, at the start, is enough.
+        if commit and not (self._known and self._store.index(commit).exists()):
+            self._mend_index(commit)
+        return commit
+
+    def _mend_index(self, commit: str) -> None:
+        try:
+            is_whole = gitindex.is_whole(self._store.index(commit).read_bytes())
+        except OSError:
+            is_whole = False
+        if not is_whole:
+            self._rebuild_index(commit)
+
+    def _rebuild_index(self, commit: str) -> None:
+        """Makes a lost index anew; the next look is at every file, since nothing is known of them."""
+        entries: dict[bytes, bytes | None] = {}
+        try:
+            listed = self._store.git("ls-tree", "-r", "-z", "--full-tree", commit, _FILES).stdout
+        except GitError as fault:
+            raise _DamagedError(str(fault)) from fault
+        for line in fields(listed):
+            words, _, path = line.partition(b"\t")
+            mode, _, blob = words.split(b" ")
+            name = path.partition(b"/")[2]
+            entries[name] = gitindex.entry(name, int(mode, 8), blob.decode(), gitindex.UNKNOWN)
+        self._store.write_index(commit, gitindex.merged(gitindex.empty(), entries))
+
+    def _check_sound(self, commit: str) -> None:
+        """Tells damage from a full disk, after git has failed.
+
+        Raises:
+            _DamagedError: if the trees of the commit can't all be read.
+        """
+        if commit:
+            try:
+                self._store.git("ls-tree", "-r", "--name-only", "-z", commit)
+            except GitError as fault:
+                raise _DamagedError(str(fault)) from fault
+
+    def _write_index(self, commit: str, new: str, entries: Mapping[bytes, bytes | None]) -> None:
+        path = self._store.index(commit)
+        try:
+            index = gitindex.merged(path.read_bytes(), entries)
+        except (OSError, ValueError) as fault:
+            self._known = None  # the next look at it is a thorough one
+            raise WorkError(f"{path} can't be read: {fault}; try again") from fault
+        self._store.write_index(new, index)
+
+    # --- looking -------------------------------------------------------------------------------
+
+    def _examined(self, listing: Listing, stream: Import, *, is_first: bool) -> _Found:
+        found = _Found(left=listing.left)
+        limit = self._limits.first_files if is_first else self._limits.new_files
+        new, left = _bounded(listing.new - listing.known.keys(), limit)
+        found.left += left
+        with contextlib.closing(self._ground()) as ground:
+            # By folder: the walk then stays where it is.
+            for path in sorted({*new, *listing.known}, key=lambda path: path.rpartition(b"/")):
+                self._examine(path, listing.known.get(path), found, ground, stream)
+        return found
+
+    def _examine(
+        self,
+        path: bytes,
+        old: tuple[int, str] | None,
+        found: _Found,
+        ground: Ground,
+        stream: Import,
+    ) -> None:
+        shown = os.fsdecode(path)
+        if self._lister.is_hidden(shown) or (old is None and is_temporary(_name(shown))):
+            return
+        try:
+            look = ground.look(shown, self._limits.file_bytes)
+            if isinstance(look, Present) and old is None:
+                self._check_room(look, found)
+        except ObstacleError as obstacle:
+            found.left.append(LeftOut(shown, obstacle.reason))
+            look = Absent()
+        if isinstance(look, Absent):
+            if old is not None:
+                found.entries[path] = found.changes[path] = None
+                found.modes[shown] = None
+                found.is_settled = False
+            return
+        blob = _blob_id(look.data)
+        git_mode = _git_mode(look.mode)
+        metadata = _metadata(look.found, self._limits.recent_ns)
+        found.entries[path] = gitindex.entry(path, git_mode, blob, metadata)
+        found.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o777
+        if old != (git_mode, blob):
+            found.changes[path] = git_mode, blob
+            if old is None or old[1] != blob:
+                stream.blob(look.data)
+        if old is None or old != (git_mode, blob) or metadata is not gitindex.UNKNOWN:
+            found.is_settled = False
+
+    def _check_room(self, look: Present, found: _Found) -> None:
+        if found.new_bytes + len(look.data) > self._limits.new_bytes:
+            size = self._limits.new_bytes / 10**9
+            raise ObstacleError(f"more than {size:g} GB of new files at once")
+        found.new_bytes += len(look.data)
+
+    def _noted(
+        self, found: _Found, listing: Listing, notes: Notes, *, with_ignored: bool, commit: str
+    ) -> Notes:
+        """Gives what the next commit says beside its files."""
+        usual = notes.usual if commit else most_common(found.modes.values())
+        unusual = dict(notes.unusual)
+        for path, mode in found.modes.items():
+            if mode is None or mode == usual[bool(mode & 0o100)]:
+                unusual.pop(path, None)
+            else:
+                unusual[path] = mode
+        if with_ignored:
+            ignored = [LeftOut(os.fsdecode(path), IGNORED) for path in sorted(listing.ignored)]
+            is_partial = len(ignored) > _IGNORED_LIMIT
+        else:
+            ignored = [left for left in notes.left if left.reason == IGNORED]
+            is_partial = notes.is_partial
+        ignored = [left for left in ignored if not self._lister.is_hidden(left.path)]
+        others = sorted(found.left, key=lambda left: left.path)
+        return Notes(usual, unusual, (*others, *ignored[:_IGNORED_LIMIT]), is_partial)
+
+    @staticmethod
+    def _commit(stream: Import, parent: str, found: _Found, notes: Notes) -> str:
+        entries = {f"{_FILES}/".encode() + path: what for path, what in found.changes.items()}
+        text = notes.encoded()
+        stream.blob(text)
+        entries[_NOTES.encode()] = 0o100644, _blob_id(text)
+        return stream.commit(parent, entries)
+
+    # --- comparing -----------------------------------------------------------------------------
+
+    def changes(self, old: str, new: str) -> tuple[Change, ...]:
+        """Gives how the files differ between two checkpoints, sorted by path.
+
+        Raises:
+            WorkError: if one is not there, or the store is damaged.
+        """
+        old_notes, new_notes = self._notes(old), self._notes(new)
+        words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+        parts = fields(self._store.git(*words, old, new, "--", _FILES).stdout)
+        changes: dict[str, Change] = {}
+        for head, name in zip(parts[::2], parts[1::2], strict=True):
+            path = os.fsdecode(name.partition(b"/")[2])
+            old_mode, new_mode, old_blob, new_blob, _ = head[1:].decode().split(" ")
+            before = _state(path, old_mode, old_blob, old_notes)
+            after = _state(path, new_mode, new_blob, new_notes)
+            if before != after:
+                changes[path] = Change(path, kind_of(before, after), before, after)
+        for change in self._mode_changes(old, (old_notes, new_notes), changes.keys()):
+            changes[change.path] = change
+        left_by_old = Covering(old_notes, is_doubtful=_rules_changed(changes))
+        left_by_new = Covering(new_notes, is_doubtful=False)
+        for path, change in changes.items():
+            unknown = (change.old is None and left_by_old.leaves_out(path)) or (
+                change.new is None and left_by_new.leaves_out(path)
+            )
+            if unknown:
+                changes[path] = replace(change, kind="left_out")
+        return tuple(changes[path] for path in sorted(changes, key=os.fsencode))
+
+    def _mode_changes(
+        self, old: str, notes: tuple[Notes, Notes], seen: Collection[str]
+    ) -> Iterable[Change]:
+        """Gives the changes of permissions that git's trees do not show."""
+        before, after = notes
+        differing = {
+            path
+            for path in before.unusual.keys() | after.unusual.keys()
+            if path not in seen and before.unusual.get(path) != after.unusual.get(path)
+        }
+        if not differing and before.usual == after.usual:
+            return
+        words = ("ls-tree", "-r", "-z", "--full-tree", old, _FILES)
+        for line in fields(self._store.git(*words).stdout):
+            head, _, name = line.partition(b"\t")
+            path = os.fsdecode(name.partition(b"/")[2])
+            if path in differing or (before.usual != after.usual and path not in seen):
+                git_mode, _, blob = head.decode().split(" ")
+                first = _state(path, git_mode, blob, before)
+                second = _state(path, git_mode, blob, after)
+                if first != second:
+                    yield Change(path, "mode", first, second)
+
+    def diff(
+        self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000
+    ) -> str:
+        """Gives the differences of content as a unified diff; binary files are only named.
+
+        Args:
+            old: a checkpoint.
+            new: another.
+            paths: only these; all if there are none.
+            limit_bytes: as much of content is compared; the files beyond it are counted in a last line.
+
+        Raises:
+            WorkError: if a checkpoint is not there, or the store is damaged.
+        """
+        differing = [
+            change
+            for change in self.changes(old, new)
+            if not paths or change.path in paths or change.path.startswith(_folders(paths))
+        ]
+        shown = self._shown(differing, limit_bytes)
+        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
+        words += [f"--relative={_FILES}", "--ignore-submodules=all"]
+        texts = [
+            self._store.git(*words, old, new, "--", *batch).stdout.decode("utf-8", "replace")
+            for batch in _batches(f"{_FILES}/{change.path}" for change in shown)
+        ]
+        if rest := len(differing) - len(shown):
+            texts.append(f"({rest} more files differ; they would be too much to show at once)\n")
+        return "".join(texts)
+
+    def _shown(self, changes: list[Change], limit_bytes: int) -> list[Change]:
+        states = [
+            state for change in changes for state in (change.old, change.new) if state is not None
+        ]
+        sizes = dict(self._store.sizes({state.blob for state in states}))
+        shown: list[Change] = []
+        left = limit_bytes
+        for change in changes:
+            both = (change.old, change.new)
+            size = sum(sizes[state.blob] for state in both if state is not None)
+            if size <= left:
+                left -= size
+                shown.append(change)
+        return shown
+
+    # --- putting back --------------------------------------------------------------------------
+
+    def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
+        """Puts paths back to their state in one checkpoint, if what stands there is in another.
+
+        Nothing is lost by it: what `now` does not hold is never overwritten or removed. Killed on the way
+        and run again, with the same `now` or a new one, it ends the same.
+
+        Args:
+            target: the checkpoint to go back to.
+            now: a checkpoint taken just before.
+            paths: what to put back.
+
+        Raises:
+            WorkError: if a checkpoint is not there, or the store is damaged.
+        """
+        wanted = set(paths)
+        differing = [change for change in self.changes(target, now) if change.path in wanted]
+        done: list[str] = []
+        left: list[LeftOut] = []
+        with contextlib.closing(self._ground()) as ground:
+            putting = _Putting(ground, self._limits.file_bytes, done, left)
+            certain: list[Change] = []
+            for change in differing:
+                if change.kind == "left_out":
+                    left.append(LeftOut(change.path, "one of the checkpoints did not cover it"))
+                else:
+                    certain.append(change)
+            # What goes makes room for what comes; the innermost first, so that folders empty.
+            for change in reversed(certain):
+                if change.old is None:
+                    putting.remove(change)
+            self._put_all([change for change in certain if change.old is not None], putting)
+        refused = {out.path for out in left}
+        same = wanted - {change.path for change in differing}
+        return Restored(tuple(sorted({*done, *same} - refused)), tuple(left))
+
+    def _put_all(self, changes: list[Change], putting: "_Putting") -> None:
+        """Puts content back, read in batches; several paths may share one."""
+        by_blob: dict[str, list[Change]] = {}
+        for change in changes:
+            assert change.old is not None
+            by_blob.setdefault(change.old.blob, []).append(change)
+        for blob, data in self._store.blobs(by_blob):
+            for change in by_blob[blob]:
+                putting.put(change, data)
+
+    # --- what several of these need ------------------------------------------------------------
+
+    def _notes(self, commit: str) -> Notes:
+        if self._known is not None and self._known[0] == commit:
+            return self._known[1]
+        try:
+            # What is no id could be an option, or a name that moves.
+            ids = [f"{commit}:{_NOTES}"] if _ID.fullmatch(commit) else []
+            ((_, data),) = self._store.blobs(ids)
+            return Notes.decoded(data)
+        except (GitError, ValueError, KeyError, TypeError) as fault:
+            raise _DamagedError(
+                f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
+            ) from fault
+
+    def _ground(self) -> Ground:
+        hidden = {_identity(path) for path in self._hidden} - {None, self._folder.identity()}
+        known = frozenset(identity for identity in hidden if identity is not None)
+        return Ground(self._folder, known, self._site.temporary_name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Putting:
+    """Puts one path after the other back, and notes what came of it."""
+
+    ground: Ground
+    limit_bytes: int
+    done: list[str]
+    left: list[LeftOut]
+
+    def remove(self, change: Change) -> None:
+        with self._noting(change.path):
+            if not self._is_done(change):
+                self.ground.remove(change.path)
+
+    def put(self, change: Change, data: bytes) -> None:
+        assert change.old is not None
+        with self._noting(change.path):
+            if self._is_done(change):
+                return
+
+            self.ground.put(change.path, change.old, data, lambda: self._is_done(change))
+
+    @contextlib.contextmanager
+    def _noting(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except ObstacleError as obstacle:
+            self.left.append(LeftOut(path, obstacle.reason))
+        else:
+            self.done.append(path)
+
+    def _is_done(self, change: Change) -> bool:
+        """Tells whether the path stands as it should.
+
+        Raises:
+            ObstacleError: if it stands in a way that no checkpoint has.
+        """
+        look = self.ground.look(change.path, self.limit_bytes)
+        if _fits(look, change.old):
+            return True
+        if not _fits(look, change.new):
+            raise ObstacleError("it was changed after the latest checkpoint, or is not covered")
+        return False
+
+
+def _rules_changed(paths: Iterable[str]) -> bool:
+    return any(_name(path) == ".gitignore" for path in paths)
+
+
+def _state(path: str, git_mode: str, blob: str, notes: Notes) -> State | None:
+    number = int(git_mode, 8)
+    return State(blob, notes.mode(path, number)) if number else None
+
+
+def _fits(look: Absent | Present, state: State | None) -> bool:
+    if isinstance(look, Absent) or state is None:
+        return isinstance(look, Absent) and state is None
+    return look.mode == state.mode and _blob_id(look.data) == state.blob
+
+
+def _blob_id(data: bytes) -> str:
+    # SHA-1, because git knows content by it; nobody is kept from anything by it here.
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _git_mode(mode: int) -> int:
+    if mode == stat.S_IFLNK:
+        return mode
+    return 0o100755 if mode & 0o100 else 0o100644
+
+
+def _metadata(found: os.stat_result, recent_ns: int) -> gitindex.Look:
+    if max(found.st_ctime_ns, found.st_mtime_ns) > time.time_ns() - recent_ns:
+        return gitindex.UNKNOWN
+    return gitindex.Look(
+        found.st_ctime_ns,
+        found.st_mtime_ns,
+        found.st_dev,
+        found.st_ino,
+        found.st_uid,
+        found.st_gid,
+        found.st_size,
+    )
+
+
+def _bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOut]]:
+    """Leaves out the topmost folders with the most new files, until the rest are not too many."""
+    by_folder: dict[bytes, list[bytes]] = {}
+    for path in new:
+        folder, slash, _ = path.partition(b"/")
+        by_folder.setdefault(folder + slash if slash else b"", []).append(path)
+    count = sum(map(len, by_folder.values()))
+    left: list[LeftOut] = []
+    for folder, held in sorted(by_folder.items(), key=lambda item: -len(item[1])):
+        if count <= limit:
+            break
+        reason = f"more than {limit} new files at once"
+        names = [folder] if folder else held
+        left += [LeftOut(os.fsdecode(name), reason) for name in names]
+        count -= len(by_folder.pop(folder))
+    return [path for held in by_folder.values() for path in held], left
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _folders(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{path.rstrip('/')}/" for path in paths)
+
+
+def _batches(words: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    left = _WORDS_LIMIT
+    for word in words:
+        if batch and len(word) > left:
+            yield batch
+            batch, left = [], _WORDS_LIMIT
+        batch.append(word)
+        left -= len(word) + 1
+    if batch:
+        yield batch

@@ -1,0 +1,392 @@
+"""A git directory of our own: objects and commits, and nothing that a workspace could have a say in.
+
+git never reads a file of the workspace here, save its ignore files. It compares metadata and names
+paths; content comes to it through a pipe. So no filter, hook or link of the workspace has a chance.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from codingagent.core import gitindex
+from codingagent.errors import WorkError
+
+# Content held in memory at once: twice this while it is handed over.
+_BATCH_BYTES = 24 * 1024 * 1024
+
+_BRANCH = "refs/heads/main"
+_INDEX = re.compile(r"index\.([0-9a-f]{40})")
+
+# No entry of the index is younger than this: git then never reads a file to be sure.
+_INDEX_TIME = (0, 0)
+
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tfileMode = true
+\tsymlinks = true
+\tignoreCase = {ignore_case}
+\tprecomposeUnicode = false
+\tprotectHFS = false
+\tprotectNTFS = false
+\tlogAllRefUpdates = false
+\tautocrlf = false
+\tsafecrlf = false
+\tquotePath = false
+\tfsmonitor = false
+\tuntrackedCache = false
+\thooksPath = {nowhere}
+\tattributesFile = {nowhere}
+\texcludesFile = {nowhere}
+\tcheckStat = {check_stat}
+\ttrustctime = {trust_ctime}
+\tcompression = 1
+\tfsync = none
+\tfsyncObjectFiles = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[pack]
+\tthreads = 1
+"""
+# These win over every .gitattributes: whatever is there, bytes stay as they are.
+_ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n"
+
+_FULL = ("No space left", "Disk quota exceeded", "File too large")
+
+
+class Done(Protocol):
+    """What a program that has ended left behind."""
+
+    @property
+    def returncode(self) -> int: ...
+
+    @property
+    def stdout(self) -> bytes: ...
+
+    @property
+    def stderr(self) -> bytes: ...
+
+
+Run = Callable[[Sequence[str], Mapping[str, str], bytes], Done]
+"""Runs a program to its end: its arguments, its whole environment, its standard input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The program, by its full path, and what runs it."""
+
+    program: str
+    run: Run
+
+
+class GitError(WorkError):
+    """git could not do what it was asked to."""
+
+
+class Store:
+    """The git directory at `path`, for the files of the folder `root`."""
+
+    def __init__(self, path: Path, root: Path, git: Git) -> None:
+        self.path = path
+        self.root = root
+        self._git = git
+
+    # --- the directory -------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Makes what is missing, and removes what a kill has left.
+
+        Raises:
+            WorkError: if that can't be.
+        """
+        try:
+            for folder in ("objects/pack", "refs/heads", "info"):
+                (self.path / folder).mkdir(parents=True, exist_ok=True)
+            self._settle()
+            if not self._empty_index.exists():
+                self._write(self._empty_index, gitindex.empty())
+            self._clean()
+        except OSError as fault:
+            raise WorkError(
+                f"the checkpoints in {self.path} can't be kept: {fault.strerror or fault}"
+            ) from fault
+
+    def _settle(self) -> None:
+        """Puts our settings in place, whoever may have written others there."""
+        is_windows = os.name == "nt"
+        config = _CONFIG.format(
+            nowhere=os.devnull.replace("\\", "\\\\"),
+            ignore_case=str(is_windows or sys.platform == "darwin").lower(),
+            # git for Windows fills in no more of the metadata.
+            check_stat="minimal" if is_windows else "default",
+            trust_ctime=str(not is_windows).lower(),
+        )
+        files = {"HEAD": f"ref: {_BRANCH}\n", "config": config, "info/attributes": _ATTRIBUTES}
+        for name, text in files.items():
+            if not _has(self.path / name, text):
+                (self.path / name).write_text(text, "utf-8", newline="\n")
+
+    def _clean(self) -> None:
+        """Removes locks and halves: whoever held them is dead, since there is one of us at a time."""
+        leftovers = [*self.path.glob("*.lock"), *self.path.glob("refs/heads/*.lock")]
+        leftovers += [*self.path.glob("objects/pack/tmp_*"), *self.path.glob("*.new")]
+        for path in (*leftovers, *self.path.glob("fast_import_crash_*")):
+            path.unlink(missing_ok=True)
+
+    def set_aside(self) -> Path:
+        """Renames the directory, so that nothing in it is lost and a new one can be made.
+
+        Raises:
+            WorkError: if that can't be.
+        """
+        number = 1
+        while os.path.lexists(aside := self.path.with_name(f"{self.path.name}.damaged-{number}")):
+            number += 1
+        try:
+            os.rename(self.path, aside)
+        except OSError as fault:
+            raise WorkError(
+                f"{self.path} is damaged and can't be renamed: {fault.strerror or fault}"
+            ) from fault
+        return aside
+
+    # --- the index -----------------------------------------------------------------------------
+
+    @property
+    def _empty_index(self) -> Path:
+        return self.path / "index.empty"
+
+    def index(self, commit: str) -> Path:
+        """Gives where the index that belongs to a commit lies: its name ties the two together."""
+        return self.path / f"index.{commit}" if commit else self._empty_index
+
+    def latest(self) -> str:
+        """Gives the latest commit that has its index, else the branch's, which lost it, else ""."""
+        with contextlib.suppress(OSError):
+            branch = self._branch()
+            named = [m[1] for name in os.listdir(self.path) if (m := _INDEX.fullmatch(name))]
+            return branch if branch in named or not named else named[0]
+        return ""
+
+    def _branch(self) -> str:
+        try:
+            return (self.path / _BRANCH).read_text("ascii", "replace").strip()
+        except FileNotFoundError:
+            return ""
+
+    def write_index(self, commit: str, data: bytes) -> None:
+        """Puts a commit's index in place whole; from here on the commit is the latest.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        path = self.index(commit)
+        try:
+            self._write(path, data)
+            for name in os.listdir(self.path):
+                if _INDEX.fullmatch(name) and name != path.name:
+                    os.unlink(self.path / name)
+        except OSError as fault:
+            raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
+
+    def _write(self, path: Path, data: bytes) -> None:
+        temporary = path.with_name(f"{path.name}.new")
+        try:
+            temporary.write_bytes(data)
+            os.utime(temporary, _INDEX_TIME)
+            os.replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+    # --- git -----------------------------------------------------------------------------------
+
+    def git(
+        self,
+        *words: str,
+        data: bytes = b"",
+        index: Path | None = None,
+        tree: Path | None = None,
+    ) -> Done:
+        """Runs git and gives what it wrote.
+
+        Args:
+            words: the command.
+            data: for its standard input.
+            index: the index it sees; an empty one unless said.
+            tree: the folder it runs in and lists; the workspace unless said.
+
+        Raises:
+            GitError: if it ends with a fault.
+        """
+        try:
+            self._settle()
+        except OSError as fault:
+            raise GitError(
+                f"the checkpoints in {self.path} can't be used: {fault.strerror or fault}"
+            ) from fault
+        folder = os.fspath(tree or self.root)
+        variables = {
+            "GIT_DIR": os.fspath(self.path),
+            "GIT_WORK_TREE": folder,
+            "GIT_INDEX_FILE": os.fspath(index or self._empty_index),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "HOME": os.fspath(self.path / "nowhere"),
+            "XDG_CONFIG_HOME": os.fspath(self.path / "nowhere"),
+            "LC_ALL": "C",
+        }
+        if os.name == "nt":
+            variables["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "C:\\Windows")
+        done = self._git.run((self._git.program, "-C", folder, *words), variables, data)
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace")
+            raise GitError(f"the checkpoints in {self.path} can't be used: {_first(said)}")
+        return done
+
+    def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Gives the content of each of these objects, read in batches that memory can hold.
+
+        Raises:
+            GitError: if one is not there.
+        """
+        batch: list[str] = []
+        left = _BATCH_BYTES
+        for name, size in self.sizes(ids):
+            if batch and size > left:
+                yield from self._batch(batch)
+                batch, left = [], _BATCH_BYTES
+            batch.append(name)
+            left -= size
+        yield from self._batch(batch)
+
+    def sizes(self, ids: Iterable[str]) -> list[tuple[str, int]]:
+        """Gives each object's size.
+
+        Raises:
+            GitError: if one is not there.
+        """
+        names = list(ids)
+        if not names:
+            return []
+        answer = self.git("cat-file", "--batch-check", data=_lines(names)).stdout
+        lines = answer.decode("utf-8", "replace").split("\n")
+        return [(name, self._size(name, line)) for name, line in zip(names, lines, strict=False)]
+
+    def _batch(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        if not names:
+            return
+        answer = memoryview(self.git("cat-file", "--batch", data=_lines(names)).stdout)
+        at = 0
+        for name in names:
+            # "<id> blob <size>"; an id has 40 digits, so the line is found near the start.
+            head = bytes(answer[at : at + 400]).partition(b"\n")[0]
+            size = self._size(name, head.decode("utf-8", "replace"))
+            at += len(head) + 1
+            yield name, bytes(answer[at : at + size])
+            at += size + 1
+
+    def _size(self, name: str, line: str) -> int:
+        words = line.split()
+        if len(words) != 3 or words[1] != "blob" or not words[2].isdigit():
+            raise GitError(f"the checkpoints in {self.path} are damaged: {name[:50]} is missing")
+        return int(words[2])
+
+
+@dataclass(slots=True)
+class Import:
+    """Content and one commit on their way into the store."""
+
+    store: Store
+    _chunks: list[bytes] = field(default_factory=list)
+    _held: int = 0
+
+    def blob(self, data: bytes) -> None:
+        """Takes content in.
+
+        Raises:
+            GitError: if it can't be stored.
+        """
+        self._chunks += (b"blob\ndata %d\n" % len(data), data, b"\n")
+        self._held += len(data)
+        if self._held > _BATCH_BYTES:
+            self._run()
+
+    def commit(self, parent: str, entries: Mapping[bytes, tuple[int, str] | None]) -> str:
+        """Makes a commit that differs from its parent in these paths; gives its id.
+
+        Raises:
+            GitError: if it can't be stored.
+        """
+        now = int(time.time())
+        lines = [
+            b"commit %s\nmark :1\ncommitter codingagent <codingagent> %d +0000\ndata 0\n"
+            % (_BRANCH.encode(), now),
+        ]
+        if parent:
+            lines.append(b"from %s\n" % parent.encode())
+        # First what goes: a file may stand where a folder was.
+        gone = [path for path, what in entries.items() if what is None]
+        lines += [b"D %s\n" % _quoted(path) for path in gone]
+        for path, what in entries.items():
+            if what is not None:
+                mode, blob = what
+                lines.append(b"M %o %s %s\n" % (mode, blob.encode(), _quoted(path)))
+        lines.append(b"\nget-mark :1\n")
+        self._chunks += lines
+        return self._run().decode("ascii", "replace").strip()
+
+    def _run(self) -> bytes:
+        # `--done`: if we are killed while git still reads, what came so far must not pass for all.
+        data = b"".join((*self._chunks, b"done\n"))
+        self._chunks.clear()
+        self._held = 0
+        # `--force`: a kill may have left a later commit, which nobody ever heard of.
+        words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
+        return self.store.git(*words, data=data).stdout
+
+
+def fields(data: bytes) -> list[bytes]:
+    """Gives what git ends with a zero byte each."""
+    return data.split(b"\0")[:-1]
+
+
+def _quoted(path: bytes) -> bytes:
+    escaped = path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"%s"' % escaped
+
+
+def _lines(words: Sequence[str]) -> bytes:
+    return "".join(f"{word}\n" for word in words).encode()
+
+
+def _has(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except FileNotFoundError:
+        return False
+
+
+def _first(said: str) -> str:
+    """Gives the one line of git's that says what happened."""
+    if any(words in said for words in _FULL):
+        return "the disk is full"
+    lines = [line for line in said.splitlines() if line.strip()]
+    faults = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return (faults or lines or ["git ended with a fault"])[0].partition(": ")[2] or "git failed"

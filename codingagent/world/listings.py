@@ -1,0 +1,162 @@
+"""Which paths a checkpoint has to look at: git compares metadata and names what is new."""
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codingagent.core.changes import LeftOut
+from codingagent.world.gitstore import Done, GitError, Store, fields
+
+_UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Listing:
+    """Paths to look at, as git names them."""
+
+    known: dict[bytes, tuple[int, str]] = field(default_factory=dict)
+    """Covered, and their metadata changed: what they were."""
+    new: set[bytes] = field(default_factory=set)
+    left: list[LeftOut] = field(default_factory=list)
+    ignored: list[bytes] = field(default_factory=list)
+
+
+class Lister:
+    """Lists the paths of a workspace.
+
+    Args:
+        store: which runs git.
+        hidden: folders that are never listed, though they may lie inside.
+        repositories: how many repositories inside the workspace are listed at once.
+    """
+
+    def __init__(self, store: Store, hidden: Iterable[Path], repositories: int) -> None:
+        self._store = store
+        self._hidden_paths = _paths_below(store.root, hidden)
+        self._repositories = repositories
+
+    def is_hidden(self, path: str) -> bool:
+        return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
+
+    def listing(self, commit: str, *, with_ignored: bool) -> Listing:
+        index = self._store.index(commit)
+        others = ["ls-files", "-o", "-z", "--exclude-standard"]
+        others += [f"--exclude=/{_escaped(path)}/" for path in self._hidden_paths]
+
+        def changed() -> Done:
+            words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
+            return self._store.git(*words, index=index)
+
+        def new() -> Done:
+            return self._store.git(*others, index=index)
+
+        def ignored() -> Done:
+            return self._store.git(*others, "-i", "--directory", index=index)
+
+        changed_, new_, *ignored_ = _together(changed, new, *([ignored] if with_ignored else []))
+        listing = Listing()
+        parts = fields(changed_.stdout)
+        for head, path in zip(parts[::2], parts[1::2], strict=True):
+            words = head[1:].split(b" ")
+            listing.known[path] = int(words[0], 8), words[2].decode()
+        self._add_new(listing, [(b"", new_), *self._replaced(listing)])
+        for done in ignored_:
+            listing.ignored += _without_parents(fields(done.stdout))
+        return listing
+
+    def _replaced(self, listing: Listing) -> Iterable[tuple[bytes, Done]]:
+        """Lists repositories that took a file's place: git names those nowhere."""
+        for path in tuple(listing.known):
+            if os.path.lexists(os.path.join(self._store.root, os.fsdecode(path), ".git")):
+                yield from self._repository(listing, path + b"/", 1)
+
+    def _add_new(self, listing: Listing, waiting: list[tuple[bytes, Done]]) -> None:
+        """Adds the paths that are not covered yet, with those in repositories among them."""
+        repositories = 0
+        while waiting:
+            prefix, done = waiting.pop()
+            for name, reason in _UNREADABLE.findall(os.fsdecode(done.stderr)):
+                path = os.fsdecode(prefix) + name.rstrip("/") + "/"
+                listing.left.append(LeftOut(path, reason.lower()))
+            for name in fields(done.stdout):
+                path_ = prefix + name
+                if not name.endswith(b"/"):
+                    listing.new.add(path_)
+                elif path_ != prefix and not self.is_hidden(os.fsdecode(path_)):
+                    repositories += 1
+                    waiting += self._repository(listing, path_, repositories)
+
+    def _repository(
+        self, listing: Listing, path: bytes, number: int
+    ) -> Iterable[tuple[bytes, Done]]:
+        """Lists a repository inside the workspace, which git names as one folder."""
+        shown = os.fsdecode(path)
+        if number > self._repositories:
+            reason = f"more than {self._repositories} repositories at once"
+            listing.left.append(LeftOut(shown, reason))
+            return ()
+        tree = self._store.root / shown
+        words = ("ls-files", "-o", "-z", "--exclude-standard")
+        try:
+            new = self._store.git(*words, tree=tree)
+            ignored = self._store.git(*words, "-i", "--directory", tree=tree)
+        except GitError:
+            listing.left.append(LeftOut(shown, "git can't list this repository"))
+            return ()
+        listing.ignored += [path + name for name in _without_parents(fields(ignored.stdout))]
+        return ((path, new),)
+
+
+def _together(*calls: Callable[[], Done]) -> list[Done]:
+    """Makes calls that wait for programs all at once; raises what the first of them raised."""
+    answers: dict[int, Done | Exception] = {}
+
+    def call(number: int) -> None:
+        try:
+            answers[number] = calls[number]()
+        except Exception as fault:  # noqa: BLE001  # raised again below, in the caller's thread
+            answers[number] = fault
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(1, len(calls))]
+    for thread in threads:
+        thread.start()
+    call(0)
+    for thread in threads:
+        thread.join()
+    done: list[Done] = []
+    for number in range(len(calls)):
+        answer = answers[number]
+        if isinstance(answer, Exception):
+            raise answer
+        done.append(answer)
+    return done
+
+
+def _without_parents(names: list[bytes]) -> list[bytes]:
+    """Leaves out folders of which git also names what is in them: those are not ignored as such."""
+    parents = set()
+    for name in names:
+        folder = name.rstrip(b"/").rpartition(b"/")[0]
+        while folder and folder not in parents:
+            parents.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    return [name for name in names if not (name.endswith(b"/") and name[:-1] in parents)]
+
+
+def _escaped(path: str) -> str:
+    """Gives a path as a pattern of an ignore file."""
+    return re.sub(r"([\\*?\[\] ])", r"\\\1", path)
+
+
+def _paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
+    below = []
+    for folder in folders:
+        with contextlib.suppress(ValueError):
+            path = Path(os.path.realpath(folder)).relative_to(os.path.realpath(root)).as_posix()
+            if path != ".":
+                below.append(path)
+    return tuple(below)

@@ -1,0 +1,120 @@
+"""Proves a sandbox from inside: lays lures outside of it, and has `probe` try to reach them."""
+
+import contextlib
+import json
+import os
+import shlex
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.errors import WorkError
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a sandbox promises, and whether that holds. None: it does not apply here."""
+
+    name: str
+    enforced: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lures:
+    """What lies outside of a sandbox that is to be proved, and the workspace inside.
+
+    `order` is the probe's argument.
+    """
+
+    workspace: Path
+    agent_home: Path
+    temporary: Path
+    order: dict[str, object]
+
+
+@contextlib.contextmanager
+def lures(outside: Path) -> Iterator[Lures]:
+    """Lays the lures; all of them are taken away after.
+
+    Args:
+        outside: a folder of the person's, neither in a workspace nor in /tmp.
+
+    Raises:
+        WorkError: if there is no room for them.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+            workspace, home = folder / "workspace", folder / "workspace" / ".codingagent"
+            (workspace / ".git").mkdir(parents=True)
+            home.mkdir()
+            (home / "journal.jsonl").write_text("", "utf-8")
+            in_tmp = stack.enter_context(tempfile.NamedTemporaryFile(prefix="codingagent-"))
+            sockets = _listeners(outside, stack)
+        except OSError as fault:
+            raise WorkError(f"the sandbox can't be proved: {fault}") from fault
+        order: dict[str, object] = {
+            "workspace": os.fspath(workspace),
+            "git": os.fspath(workspace / ".git"),
+            "agent_home": os.fspath(home),
+            "outside_folder": os.fspath(outside),
+            "tmp_file": in_tmp.name,
+            "agent_pid": os.getpid(),
+            **sockets,
+            **_from_home(),
+        }
+        yield Lures(workspace, home, folder / "tmp", order)
+
+
+def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tuple[Promise, ...]:
+    """Gives every promise and whether it holds, as the probe found it inside.
+
+    Args:
+        found: the lures, whose workspace is the sandbox's.
+        run: runs a shell line in that sandbox and gives its output.
+        has_network: whether the network is meant to be on.
+
+    Raises:
+        WorkError: if the probe could not run.
+    """
+    program = Path(__file__).with_name("probe.py").read_text("utf-8")
+    order = json.dumps({**found.order, "network": has_network})
+    words = [sys.executable, "-I", "-S", "-c", program, order]
+    try:
+        told = json.loads(run(shlex.join(words)))["promises"]
+    except (ValueError, KeyError, TypeError) as fault:
+        raise WorkError("the sandbox can't be proved: the probe gave no answer in it") from fault
+    return tuple(Promise(each["name"], each["enforced"], each["detail"]) for each in told)
+
+
+def _listeners(outside: Path, stack: contextlib.ExitStack) -> dict[str, object]:
+    """Opens sockets that nothing in a sandbox may reach."""
+    tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    # Not in /tmp, which a sandbox replaces: the socket would be out of sight by that alone.
+    name = outside / f".s{os.getpid()}"
+    by_path = stack.enter_context(socket.socket(socket.AF_UNIX))
+    by_path.bind(os.fspath(name))
+    stack.callback(name.unlink)
+    by_path.listen()
+    abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+    abstract_name = f"codingagent-{os.getpid()}"
+    abstract.bind(f"\0{abstract_name}")
+    abstract.listen()
+    return {
+        "tcp_port": tcp.getsockname()[1],
+        "unix_socket": os.fspath(name),
+        "abstract_socket": abstract_name,
+    }
+
+
+def _from_home() -> dict[str, object]:
+    """Gives the home folder and a file in it that no command needs."""
+    home = os.environ.get("HOME", "")
+    with contextlib.suppress(OSError), os.scandir(home) as entries:
+        files = sorted(e.path for e in entries if e.is_file(follow_symlinks=False))
+        return {"home": home, **({"home_file": files[0]} if files else {})}
+    return {}

@@ -1,0 +1,286 @@
+"""The system calls that a confined command does without, as a filter program for the kernel (Linux).
+
+A sandbox made of namespaces hides files, processes and the network; the kernel itself stays in reach,
+through every system call. This filter takes away those that no compiler, test or build needs and that
+have opened sandboxes before. All others are allowed. `ptrace` is among them: debuggers need it, and
+the command sees only its own processes. So is `name_to_handle_at`: a handle is of no use to whom
+`open_by_handle_at` is refused.
+
+The program is made for `bwrap --seccomp`: an array of `struct sock_filter` (linux/filter.h), for the
+classic BPF machine. The kernel runs it before each call on a `struct seccomp_data`: the number of the
+call, the machine whose numbers are meant, and six arguments of 64 bits. It can compare only 32 bits at
+once; where it looks at an argument, it looks at the half that the kernel itself reads.
+
+Numbers stand here, not taken from `errno` and `socket`: they are Linux's, wherever this is read.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# --- what is refused -------------------------------------------------------------------------------
+
+_EPERM = 1
+_ENOSYS = 38
+_EAFNOSUPPORT = 97
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Calls that fail whatever their arguments are."""
+
+    why: str
+    error: int
+    names: tuple[str, ...]
+
+
+REFUSALS = (
+    Refusal(
+        "what they are to do lies where the filter can't look; programs fall back to older calls",
+        _ENOSYS,
+        ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"),
+    ),
+    Refusal(
+        "changes what lies where, and with it what is read-only and hidden",
+        _EPERM,
+        (
+            *("mount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount"),
+            *("fspick", "move_mount", "open_tree", "open_tree_attr", "mount_setattr"),
+        ),
+    ),
+    Refusal("leads into another namespace", _EPERM, ("setns", "unshare")),
+    Refusal(
+        "reaches files by number, past every folder that hides them",
+        _EPERM,
+        ("open_by_handle_at",),
+    ),
+    Refusal(
+        "the kernel's store of keys belongs to the person, not to a namespace",
+        _EPERM,
+        ("add_key", "request_key", "keyctl"),
+    ),
+    Refusal(
+        "large and often broken parts of the kernel, of use to few",
+        _EPERM,
+        ("bpf", "perf_event_open", "userfaultfd", "lookup_dcookie"),
+    ),
+    Refusal(
+        "puts code into the kernel",
+        _EPERM,
+        (
+            *("kexec_load", "kexec_file_load", "create_module", "init_module", "finit_module"),
+            *("delete_module", "query_module"),
+        ),
+    ),
+    Refusal(
+        "changes the machine for all",
+        _EPERM,
+        (
+            *("reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "syslog"),
+            *("clock_settime", "settimeofday", "adjtimex", "clock_adjtime", "iopl", "ioperm"),
+        ),
+    ),
+)
+
+# socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches the host of
+# a virtual machine from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody needs.
+SOCKET_FAMILIES = (1, 2, 10, 16)
+
+# clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h). There is no
+# CLONE_NEWTIME here: clone has the signal for the child's end in those bits.
+NAMESPACE_FLAGS = (
+    0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000
+)
+
+# ioctl: TIOCSTI types into a terminal for its owner, TIOCLINUX pastes into the console's.
+TERMINAL_REQUESTS = (0x5412, 0x541C)
+
+# --- machines --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What differs from one machine to the next."""
+
+    arch: int
+    """Its AUDIT_ARCH_… (linux/audit.h)."""
+    foreign_from: int | None
+    """Numbers from here on are of another table of the same machine."""
+    numbers: dict[str, int]
+    """The number of each call that it has."""
+
+
+# Name, number on x86_64 (asm/unistd_64.h), number on aarch64 (asm-generic/unistd.h).
+_CALLS: tuple[tuple[str, int | None, int | None], ...] = (
+    ("acct", 163, 89),
+    ("add_key", 248, 217),
+    ("adjtimex", 159, 171),
+    ("bpf", 321, 280),
+    ("chroot", 161, 51),
+    ("clock_adjtime", 305, 266),
+    ("clock_settime", 227, 112),
+    ("clone", 56, 220),
+    ("clone3", 435, 435),
+    ("create_module", 174, None),
+    ("delete_module", 176, 106),
+    ("finit_module", 313, 273),
+    ("fsconfig", 431, 431),
+    ("fsmount", 432, 432),
+    ("fsopen", 430, 430),
+    ("fspick", 433, 433),
+    ("init_module", 175, 105),
+    ("io_uring_enter", 426, 426),
+    ("io_uring_register", 427, 427),
+    ("io_uring_setup", 425, 425),
+    ("ioctl", 16, 29),
+    ("ioperm", 173, None),
+    ("iopl", 172, None),
+    ("kexec_file_load", 320, 294),
+    ("kexec_load", 246, 104),
+    ("keyctl", 250, 219),
+    ("lookup_dcookie", 212, 18),
+    ("mount", 165, 40),
+    ("mount_setattr", 442, 442),
+    ("move_mount", 429, 429),
+    ("open_by_handle_at", 304, 265),
+    ("open_tree", 428, 428),
+    ("open_tree_attr", 467, 467),
+    ("perf_event_open", 298, 241),
+    ("pivot_root", 155, 41),
+    ("query_module", 178, None),
+    ("quotactl", 179, 60),
+    ("quotactl_fd", 443, 443),
+    ("reboot", 169, 142),
+    ("request_key", 249, 218),
+    ("setns", 308, 268),
+    ("settimeofday", 164, 170),
+    ("socket", 41, 198),
+    ("socketpair", 53, 199),
+    ("swapoff", 168, 225),
+    ("swapon", 167, 224),
+    ("syslog", 103, 116),
+    ("umount2", 166, 39),
+    ("unshare", 272, 97),
+    ("userfaultfd", 323, 282),
+)
+
+MACHINES = {
+    # x32 (programs with short pointers) has the same arch, and the same calls under higher numbers.
+    "x86_64": Machine(
+        0xC000_003E, 0x4000_0000, {name: number for name, number, _ in _CALLS if number is not None}
+    ),
+    # Checked by a simulator only; nobody has run it yet.
+    "aarch64": Machine(
+        0xC000_00B7, None, {name: number for name, _, number in _CALLS if number is not None}
+    ),
+}
+
+# --- the program -----------------------------------------------------------------------------------
+
+# linux/bpf_common.h: load a word at a fixed place; compare with a constant and jump; return a constant.
+_LOAD = 0x20
+_JUMP_EQUAL = 0x15
+_JUMP_AT_LEAST = 0x35
+_JUMP_ANY_BIT = 0x45
+_RETURN = 0x06
+
+# linux/seccomp.h
+_ALLOW = 0x7FFF_0000
+_FAIL_WITH = 0x0005_0000
+
+# struct seccomp_data: where the words lie. Both machines are little-endian: the low half comes first.
+_NUMBER = 0
+_ARCH = 4
+_FIRST_ARGUMENT = 16
+_SECOND_ARGUMENT = 24
+
+_INSTRUCTION = struct.Struct("<HBBI")  # struct sock_filter: code, jt, jf, k
+_FARTHEST_JUMP = 0xFF
+_LONGEST = 4096  # BPF_MAXINSNS
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One instruction; a jump names the labels it leads to, or goes on with the next step."""
+
+    code: int
+    value: int
+    yes: str = ""
+    no: str = ""
+
+
+def filter_program(machine: str) -> bytes | None:
+    """Gives the filter for a machine, as `platform.machine()` names it; None if there is no table."""
+    known = MACHINES.get(machine)
+    return None if known is None else _assemble(_listing(known))
+
+
+def _listing(machine: Machine) -> list[_Step | str]:
+    """Gives the steps of the program, and between them the labels, as text."""
+    number = machine.numbers
+    lines: list[_Step | str] = [
+        # A number means something only together with the machine: 32-bit programs have others.
+        _Step(_LOAD, _ARCH),
+        _Step(_JUMP_EQUAL, machine.arch, no="EPERM"),
+        _Step(_LOAD, _NUMBER),
+    ]
+    if machine.foreign_from is not None:
+        lines += [_Step(_JUMP_AT_LEAST, machine.foreign_from, yes="ENOSYS")]
+    lines += [
+        _Step(_JUMP_EQUAL, number[name], yes=_LABELS[refusal.error])
+        for refusal in REFUSALS
+        for name in refusal.names
+        if name in number
+    ]
+    lines += [
+        _Step(_JUMP_EQUAL, number["socket"], yes="socket"),
+        _Step(_JUMP_EQUAL, number["socketpair"], yes="socket"),
+        _Step(_JUMP_EQUAL, number["clone"], yes="clone"),
+        _Step(_JUMP_EQUAL, number["ioctl"], yes="ioctl", no="allow"),
+        "socket",
+        _Step(_LOAD, _FIRST_ARGUMENT),
+        *(_Step(_JUMP_EQUAL, family, yes="allow") for family in SOCKET_FAMILIES),
+        _Step(_RETURN, _FAIL_WITH | _EAFNOSUPPORT),
+        "clone",
+        _Step(_LOAD, _FIRST_ARGUMENT),
+        _Step(_JUMP_ANY_BIT, NAMESPACE_FLAGS, yes="EPERM", no="allow"),
+        "ioctl",
+        # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through elsewhere.
+        _Step(_LOAD, _SECOND_ARGUMENT),
+        *(_Step(_JUMP_EQUAL, request, yes="EPERM") for request in TERMINAL_REQUESTS),
+        "allow",
+        _Step(_RETURN, _ALLOW),
+        "EPERM",
+        _Step(_RETURN, _FAIL_WITH | _EPERM),
+        "ENOSYS",
+        _Step(_RETURN, _FAIL_WITH | _ENOSYS),
+    ]
+    return lines
+
+
+_LABELS = {_EPERM: "EPERM", _ENOSYS: "ENOSYS"}
+
+
+def _assemble(lines: Sequence[_Step | str]) -> bytes:
+    """Turns labels into distances and steps into bytes."""
+    steps: list[_Step] = []
+    places: dict[str, int] = {}
+    for line in lines:
+        if isinstance(line, str):
+            places[line] = len(steps)
+        else:
+            steps.append(line)
+    assert len(steps) <= _LONGEST
+
+    def distance(place: int, label: str) -> int:
+        """Gives how many steps a jump leaves out; there is one byte for it, and no way back."""
+        leap = places[label] - (place + 1) if label else 0
+        assert 0 <= leap <= _FARTHEST_JUMP, label
+        return leap
+
+    return b"".join(
+        _INSTRUCTION.pack(
+            step.code, distance(place, step.yes), distance(place, step.no), step.value
+        )
+        for place, step in enumerate(steps)
+    )

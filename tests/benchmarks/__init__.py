@@ -1,0 +1,1 @@
+"""What is promised about time and memory, measured: `python -m tests.benchmarks`."""

@@ -1,0 +1,223 @@
+"""What safety costs: sandbox, supervisor, journal, race-safe open, bounded output, checkpoints."""
+
+import contextlib
+import os
+import resource
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from codingagent import compose
+from codingagent.agent import Agent, Means, Order
+from codingagent.confinement import bubblewrap_for, try_sandbox
+from codingagent.conversation import Ledger
+from codingagent.core.operations import CreateFile
+from codingagent.core.policy import PRESETS
+from codingagent.core.session import Phase, Session, SessionStarted, fold
+from codingagent.world.checkpoints import Checkpoints, Site
+from codingagent.world.gitstore import Git
+from codingagent.world.journal import Sessions
+from codingagent.world.runner import Runner, environment, find_program, run_tool
+from codingagent.world.sandbox import Unconfined
+from codingagent.world.workspace import Workspace, temporary_name
+from tests.benchmarks.measuring import Figure, interleaved, ratio
+
+Work = Callable[[], object]
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="codingagent-bench-") as name:
+        yield Path(name).resolve()
+
+
+def sandboxed_true() -> Iterator[Figure]:
+    """Design, commands: what the supervisor adds to bubblewrap."""
+    with folder() as root:
+        (root / "workspace").mkdir()
+        found = bubblewrap_for(root / "workspace", (), root / "tmp", has_network=False)
+        if found is None or try_sandbox(found):
+            return
+        variables = environment(os.environ)
+        runner = Runner(found, variables)
+
+        def ours() -> None:
+            assert runner.run("true", str(root / "workspace"), 30, lambda _: None).exit_code == 0
+
+        def bare() -> None:
+            confined = found.confine(["/bin/sh", "-c", "true"], variables, str(root / "workspace"))
+            words = [str(confined.handles[w]) if isinstance(w, int) else w for w in confined.argv]
+            done = subprocess.run(
+                words,
+                env=dict(confined.variables),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                pass_fds=confined.handles,
+                check=True,
+            )
+            assert done.returncode == 0
+            for handle in confined.handles:
+                os.close(handle)
+
+        with contextlib.closing(runner):
+            yield ratio("a sandboxed `true` against the same bwrap line, bare", ours, bare, 1.3, 60)
+
+
+def supervised_true() -> Iterator[Figure]:
+    """Design, commands: what the supervisor adds to `sh -c true`, in milliseconds."""
+    with folder() as root:
+        runner = Runner(Unconfined(), environment(os.environ))
+
+        def ours() -> None:
+            runner.run("true", str(root), 30, lambda _: None)
+
+        def bare() -> None:
+            subprocess.run(["/bin/sh", "-c", "true"], capture_output=True, check=True)
+
+        with contextlib.closing(runner):
+            a, b = interleaved(ours, bare, 100)
+        yield Figure(
+            "an unsandboxed `true` beyond `sh -c true`",
+            f"{a:.2f} ms",
+            f"{b:.2f} ms",
+            a - b,
+            4,
+            "ms",
+        )
+
+
+class _NoLedger:
+    """A ledger that keeps nothing."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def record(self, record: object) -> None:
+        """Forgets it."""
+
+    def sync(self) -> None:
+        """Has nothing to sync."""
+
+
+def journalled_turn() -> Iterator[Figure]:
+    """Design, nothing is lost: what the journal adds to a turn of 100 file operations."""
+    with folder() as root, contextlib.ExitStack() as stack:
+        (root / "workspace").mkdir()
+        sessions = Sessions(root / "sessions")
+        started = SessionStarted("0" * 8, "task", str(root), compose.now())
+        sessions.begin("0" * 8, started)
+        journal = stack.enter_context(contextlib.closing(sessions.open("0" * 8)))
+        session = replace(fold(None, started), phase=Phase.EXECUTING)
+        workspace = stack.enter_context(contextlib.closing(Workspace(root / "workspace")))
+        runner = Runner(Unconfined(), {})
+
+        def turn(ledger: object) -> Work:
+            means = Means(
+                workspace,
+                runner,
+                ledger,  # type: ignore[arg-type]  # one of the two keeps nothing
+                compose.now,
+                lambda _: None,
+                30,
+                PRESETS["standard"],
+            )
+            agent = Agent(means)
+
+            def do() -> None:
+                for index in range(100):
+                    operation = CreateFile(f"d{index % 10}/f{index}.py", f"x = {index}\n" * 50)
+                    event = agent.perform(Order(index, "CREATE_FILE", operation))
+                    assert event.kind == "file_created"  # type: ignore[union-attr]
+
+            return do
+
+        yield ratio(
+            "100 file operations with the journal against without",
+            turn(Ledger(journal, session)),
+            turn(_NoLedger(session)),
+            1.5,
+            15,
+        )
+
+
+def race_safe_open() -> Iterator[Figure]:
+    """Design, the workspace: the walk that no swapped link can lead astray."""
+    with folder() as root:
+        inner = root / "a" / "b"
+        inner.mkdir(parents=True)
+        (inner / "file.py").write_bytes(b"x" * 4096)
+        with contextlib.closing(Workspace(root)) as workspace:
+
+            def ours() -> None:
+                for _ in range(200):
+                    workspace.read("a/b/file.py")
+
+            def peer() -> None:
+                for _ in range(200):
+                    real = os.path.realpath(root / "a" / "b" / "file.py")
+                    assert real.startswith(f"{root}/")
+                    with open(real, "rb") as file:
+                        file.read()
+
+            yield ratio("200 race-safe reads against realpath, open, read", ours, peer, 1.2, 15)
+
+
+def flood() -> Iterator[Figure]:
+    """Design, commands: output is read as it comes and held in bounded memory."""
+    with (
+        folder() as root,
+        contextlib.closing(Runner(Unconfined(), {"PATH": "/usr/bin:/bin"})) as runner,
+    ):
+        runner.run("true", str(root), 30, lambda _: None)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        outcome = runner.run("yes", str(root), 30, lambda _: None)
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        read = f"{(len(outcome.output) + outcome.dropped_characters) / 2**20:.0f} MiB read"
+        yield Figure(
+            "`yes` until it is ended: memory grows by", f"{grown:.1f} MB", read, grown, 16, "MB"
+        )
+
+
+def checkpoints(files: int = 100_000) -> Iterator[Figure]:
+    """Design, log, diff, undo: what a turn's two checkpoints cost, with ten files changed."""
+    with folder() as root:
+        program = find_program("git", root / "workspace")
+        if program is None:
+            return
+        work = root / "workspace"
+        for number in range(files):
+            path = work / f"d{number // 2000}" / f"e{number // 100}"
+            if number % 100 == 0:
+                path.mkdir(parents=True)
+            (path / f"f{number}.py").write_text(f"x = {number}\n" * 10, "utf-8")
+        own = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
+        subprocess.run([program, "init", "-q", work], env=own, check=True)
+        subprocess.run([program, "-C", work, "add", "-A"], env=own, check=True)
+        site = Site(work, (), temporary_name)
+        kept = Checkpoints(root / "store", site, Git(program, run_tool))
+        with contextlib.closing(kept):
+            kept.take()
+            rounds = iter(range(10_000))
+
+            def ours() -> None:
+                kept.take()
+                number = next(rounds)
+                for index in range(10):
+                    (work / f"d{index}" / f"e{index * 20}" / "changed.py").write_text(
+                        f"y = {number}\n"
+                    )
+                kept.take()
+
+            def status() -> None:
+                subprocess.run(
+                    [program, "-C", work, "status", "-s"], env=own, capture_output=True, check=True
+                )
+
+            yield ratio(
+                f"a turn's checkpoints of {files} files against `git status`", ours, status, 3, 7
+            )
+
+
+ALL = (sandboxed_true, supervised_true, journalled_turn, race_safe_open, flood, checkpoints)

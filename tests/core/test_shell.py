@@ -1,0 +1,463 @@
+"""A shell line taken apart: Design, commands: every command in it, by a real grammar."""
+
+import shlex
+import sys
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from codingagent.core import shell
+from codingagent.core.shell import ShellCommand, read_line
+from tests.core.builders import within
+
+
+def words(command: ShellCommand) -> list[str]:
+    return [word.text for word in command.words]
+
+
+def commands(line: str) -> list[str]:
+    """Gives the commands in a line, each with its words joined by blanks."""
+    return [" ".join(words(command)) for command in read_line(line).commands if command.words]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a b", ["a b"]),
+        ("", []),
+        ("# a", []),
+        ("a # b", ["a"]),
+        ("a b#c", ["a b#c"]),
+        ("a; b\nc & d", ["a", "b", "c", "d"]),
+        ("a && b || c", ["a", "b", "c"]),
+        ("a | b |& c", ["a", "b", "c"]),
+        ("if a; then b; elif c; then d; else e; fi", ["a", "b", "c", "d", "e"]),
+        ("for x in $(a); do b; done", ["a", "b"]),
+        ("until a; do b; done < <(c)", ["a", "b", "c"]),
+        ("case $(a) in b) c;; *) d;; esac", ["a", "c", "d"]),
+        ("f() { a; }; f", ["a", "f"]),
+        ("(a; b) > f", ["a", "b"]),
+        ("! a", ["a"]),
+        ('echo "$(a "$(b)")" ${x:-`c`}', ['echo $(a "$(b)") ${x:-`c`}', "a $(b)", "b", "c"]),
+        ("x=$(a) y=1 b", ["b", "a"]),
+        ("cat <<EOF | b && c\n$(a)\nEOF", ["cat", "b", "c", "a"]),
+        ("cat <<'EOF'\n$(a) `b`\nEOF\nc", ["cat", "c"]),
+        ("cat <<EOF\nx \\$(a) \\`b\\`\nEOF", ["cat"]),
+        ("cat << EOF > f | b\nx\nEOF", ["cat", "b"]),
+        ("a >f b >&2 c", ["a b c"]),
+        ("a <<EOF b\nEOF", ["a b"]),
+        ("[ $(a) ] && [[ b || c ]]", ["a", "c"]),
+        ("((a))", ["a"]),
+        ("echo $((1 + $(a)))", ["echo $((1 + $(a)))", "a"]),
+        ("a\\\n  b", ["a b"]),
+        ("a\\\nb", ["ab"]),
+    ],
+)
+def test_every_command_is_found(line: str, expected: list[str]) -> None:
+    """Design, commands: loops, pipes, redirections, substitutions are looked through."""
+    read = read_line(line)
+    assert sorted(commands(line)) == sorted(expected)
+    assert read.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("sh -c 'a b'", "a b"),
+        ("bash --norc -o pipefail -exc 'a b'", "a b"),
+        ("/bin/zsh -c 'a b' name", "a b"),
+        ("eval 'a' \"b\"", "a b"),
+        ("env -i -u X -C d A=1 B=2 a b", "a b"),
+        ("env --unset X --chdir=d a b", "a b"),
+        ("env -S 'a b'", "a b"),
+        ("env --split-string='a b'", "a b"),
+        ("setsid -w a b", "a b"),
+        ("nohup a b", "a b"),
+        ("nice -n 5 a b", "a b"),
+        ("nice -5 a b", "a b"),
+        ("nice --adj 5 a b", "a b"),
+        ("ionice -c2 -n 0 a b", "a b"),
+        ("timeout -s KILL --kill-after=3 --foreground 5 a b", "a b"),
+        ("time -p a b", "a b"),
+        ("stdbuf -oL -e 0 a b", "a b"),
+        ("command -p a b", "a b"),
+        ("builtin a b", "a b"),
+        ("exec -a x a b", "a b"),
+        ("xargs -0 -n 1 -P4 -I {} a b", "a b"),
+        ("find . -exec a b \\; -print", "a b"),
+        ("find . -execdir a b {} +", "a b {}"),
+        ("fd x -x a b", "a b"),
+        ("parallel -j 2 a b ::: 1 2", "a b"),
+        ("watch -n 1 'a b'", "a b"),
+        ("busybox a b", "a b"),
+        ("sudo -u x A=1 a b", "a b"),
+        ("su x -c 'a b'", "a b"),
+        ("flock -w 3 f a b", "a b"),
+        ("flock f -c 'a b'", "a b"),
+        ("script -qc 'a b' f", "a b"),
+        ("coproc a b", "a b"),
+        ("trap 'a b' EXIT", "a b"),
+        ("uv run --with x a b", "a b"),
+        ("npx -y -p x a b", "a b"),
+        ("npm exec -- a b", "a b"),
+        ("python3.11 -m a b", "a b"),
+        ("git -C d bisect run a b", "a b"),
+        ("git rebase --exec='a b' x", "a b"),
+        ("sh <<'EOF'\na b\nEOF", "a b"),
+        ("sh -s <<< 'a b'", "a b"),
+    ],
+)
+def test_what_a_command_runs_is_read_too(line: str, expected: str) -> None:
+    """Design, commands: `sh -c`, `env`, `setsid`, `timeout`, `xargs` and their like."""
+    assert expected in commands(line)
+    assert read_line(line).doubts == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["command -v a", "trap - EXIT", "poetry install a", "python x.py a", "python -c 'a'", "sh a"],
+)
+def test_what_runs_nothing_else_is_one_command(line: str) -> None:
+    """`command -v` only asks; a script of the project is run as ordinarily as a program."""
+    assert len(read_line(line).commands) == 1
+    assert read_line(line).doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a\\ b", "a b"),
+        ("'a b'\"c\"d", "a bcd"),
+        ('"a\\"\\$\\`\\\\\\n"', 'a"$`\\\\n'),
+        ("'a\\n'", "a\\n"),
+        ("$'a\\n\\x41\\101\\u00e9\\'\\cA\\q'", "a\nAAé'\x01\\q"),
+        ("$'a\\0b'", "a"),
+        ('$"a"', "a"),
+        ('"a\\\nb"', "ab"),
+        ("''", ""),
+        ("{a,b}", "{a,b}"),
+        ("é'日'", "é日"),
+        ("a=b", "a=b"),
+    ],
+)
+def test_quotes_are_removed_as_the_shell_does(text: str, plain: str) -> None:
+    """The words of a rule are compared with what the program would be given."""
+    (command,) = read_line(f"x {text}").commands
+    assert [word.text for word in command.arguments] == [plain]
+    assert all(word.literal for word in command.arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "head", "tail"),
+    [
+        ("$x", "", ""),
+        ("a${x}b", "a", "b"),
+        ('"a$x b$y"c', "a", "c"),
+        ("-r`x`", "-r", ""),
+        ("$((1+1))", "", ""),
+        ("<(a)", "", ""),
+    ],
+)
+def test_a_word_with_an_expansion_is_known_at_its_ends(text: str, head: str, tail: str) -> None:
+    """An option or a folder may stand before what only the shell will know."""
+    word = read_line(f"x {text}").commands[0].arguments[0]
+    assert (word.head, word.tail, word.literal, word.sure) == (head, tail, False, head)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("/usr/bin/x", "x"),
+        ("./X", "x"),
+        ("\\x", "x"),
+        ("'x'", "x"),
+        ("$VENV/bin/x", "x"),
+        ("~/bin/x", "x"),
+        ("[ a ]", None),
+        ("$x", None),
+        ("a$x", None),
+        ("$x/a$y", None),
+        ("x*", None),
+        ("A=1", None),
+    ],
+)
+def test_a_name_is_the_last_part_of_a_path(line: str, name: str | None) -> None:
+    """/usr/bin/sudo and ./sudo are sudo; where the line alone won't tell, there is no name."""
+    names = [command.name for command in read_line(line).commands]
+    assert names in ([name], [] if name is None else [name])
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("a > f", ["f"]),
+        ("a >> f 2>| g", ["f", "g"]),
+        ("a &> f &>> g", ["f", "g"]),
+        ("a >& f", ["f"]),
+        ("> f", ["f"]),
+        ("a 2>&1 >&- <f <&3 3>&1-", []),
+        ("{ a; b; } > f", ["f"]),
+        ("while a; do b; done >> 'f g'", ["f g"]),
+        ("a | b > f", ["f"]),
+        ("cat <<EOF > f\nx\nEOF", ["f"]),
+        ("cat <<EOF >> f | b\nx\nEOF", ["f"]),
+        ("[ a > f ]", ["f"]),
+        ("sh -c 'a > f'", ["f"]),
+    ],
+)
+def test_the_files_that_redirections_write_are_given(line: str, files: list[str]) -> None:
+    """Protected files are asked for as the target of a redirection too."""
+    written = [word.text for command in read_line(line).commands for word in command.writes]
+    assert written == files
+
+
+def test_assignments_are_kept_apart() -> None:
+    """Some of them make other programs run than the line says."""
+    line = "A=1 B=\"$x\" c; D=2; export E=3 F; env G='4 5' h; I+=6"
+    found = {
+        name: value.text
+        for command in read_line(line).commands
+        for name, value in command.assignments
+    }
+    assert found == {"A": "1", "B": "$x", "D": "2", "E": "3", "G": "4 5", "I": "6"}
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "sources"),
+    [
+        ("a | b | sh x", "sh", {"a", "b"}),
+        ("(a; b) | { c; sh x; }", "sh", {"a", "b"}),
+        ("a; b | sh x", "sh", {"b"}),
+        ("timeout 5 a | sh x", "sh", {"timeout", "a"}),
+        ("sh -c 'a b' | sh x", "sh", {"sh", "a"}),
+        ("a | sh -c 'b c'", "b", {"a"}),
+        ("cat <<EOF | sh x\n$(a)\nEOF", "sh", {"cat", "a"}),
+        ('x "$(a | b)"', "x", {"a", "b"}),
+        ("x <(a) < <(b)", "x", {"a", "b"}),
+        ("x <<< $(a)", "x", {"a"}),
+        ("{ x; } < <(a)", "x", {"a"}),
+        ("a | xargs x", "x", {"a"}),
+    ],
+)
+def test_what_a_command_reads_from_is_known(line: str, name: str, sources: set[str]) -> None:
+    """A download piped into a shell is one, however many commands are between."""
+    command = [command for command in read_line(line).commands if command.name == name][-1]
+    assert set(command.reads_from) == sources
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("a | sh", True),
+        ("a | sh -s x", True),
+        ("a | sh x", False),
+        ("a | sh -c 'b'", False),
+        ("a | python", True),
+        ("a | python -", True),
+        ("a | python -u", True),
+        ("a | python -c 'b'", False),
+        ("a | python -m b", False),
+        ("a | python x.py", False),
+        ('python -c "$(a)"', True),
+        ("node <(a)", True),
+    ],
+)
+def test_whether_what_comes_in_is_run_as_a_program(line: str, runs: bool) -> None:
+    """`curl … | python -m json.tool` reads data, `curl … | python` runs it."""
+    assert any(command.runs_input for command in read_line(line).commands) is runs
+
+
+@pytest.mark.parametrize(
+    ("line", "doubt"),
+    [
+        ("if a; then", "can't be taken apart"),
+        ("a 'b", "can't be taken apart"),
+        ("a (b)", "can't be taken apart"),
+        ("{a,b}", "can't be taken apart"),
+        ("$x a", "name of a command"),
+        ("$(a) b", "name of a command"),
+        ("nice $x b", "name of a command"),
+        ("xargs -I{} {}", "name of a command"),
+        ("/bin/r? x", "name of a command"),
+        ('eval "$x"', "made only when it runs"),
+        ('sh -c "a $x"', "made only when it runs"),
+        ("xargs sh -c", "not in the line"),
+        (". $x", "not a named file"),
+        ("source /dev/stdin", "not a named file"),
+        ("alias a=b", "other names"),
+        ("parallel ::: a b", "are its input"),
+        ("a | bash", "piped into a shell"),
+        ("sh <(a)", "what another command prints"),
+        ("a {b,-c}", "options in braces"),
+        ("a {-b,c}", "options in braces"),
+        ("a\rb", "can't be seen"),
+        ("a\0b", "can't be seen"),
+        ("a\u200bb", "can't be seen"),
+        ("a # \u202e", "can't be seen"),
+        ("a\u00a0b", "can't be seen"),
+        ("a\x1b[0m", "can't be seen"),
+    ],
+)
+def test_what_cannot_be_told_is_a_doubt(line: str, doubt: str) -> None:
+    """Design, commands: what does not parse, or has no literal name, needs approval."""
+    doubts = read_line(line).doubts
+    assert any(doubt in text for text in doubts)
+
+
+def test_commands_within_commands_are_followed_to_a_depth() -> None:
+    """Eight levels are more than anyone needs; beyond, it is a doubt and no error."""
+    assert "a" in commands("env " * 8 + "a")
+    assert read_line("env " * 8 + "a").doubts == ()
+    assert read_line("env " * 9 + "a").doubts
+    line = "a"
+    for _ in range(12):
+        line = f"sh -c {shlex.quote(line)}"
+    read = read_line(line)
+    assert read.doubts or read.too_large
+
+
+@pytest.mark.parametrize(
+    ("line", "bomb"),
+    [
+        (":(){ :|:& };:", True),
+        ("f() { f & }; f", True),
+        ("f() { f | f; }; f", True),
+        ("f() { g & }; f", False),
+        ("f() { f; }; f &", False),
+        ("f() { f x | sort; }; f", False),
+    ],
+)
+def test_a_function_that_starts_itself_without_end_is_seen(line: str, bomb: bool) -> None:
+    """The fork bomb, under any name; a function that calls itself is none."""
+    assert read_line(line).fork_bomb is bomb
+
+
+_HOSTILE = [
+    "(", ")", "$(", "`", "{ ", "((", "$((", "[[ ", "<<A ", "<<A\n", '"$(', '"', "'", "a|", "a;", "if ",
+    "case x in ", "${x:-", "a=(", "<(", "!", "&", "|", "\\", "f(){ ", "$", "<", "#\n", "for ((", "@(a",
+    "a)", "*$[", "[", "sh -c ", "env ", "xargs ", "eval ", "${", "a=", "2>", "~", "\n", "\0", "é",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", _HOSTILE)
+@pytest.mark.parametrize("size", [3_000, shell.TEXT_LIMIT_BYTES, 1_000_000])
+def test_hostile_lines_take_bounded_time(piece: str, size: int) -> None:
+    """No RecursionError and no second of thought, whatever is repeated how often."""
+    line = (piece * (size // len(piece) + 1))[:size]
+    before = sys.getrecursionlimit()
+    with within(2):
+        read = read_line(line)
+    assert size < 1_000_000 or read.too_large
+    assert len(read.commands) <= shell.COMMAND_LIMIT
+    assert sys.getrecursionlimit() == before
+
+
+def test_the_limits_are_where_they_are_said_to_be() -> None:
+    """16 KiB counted as UTF-8, 200 commands."""
+    assert not read_line("# " + "a" * (shell.TEXT_LIMIT_BYTES - 2)).too_large
+    assert read_line("# " + "a" * (shell.TEXT_LIMIT_BYTES - 1)).too_large
+    assert read_line("# " + "é" * (shell.TEXT_LIMIT_BYTES // 2)).too_large
+    assert not read_line("a;" * shell.COMMAND_LIMIT).too_large
+    assert read_line("a;" * (shell.COMMAND_LIMIT + 1)).too_large
+
+
+_PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_PLAIN, max_size=5))
+@example(["it's", "", "a\nb", "$(x)", "`", "\\", "-", "*", "#", "\r"])
+def test_quoted_words_come_back_exactly(arguments: list[str]) -> None:
+    """What shlex quotes is what the program would be given, and what is judged."""
+    line = shlex.join(["x", *arguments])
+    assert words(read_line(line).commands[0]) == ["x", *arguments]
+
+
+_PIECES = st.sampled_from(
+    [
+        *(
+            "a",
+            "sh",
+            "-c",
+            "eval",
+            "env",
+            "find",
+            "xargs",
+            "sudo",
+            "$x",
+            "$(",
+            ")",
+            "`",
+            "'",
+            '"',
+            "\\",
+        ),
+        *(
+            "\n",
+            ";",
+            "&",
+            "|",
+            "&&",
+            "||",
+            "<",
+            ">",
+            ">>",
+            "<<",
+            "<<<",
+            "EOF",
+            "{",
+            "}",
+            "(",
+            "((",
+            "))",
+        ),
+        *(
+            "[[",
+            "]]",
+            "[",
+            "]",
+            "if",
+            "then",
+            "fi",
+            "for",
+            "in",
+            "do",
+            "done",
+            "case",
+            "esac",
+            "while",
+        ),
+        *(
+            "=",
+            "$'",
+            "${",
+            "#",
+            "!",
+            "~",
+            "*",
+            "?",
+            "{a,b}",
+            "2>&1",
+            "trap",
+            "alias",
+            "git",
+            "-exec",
+        ),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.text(max_size=80)
+    | st.lists(_PIECES, max_size=25).map(" ".join)
+    | st.lists(_PIECES, max_size=25).map("".join)
+)
+@example("\ud800")
+@example("env")
+@example("<<<")
+def test_reading_never_raises(line: str) -> None:
+    """Whatever a model writes can be judged."""
+    read = read_line(line)
+    assert len(read.commands) <= shell.COMMAND_LIMIT
