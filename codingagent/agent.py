@@ -213,7 +213,7 @@ class Agent:
             case DeleteFile():
                 return self._apply(order, self._plan_deletion(operation), approved)
             case ReadFile():
-                return self._request(operation)
+                return self._request(order, operation)
             case RunCommand():
                 return self._run(order, operation, approved)
             case ShowMessage():
@@ -326,30 +326,35 @@ class Agent:
             self._means.workspace.write(change.path, change.data, change.seen)
         return change.event
 
-    def _request(self, operation: ReadFile) -> Event:
+    def _request(self, order: Order, operation: ReadFile) -> Event:
         workspace, path = self._means.workspace, operation.path
         lines = (operation.start_line, operation.end_line)
         if not paths.is_glob(path) or workspace.exists(path):
-            self._check_readable(path)
+            verdict = self._verdict_on_reading(path)
+            if isinstance(verdict, Deny):
+                rules = (verdict.rule,)
+                return Denied(order.tag, path, rules, verdict.reason, verdict.suggestion)
             self._views.view(path, *lines)
             return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
         # A name that is not UTF-8 can't be asked for by any reply.
         listed = (file.path for file in workspace.listing().files if _is_utf8(file.path))
         found = sorted(filter(fits, listed))
-        if not found:
-            raise OperationError(f"No file fits '{path}'; see Workspace Files for what there is")
-        notes: tuple[str, ...] = ()
-        if len(found) > _GLOB_LIMIT_FILES:
-            notes = (f"{len(found)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
-        return FileRequested(path, tuple(found[:_GLOB_LIMIT_FILES]), *lines, notes)
-
-    def _check_readable(self, path: str) -> None:
-        verdict = policies.judge_read(self._means.policy, self._means.workspace.resolved(path))
-        if isinstance(verdict, Deny):
+        readable = [p for p in found if not isinstance(self._verdict_on_reading(p), Deny)]
+        if not readable:
+            which = "that the policy lets be read " if found else ""
             raise OperationError(
-                f"DENIED '{paths.shown(path)}': {verdict.reason}", verdict.suggestion
+                f"No file {which}fits '{path}'; see Workspace Files for what there is"
             )
+        notes: tuple[str, ...] = ()
+        if len(readable) < len(found):
+            notes += (f"{len(found) - len(readable)} more files fit; the policy blocks them",)
+        if len(readable) > _GLOB_LIMIT_FILES:
+            notes += (f"{len(readable)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
+        return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes)
+
+    def _verdict_on_reading(self, path: str) -> Verdict:
+        return policies.judge_read(self._means.policy, self._means.workspace.resolved(path))
 
     # --- commands ------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Folders and settings -> a session at work: the only place that knows every class."""
 
 import contextlib
+import functools
 import locale
 import os
 import platform
@@ -252,16 +253,19 @@ class Home:
             lock.close()
 
 
+def default_workspace(home: Path) -> Path:
+    """Gives `workspace/` in the home; of a home named `.codingagent` it is the folder around it."""
+    return home.parent if home.name == HERE_HOME else home / "workspace"
+
+
 def workspace_of(home: Path, settings: Settings) -> Path:
     """Gives the workspace that the settings name, without making anything.
-
-    The default is `workspace/` in the home; of a home named `.codingagent` it is the folder around it.
 
     Raises:
         UsageError: if it is the home itself, or one that is named can't be used.
     """
     if not settings.workspace:
-        return home.parent if home.name == HERE_HOME else home / "workspace"
+        return default_workspace(home)
     path = Path(settings.workspace).absolute()
     if path.resolve() == home.resolve():
         raise UsageError(
@@ -412,7 +416,7 @@ def conversation_in(
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
-            lambda: _keep(checkpoints, show),
+            lambda before: _keep(checkpoints, show, before=before),
             person.ask,
             person.approves_all,
             Budget(settings.context_chars, settings.list_entries),
@@ -438,16 +442,24 @@ def _checkpoints(
         return
     site = Site(workspace.resolve(), hidden, temporary_name)
     store = home.sessions.folder / session_id / "checkpoints"
-    with contextlib.closing(Checkpoints(store, site, Git(program, run_tool))) as checkpoints:
+    git = Git(program, functools.partial(run_tool, timeout_s=_GIT_S))
+    with contextlib.closing(Checkpoints(store, site, git)) as checkpoints:
         yield checkpoints
 
 
-def _keep(checkpoints: Checkpoints | None, show: Callable[[Notice], None]) -> Checkpoint | None:
+# git waits for ever at a .gitignore that is a pipe, and a reply could make one.
+_GIT_S = 60
+
+
+def _keep(
+    checkpoints: Checkpoints | None, show: Callable[[Notice], None], *, before: bool
+) -> Checkpoint | None:
     """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
     if checkpoints is None:
         return None
     try:
-        found = checkpoints.take()
+        # What is ignored must be known only where files may be put back to.
+        found = checkpoints.take(with_ignored=before)
     except WorkError as fault:
         show(Remark(f"this turn can't be taken back: {fault}"))
         return None

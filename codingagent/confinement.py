@@ -160,20 +160,21 @@ class Finding:
     is_promise: bool = False
 
 
-def findings(outside: Path) -> Iterator[Finding]:
+def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
     """Gives what this machine offers, one after the other.
 
     Args:
         outside: a folder of the person's; a sandboxed command must not be able to write there.
+        workspace: nothing in it is run.
     """
     version = platform.python_version()
     yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")
-    yield _git()
+    yield _git(workspace)
     yield from _sandbox(outside)
 
 
-def _git() -> Finding:
-    program = find_program("git", Path(os.devnull))
+def _git(workspace: Path) -> Finding:
+    program = find_program("git", workspace)
     if program is None:
         return Finding("git", False, "not found", "install git to have `diff` and `undo`")
     try:

@@ -141,8 +141,8 @@ class Surroundings:
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
-    checkpoint: Callable[[], Checkpoint | None]
-    """Keeps the workspace as it is; None if that can't be, which the person was told."""
+    checkpoint: Callable[[bool], Checkpoint | None]
+    """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
     ask: Callable[[ApprovalAwaited], Answer | None]
     """Asks the person; None if there is nobody to ask."""
     approves_all: bool
@@ -324,15 +324,14 @@ class Conversation:
 
     def _keep_checkpoint(self, *, before: bool) -> None:
         """Keeps the workspace as it is, for `diff` and `undo`; a turn goes on without, if it must."""
-        found = self._means.checkpoint()
+        found = self._means.checkpoint(before)
         if found is not None:
-            left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in found.left_out)
+            named = found.left_out[:_LEFT_OUT_NAMED]
+            left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
+            if found.left_out_count > len(named):
+                left_out += (f"{found.left_out_count - len(named)} more",)
             record = CheckpointTaken(
-                self.session.sequence,
-                before,
-                found.id,
-                left_out[:_LEFT_OUT_NAMED],
-                self._means.now(),
+                self.session.sequence, before, found.id, left_out, self._means.now()
             )
             self.ledger.record(record)
 

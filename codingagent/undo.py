@@ -71,7 +71,11 @@ class Undo:
         Raises:
             UsageError, WorkError: as `turns`.
         """
-        undone = [i for i, step in enumerate(self.steps) if step.undoes and not step.undone]
+        undone = [
+            index
+            for index, step in enumerate(self.steps)
+            if not step.undone and any(self.steps[other].sequence for other in step.undoes)
+        ]
         if not undone:
             raise UsageError("there is no undo in this session that could be taken back")
         self._begin((undone[-1],))

@@ -127,6 +127,9 @@ PRESETS: Mapping[str, Policy] = {
 }
 
 
+_ASKED_BY_POLICY = "needs your approval, as the policy has it"
+
+
 # --- files ------------------------------------------------------------------------------------
 
 
@@ -294,7 +297,9 @@ def _ask_for_line(policy: Policy, line: ShellLine, workspace: str) -> Ask | None
             for pattern in policy.shell.approval_required:
                 if fits(pattern, command):
                     text = shown(" ".join(word.text for word in command.words))
-                    found[f"shell.approval_required: {pattern}"] = f"'{text}' needs approval"
+                    found[f"shell.approval_required: {pattern}"] = (
+                        f"'{text}' {presets.REASONS.get(pattern, _ASKED_BY_POLICY)}"
+                    )
         for doubt in line.doubts:
             found[f"shell.doubt: {doubt}"] = f"the command can't be judged: {doubt}"
     for path in changed(line, workspace):

@@ -47,8 +47,8 @@ BLOCKED_COMMANDS = (
     *("groupadd", "groupdel", "groupmod", "setenforce"),
 )
 
-ASKED_COMMANDS = (
-    # What is gone is gone.
+# What is gone is gone.
+DESTROYING_COMMANDS = (
     *_each("rm", "-r,-R,--recursive,-f,--force"),
     *("find -delete", "fd --exec-batch", "shred", "srm", "wipe", "dd of=*", "truncate"),
     *(
@@ -59,7 +59,7 @@ ASKED_COMMANDS = (
         "chown --recursive",
         "chgrp -R",
     ),
-    *_each("git", "push,clean,restore,reset --hard,reset --merge,reset --keep,rm -f,rm --force"),
+    *_each("git", "clean,restore,reset --hard,reset --merge,reset --keep,rm -f,rm --force"),
     *_each("git checkout", "--,.,-f,--force"),
     *_each("git switch", "-f,--force,--discard-changes"),
     *_each("git stash", "drop,clear"),
@@ -72,7 +72,11 @@ ASKED_COMMANDS = (
     *("dropdb", "mysqladmin drop", "redis-cli flushall", "redis-cli flushdb", "rails db:drop"),
     *("rake db:drop", "prisma migrate reset", "python* manage.py flush", "diskutil"),
     *("killall", "pkill", "crontab", "kill -1"),
-    # What others see.
+)
+
+# What others see.
+PUBLISHING_COMMANDS = (
+    "git push",
     *_each("npm", "publish,unpublish,deprecate,dist-tag,owner,access,token,login,adduser"),
     *_each("npm run", "publish,deploy,release"),
     *_each("yarn", "publish,npm publish,deploy,release"),
@@ -103,7 +107,10 @@ ASKED_COMMANDS = (
     *_each(
         "glab", "mr create,mr merge,mr close,issue create,release create,repo create,repo delete"
     ),
-    # What lies outside of the workspace.
+)
+
+# What lies outside of the workspace.
+REACHING_COMMANDS = (
     *("ssh", "scp", "sftp", "ftp", "tftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat"),
     *("rsync *:*", "rclone", "gsutil", "s3cmd", "sendmail", "mail", "mutt", "aws", "gcloud", "az"),
     *_each("kubectl", "apply,create,delete,replace,patch,edit,scale,rollout,drain,cordon,taint"),
@@ -132,6 +139,15 @@ ASKED_COMMANDS = (
     *("npm install -g", "npm i -g", "npm install --global", "npm uninstall -g", "yarn global"),
     *("pip* install --break-system-packages",),
 )
+
+ASKED_COMMANDS = (*DESTROYING_COMMANDS, *PUBLISHING_COMMANDS, *REACHING_COMMANDS)
+
+REASONS = {
+    **dict.fromkeys(DESTROYING_COMMANDS, "may destroy what can't be had back"),
+    **dict.fromkeys(PUBLISHING_COMMANDS, "may publish something in your name"),
+    **dict.fromkeys(REACHING_COMMANDS, "reaches beyond the workspace"),
+}
+"""Why a command is asked for, behind the words that name it."""
 
 PROTECTED_PATHS = (
     # Programs read them when the folder is opened or entered, and run what they say.

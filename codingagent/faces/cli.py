@@ -384,7 +384,8 @@ def _doctor(context: typer.Context, json: _Json = False) -> None:
     from codingagent.faces import doctor
 
     named: Path | None = context.obj
-    doctor.examine(compose.find_home(named, Path.cwd(), os.environ), json=json)
+    home = compose.find_home(named, Path.cwd(), os.environ)
+    doctor.examine(home, compose.default_workspace(home), json=json)
 
 
 @app.command(epilog="Example: codingagent config", name="config")

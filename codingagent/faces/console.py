@@ -110,7 +110,7 @@ class Console:
         del notice  # it was shown as it came
         if not self._can_ask:
             return None
-        choices = "[bold]y[/]es, [bold]n[/]o, [bold]a[/]lways in this session"
+        choices = "([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session"
         while True:
             try:
                 said = self._rich.input(f"  Do it? {choices}: ").strip().lower()

@@ -11,14 +11,15 @@ _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
 
 
-def examine(home: Path, *, json: bool) -> None:
+def examine(home: Path, workspace: Path, *, json: bool) -> None:
     """Prints what this machine offers.
 
     Args:
         home: lies outside of every sandbox, and is tried from inside one.
+        workspace: the home's own.
         json: one object a line.
     """
-    for finding in findings(home):
+    for finding in findings(home, workspace):
         if json:
             write_json_line(sys.stdout, asdict(finding))
         else:

@@ -290,18 +290,20 @@ def open_editor(path: Path) -> None:
         )
 
 
-def find_program(name: str, outside: Path) -> str | None:
+def find_program(name: str, *outside: Path) -> str | None:
     """Gives where a program of ours lies: the first on PATH that an answer could not have put there.
 
     Args:
         name: the program.
-        outside: the workspace; what lies in it, or is named relative to the current folder, is passed over.
+        outside: the workspace and the like; what lies there, or is named relative to the current
+            folder, is passed over.
     """
+    untrusted = {folder.resolve() for folder in outside}
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         found = shutil.which(name, path=folder) if os.path.isabs(folder) else None
-        if found and outside.resolve() not in Path(found).resolve().parents:
-            within = Path(folder).resolve()
-            if outside.resolve() not in (within, *within.parents):
+        if found:
+            within, real = Path(folder).resolve(), Path(found).resolve()
+            if untrusted.isdisjoint((within, *within.parents, *real.parents)):
                 return found
     return None
 

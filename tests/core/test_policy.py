@@ -480,7 +480,9 @@ def test_all_rules_that_ask_are_given_each_once() -> None:
         "shell.approval_required: git push",
         "shell.approval_required: rm -r",
     )
-    assert verdict.reason == "'git push' needs approval; 'rm -r b' needs approval"
+    assert verdict.reason == (
+        "'git push' may publish something in your name; 'rm -r b' may destroy what can't be had back"
+    )
 
 
 def test_a_denial_wins_over_any_question() -> None:

@@ -1,0 +1,428 @@
+"""The command line's safety: approvals, settings that are not obeyed, diff, undo, log, doctor."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codingagent.faces import cli
+from tests.faces.test_cli import CREATE, DONE, drop, outboxes, run, session_of
+from tests.helpers import command_line
+
+REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(name="waiting")
+def _waiting(home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A home with a session that waits for its first reply, and a workspace with a build folder."""
+    (home / "workspace" / "build").mkdir(parents=True)
+    (home / "workspace" / "build" / "o").write_text("kept\n")
+    assert run(home, "new", "--no-wait", "Write", "a", "file") == 0
+    capsys.readouterr()
+    return home
+
+
+def request(home: Path) -> str:
+    """Gives the text of the latest request."""
+    return (home / "outbox" / outboxes(home)[-1]).read_text("utf-8")
+
+
+# --- approvals -------------------------------------------------------------------------------------
+
+
+def test_what_awaits_approval_ends_with_status_3_and_says_how_to_go_on(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: 3 stopped, awaiting approval; one line on stderr."""
+    drop(waiting, REMOVE)
+    assert run(waiting, "resume", "--once") == 3
+    said = capsys.readouterr()
+    assert "rm -r build" in said.out
+    assert said.err.count("\n") == 1
+    assert f"codingagent approve {session_of(waiting)} op-1" in said.err
+    assert run(waiting, "resume", "--once") == 3
+    assert (waiting / "workspace" / "build").exists()
+    assert run(waiting, "list") == 0
+    assert "awaiting approval" in capsys.readouterr().out
+
+
+def test_approve_does_it_and_goes_on_to_the_next_request(waiting: Path) -> None:
+    """Design, command line: approve answers what is awaiting approval, then goes on."""
+    drop(waiting, REMOVE + CREATE)
+    assert run(waiting, "resume", "--once") == 3
+    assert run(waiting, "approve", session_of(waiting), "op-2") == 2
+    assert (waiting / "workspace" / "build").exists()
+    assert run(waiting, "approve", session_of(waiting), "op-1") == 0
+    assert not (waiting / "workspace" / "build").exists()
+    assert (waiting / "workspace" / "a.txt").exists()
+    assert "[OK] RUN_COMMAND: Ran 'rm -r build'" in request(waiting)
+    assert run(waiting, "approve", session_of(waiting)) == 2
+
+
+def test_deny_tells_the_model_why_and_goes_on(waiting: Path) -> None:
+    """Design, command line: deny goes on without it; a denied operation is a result."""
+    drop(waiting, REMOVE + CREATE)
+    assert run(waiting, "resume", "--once") == 3
+    assert run(waiting, "deny", session_of(waiting), "--reason", "the release needs it") == 0
+    assert (waiting / "workspace" / "build" / "o").exists()
+    assert "DENIED 'rm -r build': the person said no: the release needs it" in request(waiting)
+
+
+def test_one_approval_after_the_other_ends_with_status_3_again(waiting: Path) -> None:
+    """Design, policy: each question needs its own answer, unless it was "always"."""
+    drop(waiting, REMOVE + "[RUN_COMMAND]\ngit push\n[/RUN_COMMAND]\n" + REMOVE)
+    assert run(waiting, "resume", "--once") == 3
+    assert run(waiting, "approve", session_of(waiting), "--always") == 3
+    assert run(waiting, "deny", session_of(waiting)) == 0
+    assert request(waiting).count("Ran 'rm -r build'") == 2
+
+
+def test_json_tells_what_awaits_approval(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Design, command line: --json gives one JSON object a line on stdout and nothing else there."""
+    drop(waiting, REMOVE)
+    assert run(waiting, "resume", "--once", "--json") == 3
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (asked,) = [entry for entry in said if entry["type"] == "approval_awaited"]
+    assert (asked["operationId"], asked["shown"]) == ("op-1", "rm -r build")
+
+
+# --- settings that are not obeyed --------------------------------------------------------------------
+
+
+def test_a_settings_file_in_the_workspace_is_not_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, policy: a policy or setting inside the workspace is never obeyed."""
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / ".codingagent"
+    home.mkdir()
+    (home / "codingagent.toml").write_text('sandbox = "off"\npolicy = "permissive"\n')
+    assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+    said = capsys.readouterr().out
+    assert "is not obeyed" in said
+    assert "--sandbox off" not in said
+    (tmp_path / "build").mkdir()
+    drop(home, REMOVE)
+    assert cli.run(["resume", "--once"]) == 3
+    assert (tmp_path / "build").exists()
+
+
+def test_a_settings_file_beside_the_workspace_is_obeyed(home: Path) -> None:
+    """Design, command line: codingagent.toml in home."""
+    (home / "workspace" / "build").mkdir(parents=True)
+    (home / "codingagent.toml").write_text('policy = "permissive"\n')
+    assert run(home, "new", "--no-wait", "x") == 0
+    drop(home, REMOVE)
+    assert run(home, "resume", "--once") == 0
+    assert not (home / "workspace" / "build").exists()
+
+
+@pytest.mark.parametrize("where", ["workspace/rules.toml", "link.toml"])
+def test_a_policy_file_in_the_workspace_is_refused(
+    home: Path, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, policy: a policy inside the workspace is never obeyed, by whatever name."""
+    (home / "workspace").mkdir(parents=True)
+    (home / "workspace" / "rules.toml").write_text('extends = "permissive"\n')
+    (home / "link.toml").symlink_to("workspace/rules.toml")
+    assert run(home, "new", "--no-wait", "--policy", str(home / where), "x") == 2
+    assert "lies in the workspace" in capsys.readouterr().err
+    assert not (home / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[shel]\n", "did you mean 'shell'"),
+        ("[shell]\nenabled = 3\n", "shell.enabled is 3; it must be true or false"),
+        ("[shell\n", "can't be read"),
+    ],
+)
+def test_a_policy_file_that_is_wrong_is_said_in_one_line(
+    home: Path, text: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: wrong settings: exit status 2, one line: what, where, what to do."""
+    home.mkdir()
+    (home / "rules.toml").write_text(text)
+    assert run(home, "new", "--no-wait", "--policy", str(home / "rules.toml"), "x") == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert "rules.toml" in err
+    assert err.count("\n") == 1
+
+
+def test_a_session_keeps_its_policy_and_an_option_overrides_it(home: Path) -> None:
+    """Design, command line: settings are kept in the session; options are strongest."""
+    (home / "workspace" / "build").mkdir(parents=True)
+    assert run(home, "new", "--no-wait", "--policy", "restrictive", "x") == 0
+    drop(home, CREATE)
+    assert run(home, "resume", "--once") == 0
+    assert not (home / "workspace" / "a.txt").exists()
+    drop(home, CREATE + REMOVE)
+    assert (
+        run(
+            home,
+            "resume",
+            "--once",
+            "--accept",
+            str(next((home / "inbox").glob("*.txt"))),
+            "--policy",
+            "permissive",
+        )
+        == 0
+    )
+    assert (home / "workspace" / "a.txt").exists()
+    assert not (home / "workspace" / "build").exists()
+
+
+def test_a_looser_policy_in_a_record_within_the_workspace_must_be_said_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, policy: what lies in the workspace loosens nothing; `undo` executes nothing and works."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["new", "--here", "--no-wait", "--policy", "permissive", "x"]) == 0
+    drop(tmp_path / ".codingagent", CREATE)
+    assert cli.run(["resume", "--once"]) == 2
+    assert "say --policy permissive again" in capsys.readouterr().err
+    assert cli.run(["resume", "--once", "--policy", "permissive"]) == 0
+    assert (tmp_path / "a.txt").exists()
+    if shutil.which("git"):
+        assert cli.run(["undo"]) == 0
+        assert not (tmp_path / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--sandbox", "maybe", "it must be one of auto, require, off"),
+        ("--policy", "lax", "is no preset (restrictive, standard, permissive) and no file"),
+    ],
+)
+def test_a_mistyped_choice_is_said_and_nothing_is_made(
+    home: Path, option: str, value: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: wrong usage: exit status 2; what, where, what to do instead."""
+    assert run(home, "new", "--no-wait", option, value, "x") == 2
+    assert says in capsys.readouterr().err
+    assert not home.exists()
+
+
+# --- diff, undo, log -------------------------------------------------------------------------------
+
+needs_git = pytest.mark.skipif(not shutil.which("git"), reason="diff and undo need git")
+
+CHANGE = (
+    '[CREATE_FILE path="new/made.txt"]\nmade\n[/CREATE_FILE]\n'
+    "[RUN_COMMAND]\nrm build/o; echo 1 > by-command; chmod 600 old; ln -s old link\n[/RUN_COMMAND]\n"
+)
+
+
+def tree(root: Path) -> dict[str, tuple[int, str]]:
+    """Gives every file and link with its permissions and its content."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_symlink():
+            found[str(path.relative_to(root))] = (0, str(path.readlink()))
+        elif path.is_file():
+            found[str(path.relative_to(root))] = (path.stat().st_mode, path.read_text())
+    return found
+
+
+@pytest.fixture(name="changed")
+def _changed(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[Path, dict[str, tuple[int, str]]]:
+    """A home whose session has changed files in a turn, and the files as they were before."""
+    (waiting / "workspace" / "old").write_text("old\n")
+    before = tree(waiting / "workspace")
+    drop(waiting, CHANGE)
+    assert run(waiting, "resume", "--once") == 0
+    capsys.readouterr()
+    return waiting, before
+
+
+@needs_git
+def test_diff_shows_what_operations_and_commands_changed(
+    changed: tuple[Path, dict[str, tuple[int, str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, diff: what a session changed, also by commands, untracked files too."""
+    home, _ = changed
+    assert run(home, "diff", "--turn", "1") == 0
+    said = capsys.readouterr().out
+    for line in ("+made", "+1", "-kept", "b/link"):
+        assert line in said
+    assert run(home, "diff", "--turn", "7") == 2
+    assert "turn 7" in capsys.readouterr().err
+    assert run(home, "diff", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["turns"] == [1]
+    assert "+made" in document["diff"]
+
+
+@needs_git
+def test_undo_restores_byte_for_byte_and_can_be_undone(
+    changed: tuple[Path, dict[str, tuple[int, str]]],
+) -> None:
+    """Design, undo: the workspace is as before, modes and links included; undo can itself be undone."""
+    home, before = changed
+    after = tree(home / "workspace")
+    assert after != before
+    assert run(home, "undo") == 0
+    assert tree(home / "workspace") == before
+    text = request(home)
+    assert "the person took turn 1 back; now as before that: build/o, by-command, link" in text
+    assert "made.txt" not in text.partition("## Previous")[0]
+    assert outboxes(home)[-1].endswith("_seq0002.txt")
+    assert run(home, "undo") == 2
+    assert run(home, "undo", "--redo") == 0
+    assert tree(home / "workspace") == after
+    assert "the person brought turn 1 back" in request(home)
+    assert run(home, "undo", "--redo") == 2
+    assert run(home, "undo") == 0
+    assert tree(home / "workspace") == before
+
+
+@needs_git
+def test_undo_takes_several_turns_back_and_leaves_what_they_did_not_touch(
+    changed: tuple[Path, dict[str, tuple[int, str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, undo: `--turns N`; turns that changed nothing do not count; the person's files stay."""
+    home, before = changed
+    drop(home, "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n")
+    assert run(home, "resume", "--once") == 0
+    drop(home, '[CREATE_FILE path="new/made.txt"]\nagain\n[/CREATE_FILE]\n')
+    assert run(home, "resume", "--once") == 0
+    (home / "workspace" / "mine").write_text("mine\n")
+    assert run(home, "undo", "--turns", "3") == 2
+    assert "only 2 of this session" in capsys.readouterr().err
+    assert run(home, "undo") == 0
+    assert (home / "workspace" / "new" / "made.txt").read_text() == "made\n"
+    assert run(home, "undo") == 0
+    found = tree(home / "workspace")
+    assert found.pop("mine")[1] == "mine\n"
+    assert found == before
+
+
+@needs_git
+def test_undo_works_on_a_session_that_is_complete(waiting: Path) -> None:
+    """Design, undo: the model is told in the next outbox, which comes when the session is reopened."""
+    drop(waiting, CREATE + DONE)
+    assert run(waiting, "resume", "--once") == 0
+    assert run(waiting, "undo") == 0
+    assert not (waiting / "workspace" / "a.txt").exists()
+    assert run(waiting, "show") == 0
+    drop(waiting, CREATE)
+    assert run(waiting, "resume", session_of(waiting), "--once") == 0
+    text = (waiting / "outbox" / f"{session_of(waiting)}_seq0002.txt").read_text("utf-8")
+    assert "the person took turn 1 back" in text
+
+
+@needs_git
+def test_undo_waits_for_a_turn_to_end(waiting: Path) -> None:
+    """Design, undo: a turn under way is ended first; nothing is taken back meanwhile."""
+    drop(waiting, CREATE + REMOVE)
+    assert run(waiting, "resume", "--once") == 3
+    assert run(waiting, "undo") == 2
+    assert (waiting / "workspace" / "a.txt").exists()
+
+
+def test_without_git_diff_and_undo_say_so_and_the_rest_works(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, undo: git is a dependency of this feature only."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run(home, "new", "--no-wait", "--sandbox", "off", "x") == 0
+    drop(home, CREATE)
+    assert run(home, "resume", "--once") == 0
+    assert (home / "workspace" / "a.txt").exists()
+    for command in ("diff", "undo"):
+        assert run(home, command) == 2
+        assert "this needs git" in capsys.readouterr().err
+
+
+def test_a_git_that_an_answer_could_have_made_is_not_used(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, commands: programs of ours are never taken from the workspace, whatever PATH says."""
+    tools = home / "workspace" / "bin"
+    tools.mkdir(parents=True)
+    for name in ("git", "bwrap"):
+        (tools / name).write_text(f"#!/bin/sh\ntouch '{home}/escaped'\n")
+        (tools / name).chmod(0o755)
+    (home / "way").symlink_to(tools)
+    monkeypatch.setenv("PATH", f"{tools}:{home / 'way'}:bin:{os.environ['PATH']}")
+    assert run(home, "new", "--no-wait", "x") == 0
+    drop(home, CREATE)
+    assert run(home, "resume", "--once") == 0
+    assert run(home, "doctor") == 0
+    assert not (home / "escaped").exists()
+
+
+def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Design, log: reading it one understands what was tried."""
+    hostile = (
+        '[READ_FILE path="/etc/shadow"]\n'
+        '[CREATE_FILE path="../out"]\nx\n[/CREATE_FILE]\n'
+        "[RUN_COMMAND]\nsudo reboot\n[/RUN_COMMAND]\n"
+        "[RUN_COMMAND]\nprintf 'a\\033]0;owned\\007b'\n[/RUN_COMMAND]\n"
+    )
+    drop(waiting, hostile + REMOVE)
+    assert run(waiting, "resume", "--once") == 3
+    assert run(waiting, "deny", session_of(waiting)) == 0
+    capsys.readouterr()
+    assert run(waiting, "log") == 0
+    said = capsys.readouterr().out
+    for words in (
+        "session started",
+        "reply 1 taken",
+        "op-1 READ_FILE FAILED: REJECTED",
+        "op-2 CREATE_FILE FAILED: REJECTED: Path is outside workspace",
+        "op-3 RUN_COMMAND FAILED: DENIED 'sudo reboot'",
+        "op-4 RUN_COMMAND begins",
+        "op-5 RUN_COMMAND awaits approval: rm -r build",
+        "op-5 answered no by person",
+        "turn 1 ended",
+    ):
+        assert words in said, words
+    assert "\033" not in said
+    assert run(waiting, "log", "--json") == 0
+    kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
+    assert kinds[0] == "session_started"
+    assert {"approval_asked", "approval_answered", "operation_ended"} <= set(kinds)
+
+
+# --- doctor ----------------------------------------------------------------------------------------
+
+
+def test_doctor_tells_every_promise_of_the_sandbox(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: doctor: what this machine offers, one line each, with the remedy."""
+    assert run(home, "doctor", "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    names = [entry["name"] for entry in found]
+    assert names[:3] == ["Python", "git", "sandbox"]
+    sandbox = found[2]
+    promises = [entry for entry in found if entry["isPromise"]]
+    if sandbox["holds"]:
+        assert len(promises) > 20
+        assert all(entry["holds"] is not False for entry in promises)
+    else:
+        assert sandbox["detail"]
+    assert run(home, "doctor") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(found)
+
+
+def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:
+    """Design, command line: commands that only look need nothing and make nothing."""
+    done = command_line(tmp_path / "none", "doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "none").exists()
