@@ -471,8 +471,10 @@ def _keep(
 def _undo(
     home: Home, ledger: Ledger, checkpoints: Checkpoints, show: Callable[[Notice], None]
 ) -> Undo:
-    found = steps(home.sessions.records(ledger.session.session_id))
-    return Undo(ledger, checkpoints, found, now, show)
+    session = ledger.session
+    found = steps(home.sessions.records(session.session_id))
+    folders = (Path(session.workspace), home.root)
+    return Undo(ledger, checkpoints, found, lambda: disk.sync(folders), now, show)
 
 
 @contextlib.contextmanager

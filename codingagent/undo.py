@@ -43,6 +43,8 @@ class Undo:
     ledger: LedgerLike
     checkpoints: CheckpointsLike
     steps: tuple[Step, ...]
+    sync: Callable[[], None]
+    """Makes all that was written durable: before anything is overwritten, what it was must be."""
     now: Callable[[], str]
     show: Callable[[Notice], None]
 
@@ -115,6 +117,7 @@ class Undo:
             )
         present = self.checkpoints.take()
         self.ledger.record(UndoBegan(chosen, present.id, self.now()))
+        self.sync()
         self.finish()
 
     def _changes_of(self, step: Step) -> tuple[Change, ...]:

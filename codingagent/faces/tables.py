@@ -46,6 +46,7 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
         return
     _print(f"session {session.session_id}: {session.phase.value}, turn {session.sequence}")
     _print(f"workspace {session.workspace}")
+    _print(f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}")
     _print(f"task {plain.without_controls(session.task)}")
     for turn in turns:
         _print(f"\nturn {turn.sequence}  {turn.at[:16].replace('T', ' ')}  {turn.reply_name}")

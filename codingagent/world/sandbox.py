@@ -65,6 +65,7 @@ _TELLER = (
 )
 
 _ADVICE = {
+    "Unknown option": "bubblewrap 0.8 or newer is needed",
     "No permissions to create": "this system does not let users make namespaces",
     "setting up uid map": "this system lets only chosen programs make namespaces (AppArmor); install"
     " bubblewrap from its own packages",
@@ -164,9 +165,15 @@ class Bubblewrap:
     def remark(self) -> str:
         """For the person, once a session."""
         network = "with your network" if self.has_network else "without network"
-        return (
+        said = (
             f"commands in answers run in a sandbox: they can write this workspace only, {network}"
         )
+        if os.geteuid() == 0 and os.stat(self.workspace).st_uid != 0:
+            # All capabilities are gone, and with them root's right to other people's files.
+            said += (
+                "; it belongs to another user, and root in a sandbox can't write there: run as them"
+            )
+        return said
 
     @property
     def description(self) -> str:
