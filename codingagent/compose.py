@@ -6,6 +6,7 @@ import locale
 import os
 import platform
 import secrets
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from codingagent.core.session import Session, SessionStarted, Step, fold, steps
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
 from codingagent.undo import Undo
-from codingagent.world import disk
+from codingagent.world import disk, registry
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.gitstore import Git
 from codingagent.world.journal import Sessions
@@ -215,9 +216,16 @@ class Home:
     def at(cls, root: Path, *, create: bool, was_found: bool = False) -> "Home":
         """Gives the home at `root`.
 
+        Args:
+            root: its folder.
+            create: make what is missing.
+            was_found: nobody named it; then it must have been made here, or hold nothing yet.
+
         Raises:
-            UsageError: if it is not there and is not to be made, or can't be made.
+            UsageError: if it is not there and is not to be made, or can't be made, or is not to be
+                believed.
         """
+        check_home(root, was_found=was_found)
         home = cls(root, Sessions(root / "sessions"), Mailbox(root), was_found)
         folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
         if create:
@@ -237,6 +245,13 @@ class Home:
                 f"{root} is no home of codingagent yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
             )
+        registry.remember(root)
+        if root.name == HERE_HOME:
+            with (
+                contextlib.suppress(OSError),
+                (root / ".gitignore").open("x", encoding="utf-8") as file,
+            ):
+                file.write("*\n")
         return home
 
     @contextlib.contextmanager
@@ -251,6 +266,26 @@ class Home:
             yield
         finally:
             lock.close()
+
+
+def check_home(root: Path, *, was_found: bool) -> None:
+    """Refuses a home that others may have laid out.
+
+    Raises:
+        UsageError: if it was not named and not made here, or one of its folders is a link.
+    """
+    names = ("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected", "sessions/.lock")
+    for name in names:
+        if (root / name).is_symlink():
+            raise UsageError(f"{root / name} is a link; a home has its own folders: remove it")
+    if was_found and root.is_symlink():
+        raise UsageError(f"{root} is a link; if it is yours, name where it leads with --home")
+    holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
+    if was_found and holds and not registry.is_known(root):
+        raise UsageError(
+            f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or somebody"
+            f" else's); look at it, and if it is yours name it once: --home {shlex.quote(str(root))}"
+        )
 
 
 def default_workspace(home: Path) -> Path:
@@ -283,6 +318,12 @@ def check_apart(home: Path, workspace: Path) -> None:
         UsageError: if it is one of the home's own folders, or lies in one.
     """
     real = workspace.resolve()
+    inner = home.resolve()
+    if real in inner.parents and inner.parent != real:
+        raise UsageError(
+            f"home '{home}' lies deep in the workspace, where commands could move it away; put it"
+            " directly into the workspace, or outside"
+        )
     for name in ("inbox", "outbox", "sessions"):
         own = (home / name).resolve()
         if own == real or own in real.parents:
@@ -296,6 +337,10 @@ def make_workspace(home: Path, path: Path) -> None:
         UsageError: if it can't be made.
     """
     if path == home / "workspace":
+        if path.is_symlink():
+            raise UsageError(
+                f"'{path}' is a link to '{path.resolve()}'; to work there, name it: --workspace"
+            )
         try:
             path.mkdir(exist_ok=True)
         except OSError as fault:
@@ -416,7 +461,8 @@ def conversation_in(
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
-            lambda before: _keep(checkpoints, show, before=before),
+            lambda earlier: _keep(checkpoints, show, before=earlier is None),
+            lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
             person.ask,
             person.approves_all,
             Budget(settings.context_chars, settings.list_entries),
@@ -468,13 +514,31 @@ def _keep(
     return found
 
 
+def _uncovered(
+    checkpoints: Checkpoints | None, old: str, new: str, changed: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Gives those of the changed paths that can't be taken back by these two checkpoints."""
+    if checkpoints is None or not changed:
+        return ()
+    try:
+        known = checkpoints.covers(old, new, changed)
+    except WorkError:
+        return ()
+    return tuple(path for path in changed if path not in known)
+
+
 def _undo(
-    home: Home, ledger: Ledger, checkpoints: Checkpoints, show: Callable[[Notice], None]
+    home: Home,
+    ledger: Ledger,
+    checkpoints: Checkpoints,
+    show: Callable[[Notice], None],
+    *,
+    force: bool = False,
 ) -> Undo:
     session = ledger.session
     found = steps(home.sessions.records(session.session_id))
     folders = (Path(session.workspace), home.root)
-    return Undo(ledger, checkpoints, found, lambda: disk.sync(folders), now, show)
+    return Undo(ledger, checkpoints, found, lambda: disk.sync(folders), now, show, force)
 
 
 @contextlib.contextmanager
@@ -495,9 +559,16 @@ _NO_GIT = "this needs git, which is not installed here; all else works without i
 
 
 def take_back(
-    home: Home, conversation: Conversation, turns: int | None, show: Callable[[Notice], None]
+    home: Home,
+    conversation: Conversation,
+    turns: int | None,
+    show: Callable[[Notice], None],
+    *,
+    force: bool = False,
 ) -> None:
     """Takes back the last turns of a session, or with None the last undo; then writes its request anew.
+
+    With `force` also what someone changed again since.
 
     Raises:
         UsageError: if there is no git, or nothing to take back.
@@ -508,7 +579,7 @@ def take_back(
     with _checkpoints(home, session.session_id, root, _hidden(home, root)) as checkpoints:
         if checkpoints is None:
             raise UsageError(_NO_GIT)
-        undo = _undo(home, conversation.ledger, checkpoints, show)
+        undo = _undo(home, conversation.ledger, checkpoints, show, force=force)
         if turns is None:
             undo.redo()
         else:

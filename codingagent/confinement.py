@@ -23,6 +23,7 @@ from codingagent.world.sandbox import (
     Unconfined,
     advice_on,
     find_bubblewrap,
+    repositories_in,
     tools_for,
 )
 
@@ -49,6 +50,9 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     return policies.from_document(read_toml(path), name)
 
 
+_SETTINGS_LIMIT_BYTES = 1_000_000
+
+
 def read_toml(path: Path) -> dict[str, object]:
     """Gives what a TOML file says; nothing if it is not there.
 
@@ -59,6 +63,8 @@ def read_toml(path: Path) -> dict[str, object]:
         return {}
     import tomllib
 
+    if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
+        raise UsageError(f"{path} can't be read: it is no file, or too large for settings")
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as fault:
@@ -101,11 +107,14 @@ def bubblewrap_for(
     program = find_bubblewrap() if sys.platform == "linux" else None
     if program is None:
         return None
-    person_home = Path(os.environ.get("HOME") or "/")
+    person_home = Path(os.environ.get("HOME") or Path("~").expanduser())
     prefixes = (sys.prefix, sys.base_prefix)
     real = workspace.resolve()
     tools = tools_for(real, os.environ.get("PATH", ""), person_home, prefixes)
-    return Bubblewrap(program, real, hidden, temporary, person_home, has_network, tools)
+    repositories = repositories_in(real)
+    return Bubblewrap(
+        program, real, hidden, temporary, person_home, has_network, tools, repositories
+    )
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:

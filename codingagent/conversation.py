@@ -14,7 +14,16 @@ from codingagent.agent import Agent, Order, Views, WorkspaceLike
 from codingagent.core import encoding, outbox, paths, plain, reply, results, tokens
 from codingagent.core.approval import Answer, Question, operation_id
 from codingagent.core.changes import Checkpoint
-from codingagent.core.events import Denied, Event, FileRequested, Finished, Refused
+from codingagent.core.events import (
+    Denied,
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    FileRequested,
+    Finished,
+    Refused,
+)
 from codingagent.core.findings import Letter, digest_of
 from codingagent.core.notices import (
     ApprovalAwaited,
@@ -141,8 +150,13 @@ class Surroundings:
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
-    checkpoint: Callable[[bool], Checkpoint | None]
-    """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
+    checkpoint: Callable[[str | None], Checkpoint | None]
+    """Keeps the workspace as it is before a turn (None), or after the one that began with a checkpoint.
+
+    None if it can't be kept, which the person was told.
+    """
+    uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
+    """Gives those of the paths that neither of two checkpoints holds as they are now."""
     ask: Callable[[ApprovalAwaited], Answer | None]
     """Asks the person; None if there is nobody to ask."""
     approves_all: bool
@@ -310,30 +324,48 @@ class Conversation:
         self._means.workspace.check()
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
-        if not self.session.results and not self.session.has_checkpoint and _may_change(found):
-            self._keep_checkpoint(before=True)
+        if not self.session.checkpoint and _may_change(found):
+            self._keep_checkpoint()
         for index, item in enumerate(found.items):
             if index >= len(self.session.results):
                 # A command may have moved the workspace away under us.
                 self._means.workspace.check()
                 self._perform(index, item)
-        if self.session.has_checkpoint:
-            self._keep_checkpoint(before=False)
+        self._close_checkpoint()
         self.ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
         self._conclude(taken)
 
-    def _keep_checkpoint(self, *, before: bool) -> None:
-        """Keeps the workspace as it is, for `diff` and `undo`; a turn goes on without, if it must."""
-        found = self._means.checkpoint(before)
+    def _keep_checkpoint(self) -> None:
+        """Keeps the workspace as it is before a turn; the turn goes on without, if it must."""
+        found = self._means.checkpoint(None)
         if found is not None:
-            named = found.left_out[:_LEFT_OUT_NAMED]
-            left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
-            if found.left_out_count > len(named):
-                left_out += (f"{found.left_out_count - len(named)} more",)
-            record = CheckpointTaken(
-                self.session.sequence, before, found.id, left_out, self._means.now()
+            self._record_checkpoint(found, before=True)
+
+    def _close_checkpoint(self) -> None:
+        """Keeps the workspace as it is after a turn, or where one pauses for the person."""
+        if self.session.checkpoint:
+            found = self._means.checkpoint(self.session.checkpoint)
+            if found is not None:
+                self._record_checkpoint(found, before=False)
+
+    def _record_checkpoint(self, found: Checkpoint, *, before: bool) -> None:
+        named = found.left_out[:_LEFT_OUT_NAMED]
+        left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
+        if found.left_out_count > len(named):
+            left_out += (f"{found.left_out_count - len(named)} more",)
+        uncovered: tuple[str, ...] = ()
+        if not before:
+            uncovered = self._means.uncovered(
+                self.session.checkpoint, found.id, _outlasting(self.session.results)
             )
-            self.ledger.record(record)
+        if uncovered:
+            names = ", ".join(map(paths.shown, uncovered))
+            self._means.show(Remark(f"undo does not cover {names}: ignored by git, or too large"))
+        self.ledger.record(
+            CheckpointTaken(
+                self.session.sequence, before, found.id, left_out, self._means.now(), uncovered
+            )
+        )
 
     def _read_again(self) -> Reply:
         """Gives the reply that was under way when we were killed, from where it lies."""
@@ -420,6 +452,9 @@ class Conversation:
         self._means.show(awaited)
         answer = self._means.ask(awaited)
         if answer is None:
+            # What the person does until they answer is theirs, not the turn's.
+            self._close_checkpoint()
+            self._means.sync()
             self._means.mend_document(self.session)
             raise ApprovalError(
                 f"{name} awaits approval: `codingagent approve {session_id} {name}` does it and goes"
@@ -500,6 +535,25 @@ def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None
     for path, start, end in wanted:
         if (start, end) == (None, None) or (path, None, None) not in wanted:
             yield path, start, end
+
+
+def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
+    """Gives the paths that file operations changed, without those that came and went in one turn."""
+    first: dict[str, Event] = {}
+    last: dict[str, Event] = {}
+    for event in events:
+        if isinstance(event, FileCreated | FileEdited | FileDeleted):
+            first.setdefault(event.path, event)
+            last[event.path] = event
+    return tuple(
+        path
+        for path, event in first.items()
+        if not (
+            isinstance(event, FileCreated)
+            and not event.replaced
+            and isinstance(last[path], FileDeleted)
+        )
+    )
 
 
 def _may_change(found: Reply) -> bool:

@@ -16,6 +16,9 @@ from codingagent.core.notices import Notice, Remark
 from codingagent.core.session import Phase, Record, Session, Step, UndoBegan, UndoEnded
 from codingagent.errors import UsageError
 
+_EDITED = "it was changed again since; `undo --force` takes that back too"
+_UNCOVERED = "git ignores it, or it is too large: no checkpoint holds it"
+
 # A note to the model names so many files; the listing has all.
 _NAMED = 20
 
@@ -47,6 +50,8 @@ class Undo:
     """Makes all that was written durable: before anything is overwritten, what it was must be."""
     now: Callable[[], str]
     show: Callable[[Notice], None]
+    force: bool = False
+    """Take back also what someone changed again since."""
 
     def turns(self, count: int) -> None:
         """Takes back the last turns that changed something and are not taken back yet.
@@ -55,17 +60,23 @@ class Undo:
             UsageError: if there are not so many, or a turn is under way.
             WorkError: if a checkpoint can't be taken or read, or the disk does not let it.
         """
+        self._check_phase()
+        present = self.checkpoints.take()
         chosen: list[int] = []
+        sequences: set[int] = set()
         for index in reversed(range(len(self.steps))):
             step = self.steps[index]
-            if step.sequence and not step.undone and self._changes_of(step):
-                chosen.append(index)
-            if len(chosen) == count:
+            if not step.sequence or step.undone:
+                continue
+            if step.sequence not in sequences and len(sequences) == count:
                 break
-        if len(chosen) < count:
-            found = f"only {len(chosen)}" if chosen else "no turn"
+            if self._changes_of(index, present.id) or step.uncovered:
+                sequences.add(step.sequence)
+                chosen.append(index)
+        if len(sequences) < count:
+            found = f"only {len(sequences)}" if sequences else "no turn"
             raise UsageError(f"{found} of this session can be taken back: see `codingagent log`")
-        self._begin(tuple(sorted(chosen)))
+        self._begin(tuple(sorted(chosen)), present.id)
 
     def redo(self) -> None:
         """Takes the last undo back.
@@ -80,7 +91,8 @@ class Undo:
         ]
         if not undone:
             raise UsageError("there is no undo in this session that could be taken back")
-        self._begin((undone[-1],))
+        self._check_phase()
+        self._begin((undone[-1],), self.checkpoints.take().id)
 
     def finish(self) -> None:
         """Finishes what was begun.
@@ -90,16 +102,19 @@ class Undo:
         """
         began = self.ledger.session.undoing
         assert began is not None, "only what was begun is finished"
-        settled: set[str] = set()
         restored: list[str] = []
         alone: list[LeftOut] = []
+        edited = self._edited_since(began)
+        settled = set() if began.force else set(edited)
         for index in began.steps:
-            step = self.steps[index]
-            touched = {change.path for change in self._changes_of(step)} - settled
+            touched = self._touched(index, began.name) - settled
             settled |= touched
-            done = self.checkpoints.restore(step.before, began.name, touched)
+            done = self.checkpoints.restore(self.steps[index].before, began.name, touched)
             restored += done.paths
             alone += done.left_alone
+            alone += [LeftOut(path, _UNCOVERED) for path in self.steps[index].uncovered]
+        if not began.force:
+            alone += [LeftOut(path, _EDITED) for path in sorted(edited)]
         after = self.checkpoints.take()
         for left in alone:
             self.show(Remark(f"left as it is: {paths.shown(left.path)}: {left.reason}"))
@@ -109,26 +124,45 @@ class Undo:
         self.ledger.record(UndoEnded(after.id, (note,), self.now()))
         self.show(Remark(note))
 
-    def _begin(self, chosen: tuple[int, ...]) -> None:
+    def _edited_since(self, began: UndoBegan) -> set[str]:
+        """Gives the paths that someone changed after the last of the steps that changed them."""
+        edited: set[str] = set()
+        seen: set[str] = set()
+        for index in reversed(began.steps):
+            touched = self._touched(index, began.name) - seen
+            seen |= touched
+            if after := self.steps[index].after:
+                since = {change.path for change in self.checkpoints.changes(after, began.name)}
+                edited |= touched & since
+        return edited
+
+    def _check_phase(self) -> None:
         if self.ledger.session.phase not in (Phase.AWAITING_REPLY, Phase.COMPLETE):
             session_id = self.ledger.session.session_id
             raise UsageError(
                 f"a turn is under way: `codingagent resume {session_id}` ends it; then undo can begin"
             )
-        present = self.checkpoints.take()
-        self.ledger.record(UndoBegan(chosen, present.id, self.now()))
+
+    def _begin(self, chosen: tuple[int, ...], present: str) -> None:
+        self.ledger.record(UndoBegan(chosen, present, self.now(), self.force))
         self.sync()
         self.finish()
 
-    def _changes_of(self, step: Step) -> tuple[Change, ...]:
-        return self.checkpoints.changes(step.before, step.after)
+    def _touched(self, index: int, present: str) -> set[str]:
+        return {change.path for change in self._changes_of(index, present)}
+
+    def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
+        """Gives what a step changed; one without a checkpoint after it lasts until the next, or until now."""
+        step = self.steps[index]
+        later = (other.before for other in self.steps[index + 1 :])
+        return self.checkpoints.changes(step.before, step.after or next(later, present))
 
     def _words(self, began: UndoBegan, restored: str) -> str:
         first = self.steps[began.steps[0]]
         if first.undoes:
-            turns = _turns([self.steps[index].sequence for index in first.undoes])
+            turns = _turns(sorted({self.steps[index].sequence for index in first.undoes}))
             return f"the person brought {turns} back; now as after that: {restored}"
-        turns = _turns([self.steps[index].sequence for index in began.steps])
+        turns = _turns(sorted({self.steps[index].sequence for index in began.steps}))
         return f"the person took {turns} back; now as before that: {restored}"
 
 

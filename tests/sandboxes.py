@@ -18,7 +18,7 @@ import pytest
 BWRAP = "/usr/bin/bwrap"
 
 # Set to "require" where a sandbox must be there: what is skipped elsewhere then fails.
-SWITCH = "CODINGAGENT_TEST_SANDBOX"
+SWITCH = "SANDBOX_TESTS"
 
 
 def needs_bwrap(program: str = BWRAP) -> None:

@@ -1,119 +1,166 @@
-"""Kills at any instant: a child is killed while it executes a reply, and what came of it is judged.
+"""Kills at any instant: the agent is killed while it executes a reply, and what came of it is judged.
 
-KILL_ROUNDS in the environment says how many rounds there are; a failure names its seed.
+KILL_ROUNDS in the environment says how many rounds there are, of two kills each and once for each way
+to run commands: 50 make 200 kills. A failure names its seed.
 """
 
 import contextlib
 import json
 import os
+import pty
 import random
 import re
+import select
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from codingagent.core.events import CommandRan, FileCreated, FileDeleted, FileEdited, Interrupted
-from codingagent.core.session import OperationEnded, OperationStarted, Phase
+from codingagent import compose
+from codingagent.conversation import Conversation
+from codingagent.core.approval import Answer
+from codingagent.core.events import CommandRan, Denied, FileCreated, Interrupted
+from codingagent.core.session import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CheckpointTaken,
+    OperationEnded,
+    OperationStarted,
+    Phase,
+)
 from codingagent.world.journal import Sessions
-from tests.helpers import REPOSITORY, command_line, desk_at, is_zombie, wait_until
+from tests.helpers import REPOSITORY, command_line, desk_at, wait_until
+from tests.killing import (
+    LOG,
+    TIERS,
+    command_line_here,
+    everything,
+    has_lines,
+    kill_when,
+    lines_of,
+    logged,
+    no_halves,
+    none_outlives,
+    settings_for,
+    tree,
+)
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "15"))
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills are for POSIX systems")
 
-# ReplyTaken, a start and an end for each of twelve operations, TurnEnded, OutboxWritten.
-RECORDS = 1 + 2 * 12 + 2
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "8"))
+
+OPERATIONS = 40
+
+# ReplyTaken, a checkpoint before and after, a start and an end for each operation, TurnEnded,
+# OutboxWritten.
+RECORDS = 1 + 2 + 2 * OPERATIONS + 2
 
 # The last section of a request: what has it is whole.
 PROMPT = "\n=== PROMPT ===\n"
 
+with_and_without_a_sandbox = pytest.mark.parametrize("tier", TIERS)
 
-def reply_text(log: Path) -> str:
-    """Gives twelve operations: whatever is done twice shows."""
 
-    def command(number: int) -> str:
-        return f"[RUN_COMMAND]\necho {number} >>'{log}'\n[/RUN_COMMAND]\n"
+def create(path: str, text: str) -> str:
+    return f'[CREATE_FILE path="{path}"]\n{text}\n[/CREATE_FILE]\n'
 
-    def edit(number: int) -> str:
-        body = f"<<<<<<< SEARCH\nend\n=======\nline {number}\nend\n>>>>>>> REPLACE\n"
-        return f'[EDIT_FILE path="edited.txt"]\n{body}[/EDIT_FILE]\n'
 
-    return "".join(
-        [
-            '[CREATE_FILE path="edited.txt"]\nend\n[/CREATE_FILE]\n',
-            command(1),
-            edit(1),
-            '[CREATE_FILE path="new/deep/made.txt"]\nmade\n[/CREATE_FILE]\n',
-            edit(2),
-            command(2),
-            '[DELETE_FILE path="old.txt"]\n',
-            '[CREATE_FILE path="replaced.txt"]\nnew\n[/CREATE_FILE]\n',
-            command(3),
-            edit(3),
-            '[DELETE_FILE path="replaced.txt"]\n',
-            command(4),
+def edit(number: int) -> str:
+    body = f"<<<<<<< SEARCH\nend\n=======\nline {number}\nend\n>>>>>>> REPLACE\n"
+    return f'[EDIT_FILE path="edited.txt"]\n{body}[/EDIT_FILE]\n'
+
+
+def delete(path: str) -> str:
+    return f'[DELETE_FILE path="{path}"]\n'
+
+
+def command(line: str) -> str:
+    return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
+
+
+def logging(number: int) -> str:
+    """Gives a command that says in the log that it ran: at once, for a while, or with company."""
+    says = f"echo {number} >>{LOG}"
+    return command((says, f"{says}; sleep 0.05", f"setsid sleep 600 & {says}")[number % 3])
+
+
+def forty_operations() -> str:
+    """Gives a reply in which whatever is done twice, or not at all, shows."""
+    blocks = [create("edited.txt", "end")]
+    for number in range(1, 10):
+        made = create(f"made/{number}.txt", f"made {number}")
+        blocks += [
+            logging(number),
+            edit(number),
+            create("replaced.txt", f"version {number}"),
+            # Every other one is taken away again.
+            made if number % 2 else delete(f"made/{number - 1}.txt"),
         ]
+    blocks += [create("new/deep/made.txt", "made"), delete("old.txt"), delete("replaced.txt")]
+    assert len(blocks) == OPERATIONS
+    return "".join(blocks)
+
+
+def what_forty_operations_make(ignore: str) -> dict[str, str]:
+    """Gives the files and what is in them once all has been done once."""
+    lines = "".join(f"line {number}\n" for number in range(1, 10))
+    return {
+        ".gitignore": ignore,
+        "edited.txt": f"{lines}end\n",
+        "made/9.txt": "made 9\n",
+        "new/deep/made.txt": "made\n",
+    }
+
+
+# --- a turn ----------------------------------------------------------------------------------------
+
+
+def files_are_as_after_one_application(workspace: Path, expected: dict[str, str]) -> None:
+    found = {path: what[1].decode() for path, what in tree(workspace, (LOG,)).items()}
+    assert found == expected
+
+
+def commands_ran_at_most_once(workspace: Path, sessions: Sessions, session_id: str) -> None:
+    ran = logged(workspace)
+    assert ran == sorted(set(ran)), f"a command ran twice, or not in order: {ran}"
+    started = Counter(
+        record.subject
+        for record in sessions.records(session_id)
+        if isinstance(record, OperationStarted) and record.tag == "RUN_COMMAND"
     )
-
-
-def start_resume(home: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "codingagent", "--home", str(home), "resume", "--once"],
-        cwd=REPOSITORY,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def kill_when(home: Path, condition: Callable[[], bool], linger_s: float) -> bool:
-    """Runs `resume --once` and kills it once a condition holds, or a little later; False: it ended."""
-    with start_resume(home) as process:
-        # No pause between looks: the instants that matter are shorter than any.
-        while not condition():
-            if process.poll() is not None:
-                assert process.stderr is not None
-                assert process.returncode == 0, process.stderr.read().decode()
-                return False
-        until = time.perf_counter() + linger_s
-        while time.perf_counter() < until:
-            pass
-        process.kill()
-        return process.wait() < 0
-
-
-def file_operations_are_applied_once(workspace: Path) -> None:
-    assert (workspace / "edited.txt").read_bytes() == b"line 1\nline 2\nline 3\nend\n"
-    assert (workspace / "new" / "deep" / "made.txt").read_bytes() == b"made\n"
-    assert sorted(path.name for path in workspace.iterdir()) == ["edited.txt", "new"]
-    assert [path.name for path in (workspace / "new" / "deep").iterdir()] == ["made.txt"]
-
-
-def commands_ran_at_most_once(log: Path, sessions: Sessions, session_id: str) -> None:
-    ran = log.read_text("utf-8").split() if log.exists() else []
-    assert len(ran) == len(set(ran)), f"a command ran twice: {ran}"
-    assert ran == sorted(ran), f"the order was changed: {ran}"
+    assert set(started.values()) <= {1}, f"a command was started twice: {started}"
     for event in sessions.load(session_id).results:
         if isinstance(event, CommandRan):
-            number = re.findall(r"echo (\d)", event.command)[0]
+            number = int(re.findall(r"echo (\d)", event.command)[0])
             assert number in ran, f"told of as run, and was not: {number}"
 
 
-def all_is_told_once(sessions: Sessions, session_id: str) -> None:
+def all_is_told_once(sessions: Sessions, session_id: str, tier: str) -> None:
     records = list(sessions.records(session_id))
     ended = [record.index for record in records if isinstance(record, OperationEnded)]
-    assert ended == list(range(12))
-    kinds = [type(event) for event in sessions.load(session_id).results]
-    command = (CommandRan, Interrupted)
-    expected = [
-        *((FileCreated,), command, (FileEdited,), (FileCreated,), (FileEdited,), command),
-        *((FileDeleted,), (FileCreated,), command, (FileEdited,), (FileDeleted,), command),
-    ]
-    assert all(kind in allowed for kind, allowed in zip(kinds, expected, strict=True)), kinds
-    started = [record for record in records if isinstance(record, OperationStarted)]
-    commands = [record.index for record in started if record.tag == "RUN_COMMAND"]
-    assert commands == [1, 5, 8, 11]
+    assert ended == list(range(OPERATIONS))
+    events = sessions.load(session_id).results
+    interrupted = [event for event in events if isinstance(event, Interrupted)]
+    assert all(event.tag == "RUN_COMMAND" for event in interrupted), interrupted
+    ran = [event for event in events if isinstance(event, CommandRan)]
+    assert len(ran) + len(interrupted) == 9
+    assert {event.sandbox for event in ran} <= {tier}
+
+
+def checkpoints_are_kept_once(home: Path, session_id: str, expected: set[str]) -> None:
+    """`diff` shows the whole turn, though it was killed in between."""
+    sessions = compose.Home.at(home, create=False).sessions
+    records = sessions.records(session_id)
+    taken = [record for record in records if isinstance(record, CheckpointTaken)]
+    assert [(record.sequence, record.before) for record in taken] == [(1, True), (1, False)]
+    status, shown, said = command_line_here(home, "diff", "--turn", "1")
+    assert (status, said) == (0, "")
+    changed = re.findall(r"^diff --git a/(\S+) b/", shown, re.MULTILINE)
+    assert set(changed) == expected
+    assert len(changed) == len(expected)
 
 
 def own_files_are_whole(home: Path, session_id: str, sequence: int) -> None:
@@ -127,65 +174,257 @@ def own_files_are_whole(home: Path, session_id: str, sequence: int) -> None:
         assert text.endswith("\n")
     document = json.loads((home / "sessions" / f"{session_id}.json").read_bytes())
     assert (document["sessionId"], document["sequenceNumber"]) == (session_id, sequence)
-    assert not list(home.rglob("*.tmp"))
-    assert not list(home.rglob("*.damaged-*"))
+    no_halves(home)
 
 
+def reply_is_kept(home: Path, reply: str) -> None:
+    kept = [path for path in (home / "inbox").rglob("*") if path.is_file()]
+    assert [path.read_bytes() for path in kept] == [reply.encode()]
+
+
+def nothing_happens_again(home: Path, session_id: str, reply: str) -> None:
+    """A second resume finds nothing to do, and the same reply once more is set aside."""
+    before = everything(home)
+    assert command_line_here(home, "resume", "--once")[0] == 0
+    assert everything(home) == before
+    (home / "inbox" / "again.txt").write_text(reply, "utf-8")
+    assert command_line_here(home, "resume", "--once")[0] == 0
+    assert (home / "inbox" / "rejected" / "again.txt").read_bytes() == reply.encode()
+    own_files_are_whole(home, session_id, 2)
+    now = everything(home)
+    changed = {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
+    assert changed <= {
+        "inbox/rejected/again.txt",
+        "inbox/rejected/again.txt.reason",
+        f"sessions/{session_id}.json",
+        f"sessions/{session_id}/journal.jsonl",
+    }
+
+
+@with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, tier: str
 ) -> None:
     """Design, nothing is lost: killed at any instant, the next `resume` finishes the turn."""
-    chance = random.Random(seed)
-    home, log = tmp_path / "home", tmp_path / "log"
-    with desk_at(home) as desk:
+    chance = random.Random(f"{seed} {tier}")
+    home = tmp_path / "home"
+    reply, ignore = forty_operations(), f"{LOG}\n"
+    with desk_at(home, settings=settings_for(tier)) as desk:
         workspace, session_id, sessions = desk.workspace, desk.session_id, desk.home.sessions
+        (workspace / ".gitignore").write_text(ignore, "utf-8")
         for name in ("old.txt", "replaced.txt"):
             (workspace / name).write_bytes(b"old\n")
-        reply = reply_text(log)
         desk.drop(reply)
     journal = sessions.journal_path(session_id)
-    before = journal.read_bytes().count(b"\n")
-    killed = []
-    for records in sorted(chance.choices(range(RECORDS + 1), k=chance.randint(1, 3))):
-        lines = before + records
-        linger_s = chance.choice([0, 0, chance.uniform(0, 0.003)])
-        is_there = lambda: journal.read_bytes().count(b"\n") >= lines  # noqa: B023, E731  # at once
-        killed.append(kill_when(home, is_there, linger_s) and records)
-    for _ in range(2):  # the second finds nothing left to do
-        done = command_line(home, "resume", "--once")
-        assert done.returncode == 0, (seed, killed, done.stderr)
-    assert sessions.load(session_id).phase is Phase.AWAITING_REPLY, (seed, killed)
-    file_operations_are_applied_once(workspace)
-    commands_ran_at_most_once(log, sessions, session_id)
-    all_is_told_once(sessions, session_id)
+    before = lines_of(journal)
+    # The first is early enough that the end can't outrun it.
+    places = sorted((chance.randrange(RECORDS - 5), chance.randrange(RECORDS)))
+    killed: list[int | bool] = []
+    for place in places:
+        count = max(before + place, lines_of(journal) + (1 if killed else 0))
+        taken = has_lines(journal, count)
+        if place == 0:  # between the move of the reply and its record
+            taken = lambda: not (home / "inbox" / "reply.txt").exists()  # noqa: E731
+        linger_s = chance.choice([0, chance.uniform(0, 0.003), chance.uniform(0, 0.03)])
+        killed.append(kill_when(home, ("resume", "--once"), taken, linger_s) and place)
+        reply_is_kept(home, reply)
+        commands_ran_at_most_once(workspace, sessions, session_id)
+    assert killed[0] is not False
+    done = command_line(home, "resume", "--once")
+    assert done.returncode == 0, (killed, done.stderr)
+    assert sessions.load(session_id).phase is Phase.AWAITING_REPLY, killed
+    expected = what_forty_operations_make(ignore)
+    files_are_as_after_one_application(workspace, expected)
+    commands_ran_at_most_once(workspace, sessions, session_id)
+    all_is_told_once(sessions, session_id, tier)
+    changed = (expected.keys() | {"old.txt", "replaced.txt"}) - {".gitignore"}
+    checkpoints_are_kept_once(home, session_id, changed)
     own_files_are_whole(home, session_id, 2)
-    kept = [path for path in (home / "inbox").rglob("*") if path.is_file()]
-    assert [path.read_bytes() for path in kept] == [reply.encode()], (seed, killed)
+    reply_is_kept(home, reply)
     results = (home / "outbox" / f"{session_id}_seq0002.txt").read_text("utf-8")
-    assert results.count("\n[OK] ") + results.count("\n[FAILED] ") == 12
+    assert results.count("\n[OK] ") + results.count("\n[FAILED] ") == OPERATIONS
+    nothing_happens_again(home, session_id, reply)
 
 
-def test_a_command_that_was_under_way_is_ended_and_not_run_again(tmp_path: Path) -> None:
+@with_and_without_a_sandbox
+def test_a_command_that_was_under_way_is_ended_and_not_run_again(tmp_path: Path, tier: str) -> None:
     """Design, nothing is lost: a command that had started is never started again."""
-    home, log, pid = tmp_path / "home", tmp_path / "log", tmp_path / "pid"
-    with desk_at(home) as desk:
-        line = f"echo 1 >>'{log}'; echo $$ >'{pid}.part'; mv '{pid}.part' '{pid}'; sleep 60; echo 2"
-        desk.drop(f"[RUN_COMMAND]\n{line} >>'{log}'\n[/RUN_COMMAND]\n")
-    assert kill_when(home, pid.exists, 0)
-    wait_until(lambda: not is_alive(int(pid.read_text("utf-8"))), 2)
+    home = tmp_path / "home"
+    with desk_at(home, settings=settings_for(tier)) as desk:
+        desk.drop(command(f"echo 1 >>{LOG}; sleep 600; echo 2 >>{LOG}"))
+    # kill_when sees to it that the sleep is ended.
+    assert kill_when(home, ("resume", "--once"), lambda: logged(desk.workspace) == [1])
     done = command_line(home, "resume", "--once")
     assert done.returncode == 0, done.stderr
-    assert log.read_text("utf-8") == "1\n"
+    assert logged(desk.workspace) == [1]
     with desk_at(home, session_id=desk.session_id) as again:
         assert "interrupted: it may have run in part; it was not run again" in again.results()
         own_files_are_whole(home, desk.session_id, 2)
 
 
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return not is_zombie(pid)
-    return False
+# --- approvals -------------------------------------------------------------------------------------
+
+# The places of what the policy asks for; all but one are commands.
+ASKED = (1, 3, 5, 6)
+
+
+def asking_reply() -> str:
+    """Gives a reply of which half must be approved."""
+    asked = "rm -rf gone"
+    return "".join(
+        [
+            create("a.txt", "a"),
+            command(f"{asked}; echo 1 >>{LOG}; sleep 0.05"),
+            command(f"echo 2 >>{LOG}"),
+            create(".envrc", "export A=1"),
+            create("b.txt", "b"),
+            command(f"{asked}; echo 5 >>{LOG}"),
+            command(f"{asked}; echo 6 >>{LOG}; sleep 0.05"),
+        ]
+    )
+
+
+def nothing_ran_without_its_answer(workspace: Path, sessions: Sessions, session_id: str) -> None:
+    """A yes stands in the record before anything is done, and nothing is started twice."""
+    allowed = {2}
+    starts: Counter[int] = Counter()
+    for record in sessions.records(session_id):
+        if isinstance(record, ApprovalAnswered) and record.answer.decision == "yes":
+            allowed.add(record.index)
+        if isinstance(record, OperationStarted):
+            assert record.index in allowed | {0, 4}, record
+            starts[record.index] += 1
+    commands = {index: starts[index] for index in (1, 2, 5, 6) if starts[index]}
+    assert set(commands.values()) <= {1}, f"a command was started twice: {commands}"
+    ran = logged(workspace)
+    assert ran == sorted(set(ran)), f"a command ran twice, or not in order: {ran}"
+    assert set(ran) <= allowed & commands.keys()
+    assert 3 in allowed or not (workspace / ".envrc").exists()
+
+
+@with_and_without_a_sandbox
+@pytest.mark.parametrize("seed", range(max(ROUNDS // 2, 1)))
+def test_a_killed_approval_is_neither_lost_nor_used_twice(
+    tmp_path: Path, seed: int, tier: str
+) -> None:
+    """Design, approvals: what is asked is never done without its yes, and never twice."""
+    chance = random.Random(f"{seed} {tier} approvals")
+    home = tmp_path / "home"
+    with desk_at(home, settings=settings_for(tier)) as desk:
+        workspace, session_id, sessions = desk.workspace, desk.session_id, desk.home.sessions
+        (workspace / ".gitignore").write_text(f"{LOG}\n", "utf-8")
+        desk.drop(asking_reply())
+    journal = sessions.journal_path(session_id)
+    said = {index: chance.choice(["approve", "approve", "deny"]) for index in ASKED}
+    kills = 3
+    # No more starts than kills, questions and ends: else something asks without end.
+    for _ in range(kills + 2 * len(ASKED) + 2):
+        if (session := sessions.load(session_id)).sequence == 2:
+            break
+        arguments = ["resume", "--once"]
+        if session.phase is Phase.AWAITING_APPROVAL and session.asked is not None:
+            index = session.asked.index
+            arguments = [said[index], session_id, f"op-{index + 1}"]
+        count = lines_of(journal) + chance.randint(1, 5)
+        linger_s = chance.choice([0, chance.uniform(0, 0.003), chance.uniform(0, 0.05)])
+        if kills and chance.random() < 0.7:
+            kills -= kill_when(home, arguments, has_lines(journal, count), linger_s)
+        else:
+            status, _, fault = command_line_here(home, *arguments)
+            assert status in (0, 3), fault
+        nothing_ran_without_its_answer(workspace, sessions, session_id)
+    command_line_here(home, "resume", "--once")
+    assert sessions.load(session_id).sequence == 2
+    records = list(sessions.records(session_id))
+    asked = [record.index for record in records if isinstance(record, ApprovalAsked)]
+    answers = [record for record in records if isinstance(record, ApprovalAnswered)]
+    assert [record.index for record in answers] == list(ASKED)
+    assert sorted(set(asked)) == list(ASKED)
+    events = sessions.load(session_id).results
+    for index, event in enumerate(events):
+        if said.get(index) == "deny":
+            assert isinstance(event, Denied)
+        elif index in (1, 2, 5, 6):
+            assert isinstance(event, (CommandRan, Interrupted))
+            assert isinstance(event, Interrupted) or index in logged(workspace)
+        else:
+            assert isinstance(event, FileCreated)
+    assert (workspace / ".envrc").exists() == (said[3] == "approve")
+    own_files_are_whole(home, session_id, 2)
+
+
+@with_and_without_a_sandbox
+def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: str) -> None:
+    """Design, approvals: killed while a question waits on the terminal, it waits on."""
+    home = tmp_path / "home"
+    with desk_at(home, settings=settings_for(tier)) as desk:
+        sessions, session_id = desk.home.sessions, desk.session_id
+        desk.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "codingagent", "--home", str(home), "resume", "--once"]
+    variables = {**os.environ, "TERM": "xterm"}
+    with none_outlives():
+        with subprocess.Popen(
+            words, cwd=REPOSITORY, stdin=theirs, stdout=theirs, stderr=theirs, env=variables
+        ) as process:
+            os.close(theirs)
+            try:
+                seen = b""
+                while b"Do it?" not in seen:  # it asks, and waits for the answer
+                    assert select.select([ours], [], [], 20)[0], seen
+                    seen += os.read(ours, 4096)
+            finally:
+                process.kill()
+        os.close(ours)
+    assert logged(desk.workspace) == []
+    for _ in range(2):
+        status, _, fault = command_line_here(home, "resume", "--once")
+        assert (status, logged(desk.workspace)) == (3, [])
+        assert f"codingagent approve {session_id} op-1" in fault
+    asked = [r for r in sessions.records(session_id) if isinstance(r, ApprovalAsked)]
+    assert len(asked) == 1
+    assert command_line_here(home, "approve", session_id)[0] == 0
+    assert logged(desk.workspace) == [1]
+    own_files_are_whole(home, session_id, 2)
+
+
+@with_and_without_a_sandbox
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
+    tmp_path: Path, decision: str, tier: str
+) -> None:
+    """Design, approvals: killed right after the answer, `resume` acts on it and does not ask again."""
+    home = tmp_path / "home"
+    with desk_at(home, settings=settings_for(tier)) as desk:
+        sessions, session_id = desk.home.sessions, desk.session_id
+        desk.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
+    assert command_line_here(home, "resume", "--once")[0] == 3
+    with desk_at_rest(home, session_id) as conversation:
+        conversation.answer(None, Answer("yes" if decision == "approve" else "no"))
+    assert logged(desk.workspace) == []
+    status, _, fault = command_line_here(home, decision, session_id)
+    assert (status, logged(desk.workspace)) == (2, [])
+    assert "awaits approval" in fault
+    for _ in range(2):
+        assert command_line_here(home, "resume", "--once")[0] == 0
+        assert logged(desk.workspace) == ([1] if decision == "approve" else [])
+    kinds = [record.kind for record in sessions.records(session_id)]
+    assert (kinds.count("approval_asked"), kinds.count("approval_answered")) == (1, 1)
+    own_files_are_whole(home, session_id, 2)
+
+
+@contextlib.contextmanager
+def desk_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
+    """Gives a session's conversation without letting it go on, as in the instant before a kill."""
+    opened = compose.Home.at(home, create=False)
+    session = opened.sessions.load(session_id)
+    settings = settings_for("bwrap" if session.sandbox == "require" else "none")
+    with compose.conversation_in(opened, session, settings, compose.Person(lambda _: None)) as it:
+        yield it
+
+
+# --- what a kill leaves half done -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["reply.txt", "REPLY.TXT", "reply.md"])
@@ -265,15 +504,14 @@ def test_a_damaged_journal_ends_the_command_with_one_line(tmp_path: Path) -> Non
 
 def test_a_second_executor_is_refused(tmp_path: Path) -> None:
     """Design, command line: a second one gets one line with the holder's pid."""
-    home, pid = tmp_path / "home", tmp_path / "pid"
-    with desk_at(home) as desk:
-        line = f"echo $$ >'{pid}.part'; mv '{pid}.part' '{pid}'; sleep 60"
-        desk.drop(f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n")
-    with start_resume(home) as process:
-        wait_until(pid.exists)
+    home = tmp_path / "home"
+    with desk_at(home, settings=settings_for("none")) as desk:
+        desk.drop(command(f"echo 1 >>{LOG}; sleep 600"))
+    words = [sys.executable, "-m", "codingagent", "--home", str(home), "resume", "--once"]
+    with none_outlives(), subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL) as it:
+        wait_until(lambda: logged(desk.workspace) == [1])
         done = command_line(home, "resume", "--once")
-        process.kill()
+        it.kill()
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert f"(pid {process.pid})" in done.stderr
-    wait_until(lambda: not is_alive(int(pid.read_text("utf-8"))), 2)
+    assert f"(pid {it.pid})" in done.stderr

@@ -14,6 +14,8 @@ class Seen:
     data: bytes
     state: tuple[int, int, int, int]
     mode: int
+    owner: tuple[int, int] = (-1, -1)
+    """User and group; -1 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from codingagent.core.paths import folded, glob_matcher, shown
 from codingagent.core.patterns import first_fitting, fits
 from codingagent.core.reach import changed, is_outside
 from codingagent.core.shell import ShellCommand, ShellLine, read_line
+from codingagent.core.wrappers import Word
 from codingagent.errors import UsageError
 
 
@@ -206,21 +207,19 @@ def _covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) ->
     rule allows, the same name in other letters is another file.
     """
     parts = path.split("/")
-    parts = parts if exactly else [folded(part) or part for part in parts]
-    above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    known = "/".join(parts if exactly else [folded(part) or part for part in parts])
     for pattern in patterns:
-        fits = _matcher(pattern, exactly)
-        if any(map(fits, above)):
+        if any(fits(known) for fits in _matchers(pattern, exactly)):
             return pattern
     return None
 
 
 @cache
-def _matcher(pattern: str, exactly: bool) -> Callable[[str], bool]:
+def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
+    """Gives what tells whether a path fits a pattern, and whether it lies in a folder that does."""
     plain = pattern.removeprefix("./").rstrip("/")
-    return glob_matcher(
-        plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
-    )
+    known = plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
+    return glob_matcher(known), glob_matcher(f"{known}/**")
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -323,6 +322,8 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
         uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
         if uploads or any(map(_CHANGING.fullmatch, texts)):
             found["shell.upload"] = "it sends data to another machine"
+    if command.name == "rm" and (command.reads_from or not all(map(_is_one_name, words))):
+        found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         if name in presets.ASKED_VARIABLES:
             found[f"shell.variable: {name}"] = f"it sets {name}, which makes other programs run"
@@ -332,6 +333,10 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
             rule = f"shell.doubt: subcommand of {command.name}"
             found[rule] = f"what {command.name} is to do is made only when it runs"
     return found
+
+
+def _is_one_name(word: Word) -> bool:
+    return not word.wild and "{}" not in word.text
 
 
 @cache

@@ -50,6 +50,8 @@ BLOCKED_COMMANDS = (
 # What is gone is gone.
 DESTROYING_COMMANDS = (
     *_each("rm", "-r,-R,--recursive,-f,--force"),
+    *("rimraf", "npx rimraf", "del-cli", "npx del-cli", "tar --remove-files", "zip -m", "zip -rm"),
+    "rsync --del",
     *("find -delete", "fd --exec-batch", "shred", "srm", "wipe", "dd of=*", "truncate"),
     *(
         "rsync --delete*",
@@ -67,9 +69,15 @@ DESTROYING_COMMANDS = (
     *_each("git", "tag -d,tag --delete,update-ref,reflog expire,reflog delete,gc --prune"),
     *_each("git", "filter-branch,filter-repo,worktree remove,submodule deinit,checkout-index -f"),
     *_each("docker", "system prune,volume rm,volume prune,compose down -v,compose down --volumes"),
+    *_each("docker", "rm -f,rm --force,image prune,container prune,compose rm"),
     *_each("podman", "system prune,system reset,volume rm,volume prune"),
     *("docker-compose down -v", "docker-compose down --volumes"),
-    *("dropdb", "mysqladmin drop", "redis-cli flushall", "redis-cli flushdb", "rails db:drop"),
+    *("dropdb", "mysqladmin drop", "rails db:drop", "rails db:reset", "rails db:migrate:reset"),
+    *_each("redis-cli", "flushall,flushdb,FLUSHALL,FLUSHDB"),
+    *_each("psql", "*DROP *,*drop *,*TRUNCATE *,*truncate *"),
+    *_each("mysql", "*DROP *,*drop *,*TRUNCATE *,*truncate *"),
+    *("mongosh *drop*", "mongo *drop*", "django-admin flush", "supabase db reset"),
+    *("prisma db push --force-reset", "alembic downgrade"),
     *("rake db:drop", "prisma migrate reset", "python* manage.py flush", "diskutil"),
     *("killall", "pkill", "crontab", "kill -1"),
 )
@@ -78,10 +86,15 @@ DESTROYING_COMMANDS = (
 PUBLISHING_COMMANDS = (
     "git push",
     *_each("npm", "publish,unpublish,deprecate,dist-tag,owner,access,token,login,adduser"),
-    *_each("npm run", "publish,deploy,release"),
-    *_each("yarn", "publish,npm publish,deploy,release"),
-    *_each("pnpm", "publish,deploy,run deploy,run release,run publish"),
-    *_each("bun", "publish,run deploy,run release,run publish"),
+    *_each("npm run", "publish*,deploy*,release*"),
+    *_each("npm run-script", "publish*,deploy*,release*"),
+    *_each("yarn", "publish,npm publish,deploy*,release*,run deploy*,run release*,run publish*"),
+    *_each("pnpm", "publish,deploy*,run deploy*,run release*,run publish*"),
+    *_each("bun", "publish,run deploy*,run release*,run publish*"),
+    *("npx gh-pages", "npx np", "npx wrangler", "npx vercel", "npx netlify", "corepack *publish*"),
+    *("yarn workspace *publish*", "yarn workspaces *publish*", "cargo release"),
+    *_each("git", "subtree push,lfs push,send-email,svn dcommit"),
+    *("hg push", "svn commit", "svn ci", "jj git push", "hub pull-request"),
     *_each("cargo", "publish,yank,owner,login"),
     *(
         "poetry publish",
@@ -94,7 +107,10 @@ PUBLISHING_COMMANDS = (
     *("twine upload", "python* setup.py upload", "gem push", "gem yank", "dotnet nuget push"),
     *("mvn deploy", "gradle publish*", "gradlew publish*", "sbt publish*", "vsce publish"),
     *("lerna publish", "changeset publish", "semantic-release", "release-it", "goreleaser release"),
-    *_each("make", "publish,deploy,release"),
+    *_each("make", "publish*,deploy*,release*"),
+    *_each("just", "publish*,deploy*,release*"),
+    *_each("task", "publish*,deploy*,release*"),
+    *("mvnw deploy", "gradlew *publish*", "gradle *publish*"),
     *_each("docker", "push,image push,compose push,login,run --privileged,manifest push"),
     *("docker buildx --push", "docker build --push", "podman push", "skopeo copy"),
     *_each("helm", "push,install,upgrade,uninstall,delete,rollback"),
@@ -137,6 +153,7 @@ REACHING_COMMANDS = (
     ),
     *("apk add", "apk del", "snap install", "snap remove", "brew install", "brew uninstall"),
     *("npm install -g", "npm i -g", "npm install --global", "npm uninstall -g", "yarn global"),
+    "npm install --location=global",
     *("pip* install --break-system-packages",),
 )
 
@@ -169,7 +186,7 @@ PROTECTED_PATHS = (
 # virtual environment sets it, and a script in the workspace may be run by its path all the same.
 ASKED_VARIABLES = frozenset(
     {
-        *("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PROMPT_COMMAND"),
+        *("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "PROMPT_COMMAND"),
         *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS"),
         *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"),
         *("GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "SSH_ASKPASS"),

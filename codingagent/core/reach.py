@@ -44,6 +44,10 @@ def _written(command: ShellCommand) -> Words:
         return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
     if name in _CHANGES_LAST:
         return (*operands[1:][-1:], *_option_values(words, "-t", "--target-directory"))
+    if name in ("tar", "bsdtar"):
+        return _option_values(words, "-C", "--directory")
+    if name == "unzip":
+        return _option_values(words, "-d", "--extract-dir")
     if name == "dd":
         return tuple(_behind(word, "of=") for word in words if word.sure.startswith("of="))
     if name == "curl":

@@ -23,6 +23,8 @@ from codingagent.core.events import (
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
 _SIGNAL_BASE = 128
+# Of these a program would not use the code for anything else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
+_TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
@@ -131,8 +133,8 @@ def _ran(event: CommandRan) -> str:
             return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
         case "itself" if event.exit_code > _SIGNAL_BASE:
             # A shell, and a sandbox, says so of a program that a signal ended.
-            name = _signal_name(event.exit_code - _SIGNAL_BASE)
-            meaning = f", as after signal {name}" if name.startswith("SIG") else ""
+            number = event.exit_code - _SIGNAL_BASE
+            meaning = f", as after {_signal_name(number)}" if number in _TELLING else ""
             return f"{command} (exit code {event.exit_code}{meaning})"
         case "itself":
             return f"{command} (exit code {event.exit_code})"

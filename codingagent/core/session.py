@@ -175,6 +175,8 @@ class CheckpointTaken:
     name: str
     left_out: tuple[str, ...]
     at: str
+    uncovered: tuple[str, ...] = ()
+    """Files that operations of the turn changed and that it does not hold."""
     kind: Literal["checkpoint_taken"] = "checkpoint_taken"
 
 
@@ -189,6 +191,8 @@ class UndoBegan:
     steps: tuple[int, ...]
     name: str
     at: str
+    force: bool = False
+    """Also what someone changed again since is taken back."""
     kind: Literal["undo_began"] = "undo_began"
 
 
@@ -282,8 +286,8 @@ class Session:
     network: bool = False
     tier: str = ""
     """What confined the command that ran last."""
-    has_checkpoint: bool = False
-    """The workspace as it was before the turn under way is kept."""
+    checkpoint: str = ""
+    """The workspace as it was before the part of a turn that is under way."""
     undoing: UndoBegan | None = None
 
     @property
@@ -341,7 +345,7 @@ _COMES_IN = {
     # What waits may be asked for anew: the file that it would change has changed.
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
-    CheckpointTaken: (Phase.EXECUTING,),
+    CheckpointTaken: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
     UndoEnded: (Phase.AWAITING_REPLY, Phase.COMPLETE),
     TurnEnded: (Phase.EXECUTING,),
@@ -361,7 +365,7 @@ def _step(session: Session, record: Record) -> Session:
             return replace(
                 session,
                 phase=Phase.EXECUTING,
-                has_checkpoint=False,
+                checkpoint="",
                 reply=record,
                 last_digest=record.digest,
                 results=(),
@@ -382,7 +386,7 @@ def _step(session: Session, record: Record) -> Session:
         case ApprovalAnswered():
             return _answer(session, record)
         case CheckpointTaken():
-            return replace(session, has_checkpoint=record.before)
+            return replace(session, checkpoint=record.name if record.before else "")
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():
@@ -471,9 +475,12 @@ def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A turn, or an undo, with the checkpoints before and after it; `sequence` is 0 for an undo.
+    """A turn or a part of one, or an undo, with the checkpoints before and after it.
 
-    `undone` says that a later undo took it back, `undoes` which steps this one took back.
+    A turn that paused for approval has several parts: what the person did meanwhile is in none of them.
+    `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then. `uncovered` are
+    files that operations changed and no checkpoint holds. `undone` says that a later undo took it back,
+    `undoes` which steps this one took back.
     """
 
     sequence: int
@@ -481,6 +488,7 @@ class Step:
     after: str
     at: str
     left_out: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
     undone: bool = False
 
@@ -488,15 +496,17 @@ class Step:
 def steps(records: Iterable[Record]) -> tuple[Step, ...]:
     """Gives all steps of a journal that can be taken back, or were, in order."""
     found: list[Step] = []
-    before: CheckpointTaken | None = None
     began: UndoBegan | None = None
     for record in records:
         match record:
             case CheckpointTaken(before=True):
-                before = record
-            case CheckpointTaken() if before is not None and before.sequence == record.sequence:
-                left_out = tuple(dict.fromkeys((*before.left_out, *record.left_out)))
-                found.append(Step(record.sequence, before.name, record.name, record.at, left_out))
+                # Of one before it nothing came after: what it began with is known all the same.
+                found.append(Step(record.sequence, record.name, "", record.at, record.left_out))
+            case CheckpointTaken() if found and not found[-1].after and not found[-1].undoes:
+                left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
+                found[-1] = replace(
+                    found[-1], after=record.name, left_out=left_out, uncovered=record.uncovered
+                )
             case UndoBegan():
                 began = record
             case UndoEnded() if began is not None:

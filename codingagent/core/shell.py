@@ -58,6 +58,11 @@ _UNESCAPED = re.compile(r"\\([`\\$])")
 # The first word of what the grammar took for a command, where it overlooked the reserved word.
 _RESERVED = frozenset({"{", "}", "!", "(", "if", "then", "else", "elif", "do", "while", "until"})
 
+# The grammar's scanner asks C's isalpha() and the like of whole code points, which reads far beyond
+# their tables and may crash. It is shown a letter for each byte of what is not ASCII: to the shell
+# both are parts of a word, and what is read of the words comes from the text itself.
+_ASCII = bytes(byte if byte < 0x80 else ord("x") for byte in range(256))
+
 # What `[` becomes when its inside is read as a command's arguments.
 _TEST = ": "
 
@@ -197,10 +202,10 @@ class _Reader:
         self._budget_bytes -= len(source)
         if len(source) > TEXT_LIMIT_BYTES or self._budget_bytes < 0:
             raise _TooLargeError
-        root = _parser().parse(source).root_node
+        root = _parser().parse(source.translate(_ASCII)).root_node
         if root.has_error:
             source = _HEREDOC_FIRST.sub(rb"\2 \1", source)
-            root = _parser().parse(source).root_node
+            root = _parser().parse(source.translate(_ASCII)).root_node
         if root.has_error:
             self.doubts.append(_BROKEN)
         tree = _Tree(source)

@@ -155,8 +155,10 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     from codingagent import compose, confinement
+    from codingagent.core.settings import HOME_VARIABLE
 
     named: Path | None = context.obj
+    was_found = named is None and HOME_VARIABLE not in os.environ
     if here:
         if workspace is not None or named is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
@@ -167,11 +169,12 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         "workspace": None if workspace is None else str(workspace),
         **_confinement(policy, sandbox, network),
     }
+    compose.check_home(root, was_found=was_found)
     # Before anything is made: a mistyped --workspace must not leave a home behind.
     resolved, folder = compose.settings_for(root, options, os.environ)
     settings = resolved.settings
     confinement.policy_of(settings, folder)
-    home = compose.Home.at(root, create=True)
+    home = compose.Home.at(root, create=True, was_found=was_found)
     with screen_for(json) as screen, home.locked():
         session = compose.start_session(home, folder, task, settings)
         person = person_at(screen, approves_all=yes)
@@ -336,7 +339,8 @@ def _diff(
         str | None, typer.Argument(help="A session id. [default: the latest]")
     ] = None,
     turn: Annotated[
-        int | None, typer.Option(help="What this turn changed. [default: what all turns changed]")
+        int | None,
+        typer.Option(min=1, help="What this turn changed. [default: what all turns changed]"),
     ] = None,
     json: _Json = False,
 ) -> None:
@@ -360,6 +364,9 @@ def _undo(
         int, typer.Option(min=1, help="How many of the last turns that changed something.")
     ] = 1,
     redo: Annotated[bool, typer.Option("--redo", help="Take the last undo back.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take back also what was changed again since.")
+    ] = False,
     json: _Json = False,
 ) -> None:
     """Take turns back: the files that they changed are as they were before. The model is told."""
@@ -371,7 +378,15 @@ def _undo(
         settings = _settings(home, state, {}, executes=False)
         person = person_at(screen, approves_all=False)
         with _at_work(home, state, settings, person) as conversation:
-            compose.take_back(home, conversation, None if redo else turns, screen.show)
+            if state.undoing is None:
+                compose.take_back(
+                    home, conversation, None if redo else turns, screen.show, force=force
+                )
+            else:
+                remark(
+                    screen, "an undo that was interrupted is finished; nothing more was taken back"
+                )
+                conversation.recover()
             if not conversation.session.is_complete:
                 remark(screen, "the request was written anew: send the chat this one")
                 conversation.announce(watched=False)
@@ -418,7 +433,6 @@ def _home(context: typer.Context) -> "Home":
     named: Path | None = context.obj
     root = compose.find_home(named, Path.cwd(), os.environ)
     was_found = named is None and HOME_VARIABLE not in os.environ
-    was_found = was_found and root.name == compose.HERE_HOME
     return compose.Home.at(root, create=False, was_found=was_found)
 
 

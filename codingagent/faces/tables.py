@@ -77,9 +77,14 @@ def show_diff(
     """
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
-        what = "no turn" if turn is None else f"turn {turn} has nothing that"
-        raise UsageError(f"{what} of this session could have changed files; see `codingagent show`")
-    text = plain.without_controls(diff(chosen[0].before, chosen[-1].after))
+        which = "no turn" if turn is None else f"no turn {turn}"
+        raise UsageError(f"{which} of this session changed files; see `codingagent show`")
+    last = steps.index(chosen[-1])
+    later = [step.before for step in steps[last + 1 :]]
+    after = chosen[-1].after or next(iter(later), "")
+    if not after:
+        raise UsageError("the last turn has no checkpoint after it: `codingagent undo` can compare")
+    text = plain.without_controls(diff(chosen[0].before, after))
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]

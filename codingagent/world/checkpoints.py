@@ -396,6 +396,22 @@ class Checkpoints:
                 shown.append(change)
         return shown
 
+    def covers(self, old: str, new: str, paths: Collection[str]) -> frozenset[str]:
+        """Gives those of the paths whose change between two checkpoints can be taken back.
+
+        Raises:
+            WorkError: if a checkpoint is not there, or the store is damaged.
+        """
+        unknown = {change.path for change in self.changes(old, new) if change.kind == "left_out"}
+        held: set[str] = set()
+        for commit in (old, new):
+            for batch in _batches(f"{_FILES}/{path}" for path in paths):
+                listed = self._store.git(
+                    "ls-tree", "-z", "--name-only", commit, "--", *batch
+                ).stdout
+                held.update(os.fsdecode(name.partition(b"/")[2]) for name in fields(listed))
+        return frozenset(held - unknown)
+
     # --- putting back --------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:

@@ -238,6 +238,11 @@ class Store:
         folder = os.fspath(tree or self.root)
         variables = {
             "GIT_DIR": os.fspath(self.path),
+            # Without this a file `commondir` there would have another folder's config obeyed.
+            "GIT_COMMON_DIR": os.fspath(self.path),
+            # What is missing is missing: nothing is fetched, by whatever program a config names.
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "",
             "GIT_WORK_TREE": folder,
             "GIT_INDEX_FILE": os.fspath(index or self._empty_index),
             "GIT_CONFIG_NOSYSTEM": "1",

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,6 +11,9 @@ from pathlib import Path
 
 from codingagent.core.changes import LeftOut
 from codingagent.world.gitstore import Done, GitError, Store, fields
+
+# git lists a hundred thousand files in a fraction of this.
+_PATIENCE_S = 1.0
 
 _UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 
@@ -57,7 +61,9 @@ class Lister:
         def ignored() -> Done:
             return self._store.git(*others, "-i", "--directory", index=index)
 
-        changed_, new_, *ignored_ = _together(changed, new, *([ignored] if with_ignored else []))
+        changed_, new_, *ignored_ = self._together(
+            changed, new, *([ignored] if with_ignored else [])
+        )
         listing = Listing()
         parts = fields(changed_.stdout)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
@@ -102,38 +108,60 @@ class Lister:
         tree = self._store.root / shown
         words = ("ls-files", "-o", "-z", "--exclude-standard")
         try:
-            new = self._store.git(*words, tree=tree)
-            ignored = self._store.git(*words, "-i", "--directory", tree=tree)
+            new, ignored = self._together(
+                lambda: self._store.git(*words, tree=tree),
+                lambda: self._store.git(*words, "-i", "--directory", tree=tree),
+            )
         except GitError:
             listing.left.append(LeftOut(shown, "git can't list this repository"))
             return ()
         listing.ignored += [path + name for name in _without_parents(fields(ignored.stdout))]
         return ((path, new),)
 
+    def _together(self, *calls: Callable[[], Done]) -> list[Done]:
+        """Makes calls that wait for git all at once; raises what the first of them raised.
 
-def _together(*calls: Callable[[], Done]) -> list[Done]:
-    """Makes calls that wait for programs all at once; raises what the first of them raised."""
-    answers: dict[int, Done | Exception] = {}
+        git opens what is called .gitignore, and waits for ever if that is a pipe. A command could have
+        made one; so whoever takes long is let go on by writing nothing into every such pipe.
+        """
+        answers: dict[int, Done | Exception] = {}
 
-    def call(number: int) -> None:
+        def call(number: int) -> None:
+            try:
+                answers[number] = calls[number]()
+            except Exception as fault:  # noqa: BLE001  # raised again below, in the caller's thread
+                answers[number] = fault
+
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
+        for thread in threads:
+            thread.start()
         try:
-            answers[number] = calls[number]()
-        except Exception as fault:  # noqa: BLE001  # raised again below, in the caller's thread
-            answers[number] = fault
+            for thread in threads:
+                thread.join(_PATIENCE_S)
+        finally:
+            # Also where we are interrupted: nothing of ours is left waiting.
+            while any(thread.is_alive() for thread in threads):
+                _let_go(self._store.root)
+                for thread in threads:
+                    thread.join(_PATIENCE_S / 10)
+        done: list[Done] = []
+        for number in range(len(calls)):
+            answer = answers[number]
+            if isinstance(answer, Exception):
+                raise answer
+            done.append(answer)
+        return done
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(1, len(calls))]
-    for thread in threads:
-        thread.start()
-    call(0)
-    for thread in threads:
-        thread.join()
-    done: list[Done] = []
-    for number in range(len(calls)):
-        answer = answers[number]
-        if isinstance(answer, Exception):
-            raise answer
-        done.append(answer)
-    return done
+
+def _let_go(root: Path) -> None:
+    """Ends the waiting of whoever reads a pipe that is called .gitignore."""
+    for folder, _, names in os.walk(root):
+        if ".gitignore" in names:
+            with contextlib.suppress(OSError):
+                path = os.path.join(folder, ".gitignore")
+                if stat.S_ISFIFO(os.lstat(path).st_mode):
+                    # Without a reader this fails at once, as it should.
+                    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
 
 
 def _without_parents(names: list[bytes]) -> list[bytes]:

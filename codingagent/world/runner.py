@@ -161,7 +161,9 @@ class Runner:
             argv = ["cmd.exe", "/d", "/s", "/c", command]
             outcome = _run_directly(argv, str(folder), self._variables, timeout_s, show)
         else:
-            outcome = self._run_supervised(["/bin/sh", "-c", command], folder, timeout_s, show)
+            outcome = self._run_supervised(
+                ["/bin/sh", "-c", "--", command], folder, timeout_s, show
+            )
         return replace(outcome, sandbox=self._sandbox.tier, has_network=self._sandbox.has_network)
 
     def _run_supervised(
@@ -501,7 +503,10 @@ class _Reading:
             self._control.shutdown(socket.SHUT_WR)
 
     def _read_report(self) -> None:
-        chunk = self._control.recv(4096)
+        try:
+            chunk = self._control.recv(4096)
+        except ConnectionResetError:
+            chunk = b""  # it ended before it had read what to do
         self._report += chunk
         if not chunk or self._report.endswith(b"\n"):
             self._selector.unregister(self._control)

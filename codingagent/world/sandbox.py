@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -55,12 +56,16 @@ _SECRET_FOLDERS = (
 # Where systemd keeps what /etc/resolv.conf leads to.
 _RESOLVER = "/run/systemd/resolve"
 
+# A start must not wait for a walk through all that was ever installed.
+_LOOK_LIMIT_FOLDERS = 2000
+_NOT_LOOKED_INTO = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__"})
+
 _MEMORY_BYTES = 256 * 2**20
 
 # Runs the command in a shell of its own and counts what it leaves behind, since all of that ends with
 # the namespace and nobody could count it after. "+" says that the sandbox itself has started.
 _TELLER = (
-    'exec 4>&2 2>/dev/null; echo + >&3; /bin/sh -c "$1" 2>&4 3>&- 4>&-; code=$?;'
+    'exec 4>&2 2>/dev/null; echo + >&3; /bin/sh -c -- "$1" 2>&4 3>&- 4>&-; code=$?;'
     " set -- /proc/[0-9]*; echo $(($# - 2)) >&3; exit $code"
 )
 
@@ -150,6 +155,7 @@ class Bubblewrap:
         home: the person's home folder, of which commands see their tools only.
         has_network: leave the network on.
         tools: folders outside of the system's that commands need to find their programs.
+        repositories: see below.
     """
 
     program: str
@@ -159,6 +165,8 @@ class Bubblewrap:
     home: Path
     has_network: bool = False
     tools: tuple[Path, ...] = ()
+    repositories: tuple[Path, ...] = ()
+    """The `.git` of repositories within the workspace, which are read-only too."""
     tier: str = "bwrap"
 
     @property
@@ -193,7 +201,7 @@ class Bubblewrap:
         Raises:
             OSError: if the private /tmp can't be made.
         """
-        self.temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make_temporary()
         handles: list[int] = []
         head: list[str | int] = [self.program, *self._flags(), "--chdir", folder]
         program = seccomp.filter_program(os.uname().machine)
@@ -210,14 +218,28 @@ class Bubblewrap:
             (*head, "--", *told), self._variables(variables), tuple(handles), is_told=True
         )
 
+    def _make_temporary(self) -> None:
+        """Makes the session's /tmp; a link in its place would open to commands whatever it leads to."""
+        self.temporary.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.temporary, 0o700)
+        found = os.lstat(self.temporary)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise OSError(f"{self.temporary} is no folder of yours; move it away")
+
     def _variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         return chosen
 
     def _has_own_home(self) -> bool:
-        """Tells whether the home folder's name can be covered without covering the system."""
-        return self.home != Path("/") and not _is_within(self.home, _bound_roots())
+        """Tells whether the home folder's name can be covered without covering the system.
+
+        What has a `bin` and lies below a folder of the system's (/usr/local) is part of that.
+        """
+        if not _is_within(self.home, _bound_roots()):
+            return self.home != Path("/")
+        return self.home.is_dir() and not (self.home / "bin").is_dir() and len(self.home.parts) > 2
 
     def _flags(self) -> list[str]:
         # What comes later lies on top: the system, then private folders, then tools, then the
@@ -238,6 +260,7 @@ class Bubblewrap:
             *_bound("--ro-bind", self.tools),
             *_bound("--bind", [self.workspace]),
             *_bound("--ro-bind", git_folders(self.workspace)),
+            *_bound("--ro-bind", [git for git in self.repositories if _is_real(git)]),
             *self._covers(),
             # The folders that bwrap itself made lie in memory: no place to fill it.
             *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -291,30 +314,56 @@ def git_folders(workspace: Path) -> list[Path]:
     git = workspace / ".git"
     if git.is_symlink():
         # A command may have made it: where it leads must not come into view by that.
-        real = git.resolve()
-        return [real] if workspace in real.parents and real.exists() else []
-    if not git.exists():
+        with contextlib.suppress(
+            OSError, RuntimeError
+        ):  # a link to itself; 3.11 says so by the latter
+            real = git.resolve()
+            return [real] if workspace in real.parents and real.exists() else []
         return []
     if git.is_dir():
         return [git]
-    with contextlib.suppress(OSError, ValueError):
-        said = git.read_text("utf-8")[:4096]
+    said = toolchains.small_text(git)
+    if not said.startswith("gitdir:") or "\0" in said:
+        return [git] if git.exists() else []
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
         folder = (workspace / said.removeprefix("gitdir:").strip()).resolve()
-        back = Path((folder / "gitdir").read_text("utf-8")[:4096].strip())
-        common = (folder / (folder / "commondir").read_text("utf-8")[:4096].strip()).resolve()
+        back = toolchains.small_text(folder / "gitdir").strip()
+        common = (folder / toolchains.small_text(folder / "commondir").strip()).resolve()
         is_ours = (
-            folder / back
-        ).resolve() == git.resolve() and folder.parent == common / "worktrees"
+            back and (folder / back).resolve() == git and folder.parent == common / "worktrees"
+        )
         if is_ours and (common / "HEAD").is_file() and (common / "objects").is_dir():
             return [git, common]
     return [git]
 
 
+def repositories_in(workspace: Path) -> tuple[Path, ...]:
+    """Gives the `.git` of repositories below a workspace's root, as far as a quick look finds them."""
+    found: list[Path] = []
+    for folder, names, _ in islice(os.walk(workspace), _LOOK_LIMIT_FOLDERS):
+        if ".git" in names:
+            names.remove(".git")
+            if Path(folder) != workspace:
+                found.append(Path(folder) / ".git")
+        for name in _NOT_LOOKED_INTO.intersection(names):
+            names.remove(name)
+    return tuple(found)
+
+
+def _is_real(folder: Path) -> bool:
+    """Tells whether a folder is there under this name, and no link was put in its way."""
+    return folder.is_dir() and folder.resolve() == folder
+
+
 def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
     """Gives the folders besides the system's that hold the programs on a PATH and what these need."""
     found = toolchains.folders(path, home, workspace, prefixes)
-    covered = [*_bound_roots(), workspace]
-    return tuple(folder for folder in found if not _is_within(folder, covered))
+    roots = [*_bound_roots(), workspace]
+    # A home folder below one of the system's is covered, and its tools with it.
+    is_covered = _is_within(home, _bound_roots())
+    return tuple(
+        f for f in found if not _is_within(f, roots) or (is_covered and _is_within(f, [home]))
+    )
 
 
 def _system() -> list[str]:

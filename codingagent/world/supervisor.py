@@ -182,6 +182,7 @@ def _run(
         return {"failure": failure}
     ended_by, code = "itself", None
     ended: dict[int, int] = {}
+    count_at = started + _COUNT_EVERY_S
     while code is None:
         left = _COUNT_EVERY_S if deadline is None else max(deadline - time.monotonic(), 0)
         ready, _, _ = select.select([control.fileno(), wakeup], [], [], min(left, _COUNT_EVERY_S))
@@ -195,9 +196,11 @@ def _run(
             ended_by = "agent"
         elif left == 0:
             ended_by = "time_limit"
-        elif not ready and len(tree(os.getpid())) > PROCESS_LIMIT:
+        elif time.monotonic() >= count_at and len(tree(os.getpid())) > PROCESS_LIMIT:
             ended_by = "process_limit"
         else:
+            if time.monotonic() >= count_at:
+                count_at = time.monotonic() + _COUNT_EVERY_S
             continue
         break
     took = time.monotonic() - started

@@ -3,13 +3,16 @@
 Only tools, never the home folder itself: what else lies there is nobody's business.
 """
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _BIN = ("bin", "sbin", "shims")
 
 # Folders whose `bin` is on many a PATH and whose other contents are not all tools: what of them is.
+# A person's own `bin` folders have neighbours that are nobody's business either.
 _PARTS = {
     ".local": ("bin", "lib", "pipx", "share/pipx", "share/uv", "share/pnpm", "share/mise"),
     ".cargo": ("bin", "registry", "git"),
@@ -17,6 +20,15 @@ _PARTS = {
 
 # What a tool finds beside itself, in the home folder.
 _COMPANIONS = {".cargo": (".rustup",), ".local": ()}
+
+# Of these everything belongs to the tool. Any other folder shows by one of the marks that it is one.
+_WHOLE = frozenset(
+    {".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno", "go"}
+)
+_MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
+
+_LINK_LIMIT = 40
+_SMALL_BYTES = 64 * 1024
 
 
 def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()) -> list[Path]:
@@ -36,25 +48,51 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
                 found.update(dict.fromkeys(_base_python(Path(name).parent)))
             else:
                 found.update(dict.fromkeys(_installation(Path(name), home)))
-    return [folder for folder in _outermost(found) if _is_harmless(folder, home)]
+    homes = (home, *_homes())
+    return [f for f in _outermost(found) if all(_is_harmless(f, each) for each in homes)]
+
+
+def _homes() -> list[Path]:
+    """Gives the home folders of all people who have one on this machine, whatever HOME says."""
+    try:
+        import pwd
+    except ImportError:  # Windows
+        return []
+    return [Path(each.pw_dir) for each in pwd.getpwall() if each.pw_uid in (0, *range(1000, 60000))]
 
 
 def _passes(folder: Path, workspace: Path) -> bool:
-    """Tells whether the way to a folder leads through the workspace."""
-    real = (each.resolve() for each in (folder, *folder.parents))
-    return any(each == workspace or workspace in each.parents for each in real)
+    """Tells whether the way to a folder leads through the workspace, by any link on it."""
+    at, left, links = Path("/"), list(folder.parts[1:]), 0
+    while left:
+        name = left.pop(0)
+        if name == "..":
+            at = at.parent
+        else:
+            at /= name
+        if at == workspace or workspace in at.parents:
+            return True
+        if at.is_symlink():
+            links += 1
+            if links > _LINK_LIMIT:
+                return True
+            target = Path(os.readlink(at))
+            at = Path("/") if target.is_absolute() else at.parent
+            left = [*(part for part in target.parts if part != "/"), *left]
+    return False
 
 
 def _installation(folder: Path, home: Path) -> Iterator[Path]:
     """Gives what belongs to a folder of programs: `…/node/bin` belongs to `…/node`."""
-    yield folder.resolve()
-    prefix = folder.resolve().parent
+    real = folder.resolve()
+    yield real
+    prefix = real.parent
     if folder.name not in _BIN or not _is_harmless(prefix, home):
         return
-    if prefix.parent == home and prefix.name in _PARTS:
+    if prefix.name in _PARTS:
         yield from (prefix / part for part in _PARTS[prefix.name])
-        yield from (home / name for name in _COMPANIONS[prefix.name])
-    else:
+        yield from (prefix.parent / name for name in _COMPANIONS[prefix.name])
+    elif prefix.name in _WHOLE or any((prefix / mark).exists() for mark in _MARKS):
         yield prefix
         yield from _base_python(prefix)
 
@@ -64,15 +102,34 @@ def _base_python(environment: Path) -> Iterator[Path]:
 
     Its file may say anything: only a folder that holds a whole Python is believed to be one.
     """
-    try:
-        lines = (environment / "pyvenv.cfg").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return
-    for line in lines:
+    for line in small_text(environment / "pyvenv.cfg").splitlines():
         name, _, value = line.partition("=")
-        prefix = Path(value.strip()).resolve().parent
-        if name.strip() == "home" and os.path.isabs(value.strip()) and _is_python(prefix):
-            yield prefix
+        if name.strip() != "home" or not os.path.isabs(value.strip()) or "\0" in value:
+            continue
+        with contextlib.suppress(
+            OSError, RuntimeError
+        ):  # too many links; 3.11 says so by the latter
+            prefix = Path(value.strip()).resolve().parent
+            if _is_python(prefix):
+                yield prefix
+
+
+def small_text(path: Path) -> str:
+    """Gives the text of a small file; nothing if it is not there, or no file, or not small.
+
+    A command may have put anything in its place: a pipe is not waited for, a device not read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
+    except OSError:
+        return ""
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _SMALL_BYTES:
+            return ""
+        return os.read(handle, _SMALL_BYTES).decode("utf-8", "replace")
+    finally:
+        os.close(handle)
 
 
 def _is_python(prefix: Path) -> bool:

@@ -34,6 +34,14 @@ from codingagent.world.tree import ListingWalk
 # Larger files are no text that a chat could hold; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
 
+# What the machine itself is made of is no project.
+_SYSTEM = frozenset(
+    {
+        *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/root", "/run"),
+        *("/sbin", "/srv", "/sys", "/usr", "/var"),
+    }
+)
+
 # As Linux itself (MAXSYMLINKS).
 _LINK_LIMIT = 40
 
@@ -96,7 +104,7 @@ class Workspace:
                 f"File '{paths.shown(path)}' is larger than {READ_LIMIT_BYTES // 2**20} MiB;"
                 " use RUN_COMMAND to look at parts of it"
             )
-        return Seen(data, state, stat.S_IMODE(found.st_mode))
+        return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
     def resolved(self, path: str, *, follow_last: bool = True) -> str:
         """Gives the path without links that this one leads to, be anything there or not.
@@ -177,6 +185,8 @@ class Workspace:
             file.flush()
             if seen is not None:
                 if hasattr(os, "fchmod"):
+                    with contextlib.suppress(PermissionError):  # only root may give files away
+                        os.fchown(handle, *seen.owner)
                     os.fchmod(handle, seen.mode & 0o777)
                 # Old bytes are about to go; the new ones must not be only in memory then.
                 os.fsync(handle)
@@ -398,7 +408,7 @@ def _checked_root(root: Path) -> Path:
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
     home = Path.home().resolve()
-    if real in (home, *home.parents):
+    if real in (home, *home.parents) or os.fspath(real) in _SYSTEM:
         raise UsageError(
             f"workspace {real} is too much to hand to a model; name a project's folder inside it"
         )

@@ -336,7 +336,7 @@ ASKED = [
     # What others see.
     ("npm publish", "npm publish"),
     ("npm --silent publish", "npm publish"),
-    ("npm run deploy", "npm run deploy"),
+    ("npm run deploy:prod", "npm run deploy*"),
     ("yarn publish", "yarn publish"),
     ("pnpm publish", "pnpm publish"),
     ("cargo publish", "cargo publish"),
@@ -351,7 +351,7 @@ ASKED = [
     ("gem push x.gem", "gem push"),
     ("mvn clean deploy", "mvn deploy"),
     ("./gradlew clean publishToMavenCentral", "gradlew publish*"),
-    ("make clean deploy", "make deploy"),
+    ("make clean deploy", "make deploy*"),
     ("docker push app", "docker push"),
     ("helm upgrade x y", "helm upgrade"),
     ("gh pr create --fill", "gh pr create"),
@@ -739,7 +739,7 @@ def test_a_policy_is_described_in_two_lines() -> None:
     assert describe(PRESETS["restrictive"]) == "restrictive: files may only be read, no commands"
     said = describe(STANDARD)
     assert said.startswith(
-        "standard: files may be read and changed, commands may be run\nasks before: rm, find,"
+        "standard: files may be read and changed, commands may be run\nasks before: rm, rimraf,"
     )
     assert "protected files; blocks: sudo, su, doas" in said
     mine = Policy(

@@ -166,7 +166,7 @@ def test_a_result_carries_the_fields_of_the_session_file() -> None:
     """Specification 003, execution errors: a result has a `Success` flag and a summary."""
     event = CommandRan("x", 1, "out\n", 1.0, notes=("n",))
     assert results.result_of(event) == Result(
-        "RUN_COMMAND", "Ran 'x' (exit code 1)", False, "out\n", ("n",)
+        "RUN_COMMAND", "Ran 'x' (exit code 1)", False, "out\n", ("n",), "none"
     )
 
 

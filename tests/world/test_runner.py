@@ -2,18 +2,25 @@
 
 import contextlib
 import os
+import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from codingagent.confinement import bubblewrap_for
+from codingagent.core.events import CommandRan
 from codingagent.core.findings import Outcome
+from codingagent.core.results import result_of
 from codingagent.world.runner import FLOOD_LIMIT_BYTES, Runner, environment
-from codingagent.world.sandbox import Unconfined
+from codingagent.world.sandbox import Bubblewrap, Confined, Unconfined
+from codingagent.world.supervisor import PROCESS_LIMIT
 from tests.helpers import (
     children,
     descendants,
@@ -26,10 +33,14 @@ from tests.helpers import (
     python,
     wait_until,
 )
+from tests.sandboxes import needs_bwrap
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the supervisor is for POSIX systems")
 
 KEPT_BYTES = 2 * 64 * 1024
+
+
+Run = Callable[..., Outcome]
 
 
 def ignore(_: str) -> None:
@@ -49,7 +60,42 @@ def runner() -> Iterator[Runner]:
         yield made
 
 
-Run = Callable[..., Outcome]
+def sandbox_of(tier: str, folder: Path, temporary: Path) -> Unconfined | Bubblewrap:
+    """Gives the sandbox of a tier, for a folder."""
+    if tier == "none":
+        return Unconfined()
+    needs_bwrap()
+    found = bubblewrap_for(folder, (), temporary, has_network=False)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def either(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Run]:
+    """Runs a shell line in the test's own folder, once without a sandbox and once in one."""
+    sandbox = sandbox_of(request.param, tmp_path, tmp_path_factory.mktemp("own"))
+    made = Runner(sandbox, environment(os.environ))
+
+    def run_line(
+        line: str, timeout_s: float | None = 20, show: Callable[[str], None] = ignore
+    ) -> Outcome:
+        outcome = made.run(line, str(tmp_path), timeout_s, show)
+        assert outcome.sandbox == request.param
+        return outcome
+
+    with contextlib.closing(made):
+        yield run_line
+
+
+def after_signal(outcome: Outcome, number: int) -> int:
+    """Gives the exit code of a shell that a signal ended: a sandbox has it from a shell of its own."""
+    return 128 + number if outcome.sandbox == "bwrap" else -number
+
+
+with_and_without_a_sandbox = pytest.mark.parametrize("either", ["none", "bwrap"], indirect=True)
+in_each_tier = pytest.mark.parametrize("tier", ["none", "bwrap"])
 
 
 @pytest.fixture
@@ -67,24 +113,29 @@ def run(runner: Runner, tmp_path: Path) -> Run:
 # --- how it ended ----------------------------------------------------------------------------------
 
 
+@with_and_without_a_sandbox
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 42, 126, 127, 128, 137, 255])
-def test_an_exit_code_is_exact(run: Run, code: int) -> None:
+def test_an_exit_code_is_exact(either: Run, code: int) -> None:
     """Specification 003, RUN_COMMAND: the exit code is the shell's own."""
-    outcome = run(f"exit {code}")
+    outcome = either(f"exit {code}")
     assert (outcome.exit_code, outcome.ended_by, outcome.limit) == (code, "itself", "")
 
 
-def test_an_unknown_command_ends_with_the_shells_code_and_words(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_an_unknown_command_ends_with_the_shells_code_and_words(either: Run) -> None:
     """Specification 003, RUN_COMMAND: runs via /bin/sh -c; stdout and stderr are captured."""
-    outcome = run("no-such-command-at-all")
+    outcome = either("no-such-command-at-all")
     assert outcome.exit_code == 127
     assert "no-such-command-at-all" in outcome.output
 
 
+@with_and_without_a_sandbox
 @pytest.mark.parametrize(("name", "number"), [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("INT", 2)])
-def test_a_signal_is_minus_its_number(run: Run, name: str, number: int) -> None:
+def test_a_signal_is_told_by_its_number(either: Run, name: str, number: int) -> None:
     """Design, commands: how a command ended is told exactly."""
-    assert run(f"kill -{name} $$").exit_code == -number
+    outcome = either(f"kill -{name} $$")
+    assert outcome.exit_code == after_signal(outcome, number)
+    assert (outcome.ended_by, outcome.notes) == ("itself", ())
 
 
 def test_a_folder_that_is_gone_is_told_or_survived(runner: Runner, tmp_path: Path) -> None:
@@ -102,9 +153,13 @@ def test_a_folder_that_is_gone_is_told_or_survived(runner: Runner, tmp_path: Pat
 def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
     """Specification 003, execution errors: what could not be done is said."""
 
-    class Nowhere:
-        def wrap(self, argv: object) -> list[str]:
-            return ["/no/such/sandbox", str(argv)]
+    class Nowhere(Unconfined):
+        def confine(
+            self, argv: Sequence[str], variables: Mapping[str, str], folder: str
+        ) -> Confined:
+            return replace(
+                super().confine(argv, variables, folder), argv=("/no/such/sandbox", *argv)
+            )
 
     with contextlib.closing(Runner(Nowhere(), {})) as runner:
         outcome = runner.run("true", str(tmp_path), 20, ignore)
@@ -113,53 +168,72 @@ def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 # --- limits ----------------------------------------------------------------------------------------
 
+HOPPER = """
+import os, sys, time
+os.closerange(0, 256)
+while True:
+    if os.fork():
+        os._exit(0)
+    time.sleep(float(sys.argv[2]))
+"""
 
+
+@with_and_without_a_sandbox
 @pytest.mark.parametrize(
     "line",
     [
-        "sleep {}",
-        "trap '' TERM INT HUP; while :; do sleep {}; done",
-        "exec >&- 2>&- <&-; sleep {}",
-        "kill -STOP $$; sleep {}",
-        "sleep {} & wait",
-        "sleep {} | sleep {}",
+        "sleep {m}",
+        "trap '' TERM INT HUP; while :; do sleep {m}; done",
+        "exec >&- 2>&- <&-; sleep {m}",
+        "kill -STOP $$; sleep {m}",
+        "sleep {m} & wait",
+        "sleep {m} | sleep {m}",
+        'setsid -f sleep {m} <&- >&- 2>&-; env -i PATH="$PATH" setsid -f sleep {m}; sleep {m}',
+        "i=0; while [ $i -lt 150 ]; do setsid sleep {m} & i=$((i+1)); done; wait",
+        "setsid {python} -c '{hopper}' {m} 0 & setsid {python} -c '{hopper}' {m} 0.01 & sleep {m}",
     ],
 )
-def test_the_time_limit_ends_a_command(run: Run, line: str) -> None:
+def test_the_time_limit_ends_a_command(either: Run, line: str) -> None:
     """Specification 003, command execution: timed-out processes are killed, the entire tree."""
     marker = new_marker()
     with none_left(marker):
         started = time.monotonic()
-        outcome = run(line.format(marker, marker), 0.4)
+        outcome = either(line.format(m=marker, python=sys.executable, hopper=HOPPER), 0.4)
         assert 0.4 <= time.monotonic() - started <= 2.4
         assert not processes_with(marker)
     assert (outcome.ended_by, outcome.limit) == ("time_limit", "0.4 s")
 
 
-def test_output_before_the_time_limit_is_kept(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_output_before_the_time_limit_is_kept(either: Run) -> None:
     """Specification 003, RUN_COMMAND: stdout and stderr are captured, also of what timed out."""
-    outcome = run("echo out; echo err >&2; sleep 60", 0.3)
+    outcome = either("echo out; echo err >&2; sleep 60", 0.3)
     assert outcome.output == "out\nerr\n"
 
 
-def test_no_limit_means_none(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_no_limit_means_none(either: Run) -> None:
     """Design, commands: 30 s unless said; a host may say none."""
-    assert run("sleep 0.05; echo done", None).output == "done\n"
+    assert either("sleep 0.05; echo done", None).output == "done\n"
 
 
+@with_and_without_a_sandbox
 @pytest.mark.parametrize("line", ["yes", "yes >&2 & yes"])
-def test_a_flood_is_ended(run: Run, line: str) -> None:
+def test_a_flood_is_ended(either: Run, line: str) -> None:
     """Specification 003, command execution: output is bounded to prevent memory exhaustion."""
-    outcome = run(line, 60)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcome = either(line, 60)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 16 * 1024  # in KiB
     assert (outcome.ended_by, outcome.limit) == ("output_limit", "256 MiB")
     assert len(outcome.output) <= KEPT_BYTES + 1
     assert outcome.dropped_characters >= FLOOD_LIMIT_BYTES - KEPT_BYTES
     assert outcome.duration_s < 30
 
 
-def test_long_output_keeps_its_head_and_tail(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_long_output_keeps_its_head_and_tail(either: Run) -> None:
     """Design, outbox: of long output the head and the tail are shown, and what is missing is counted."""
-    outcome = run("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last")
+    outcome = either("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last")
     assert outcome.output.startswith("first\nxxx")
     assert outcome.output.endswith("xxx\nlast\n")
     assert len(outcome.output) <= KEPT_BYTES + 1
@@ -188,7 +262,8 @@ def test_bytes_that_are_no_text_come_through_replaced(run: Run) -> None:
     assert run(r"printf 'a\377b\0c'").output == "a\ufffdb\0c"
 
 
-def test_output_is_shown_as_it_comes(run: Run, tmp_path: Path) -> None:
+@with_and_without_a_sandbox
+def test_output_is_shown_as_it_comes(either: Run, tmp_path: Path) -> None:
     """Design, commands: output is read as it comes; here the command waits until it was seen."""
     seen: list[str] = []
 
@@ -196,18 +271,57 @@ def test_output_is_shown_as_it_comes(run: Run, tmp_path: Path) -> None:
         seen.append(text)
         (tmp_path / "seen").touch()
 
-    outcome = run("echo first; while [ ! -e seen ]; do sleep 0.01; done; echo second", 20, show)
+    outcome = either("echo first; while [ ! -e seen ]; do sleep 0.01; done; echo second", 20, show)
     assert outcome.ended_by == "itself"
     assert "".join(seen) == "first\nsecond\n"
     assert len(seen) == 2
 
 
+BOMBS = {
+    "sleeps": "while :; do sleep {m} & done",
+    "sleeps that end": "while :; do (sleep 0.01 &); sleep {m} & done",
+}
+
+
+@with_and_without_a_sandbox
+@pytest.mark.parametrize("line", BOMBS.values(), ids=BOMBS.keys())
+def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
+    """Safety, runner: a machine does not go down for one command that starts more and more."""
+    marker = new_marker()
+    with none_left(marker):
+        outcome = either(line.format(m=marker), 16)
+        assert not processes_with(marker)
+    assert (outcome.ended_by, outcome.limit) == ("process_limit", f"{PROCESS_LIMIT} processes")
+    assert outcome.exit_code == -9
+    # They are counted all the time, not only when nothing else happens.
+    assert outcome.duration_s < 14
+    assert either("echo on").output == "on\n"
+
+
+@with_and_without_a_sandbox
+@pytest.mark.parametrize("word", ["", "exec "])
+def test_a_file_without_end_is_ended(either: Run, tmp_path: Path, word: str) -> None:
+    """Safety, runner: no file grows beyond 2 GiB; the signal that ended it is named."""
+    # A hole costs no disk: only the last byte is written, or is not.
+    writing = "dd if=/dev/zero of=big bs=1 count=1 seek={}"
+    assert either(writing.format(2 * 2**30 - 1)).exit_code == 0
+    line = word + writing.format(2 * 2**30)
+    outcome = either(line)
+    (tmp_path / "big").unlink()
+    # The shell tells of a program of its own in its exit code; one in its place is seen directly.
+    is_seen = bool(word) and outcome.sandbox == "none"
+    assert outcome.exit_code == (-signal.SIGXFSZ if is_seen else 128 + signal.SIGXFSZ)
+    event = CommandRan(line, outcome.exit_code, outcome.output, outcome.duration_s)
+    assert "SIGXFSZ" in result_of(event).summary
+
+
 # --- what a command sees ---------------------------------------------------------------------------
 
 
-def test_stdin_is_empty_and_there_is_no_terminal(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_stdin_is_empty_and_there_is_no_terminal(either: Run) -> None:
     """Design, commands: stdin empty, own session; whoever asks gets no answer."""
-    outcome = run(
+    outcome = either(
         "cat; read x; echo $?; [ -t 0 ] || [ -t 1 ] || echo no; cat </dev/tty || echo none"
     )
     assert outcome.output.startswith("1\nno\n")
@@ -258,11 +372,12 @@ def test_the_usual_variables_pass_and_nobody_asks(tmp_path: Path) -> None:
     assert expected <= set(lines)
 
 
-def test_only_three_descriptors_are_open(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_only_three_descriptors_are_open(either: Run) -> None:
     """Design, commands: a command gets its three streams and nothing of ours."""
     # The fourth is the listing's own.
     program = "import os; print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
-    assert run(f'exec {sys.executable} -c "{program}"').output == "[0, 1, 2]\n"
+    assert either(f'exec {sys.executable} -c "{program}"').output == "[0, 1, 2]\n"
 
 
 # --- nothing is left -------------------------------------------------------------------------------
@@ -278,15 +393,6 @@ if os.fork() == 0:
 os.wait()
 """
 
-HOPPER = """
-import os, sys, time
-os.closerange(0, 256)
-while True:
-    if os.fork():
-        os._exit(0)
-    time.sleep(float(sys.argv[2]))
-"""
-
 LEAVERS = {
     "background": "sleep {m} &",
     "background with the pipe": "sleep {m} & echo started",
@@ -296,28 +402,53 @@ LEAVERS = {
     "without environment": 'env -i PATH="$PATH" setsid -f sleep {m}',
     "150 sessions": "i=0; while [ $i -lt 150 ]; do setsid sleep {m} & i=$((i+1)); done",
     "hopper": "setsid {python} hopper.py {m} 0 & sleep 0.1",
-    "slower hopper": "setsid {python} hopper.py {m} 0.001 & sleep 0.1",
+    "hopper, 1 ms": "setsid {python} hopper.py {m} 0.001 & sleep 0.1",
+    "hopper, 10 ms": "setsid {python} hopper.py {m} 0.01 & sleep 0.1",
     "nohup": "nohup sleep {m} >/dev/null 2>&1 &",
     "stopped": "sleep {m} & kill -STOP $!",
     "deaf": "(trap '' TERM INT HUP; sleep {m}) &",
 }
 
 
+@with_and_without_a_sandbox
 @pytest.mark.parametrize("line", LEAVERS.values(), ids=LEAVERS.keys())
-def test_what_a_command_leaves_is_ended(run: Run, tmp_path: Path, line: str) -> None:
+def test_what_a_command_leaves_is_ended(either: Run, tmp_path: Path, line: str) -> None:
     """Design, commands: the whole tree is ended, also what called setsid or forked twice."""
     (tmp_path / "double.py").write_text(DOUBLE_FORK, "utf-8")
     (tmp_path / "hopper.py").write_text(HOPPER, "utf-8")
     marker = new_marker()
     with none_left(marker):
         started = time.monotonic()
-        outcome = run(line.format(m=marker, python=sys.executable))
+        outcome = either(line.format(m=marker, python=sys.executable))
         assert time.monotonic() - started < 5
         assert not processes_with(marker)
     assert (outcome.exit_code, outcome.ended_by) == (0, "itself")
     assert outcome.stopped_processes >= (150 if "150" in line else 1)
 
 
+COUNTS = {
+    "true": 0,
+    "sleep 0.01 & wait": 0,
+    "sleep {m} &": 1,
+    "sleep {m} & sleep {m} & setsid sleep {m} &": 3,
+    "setsid -f sleep {m} <&- >&- 2>&-": 1,
+    "touch up; (setsid sh -c 'sleep {m}; :' & wait) & while ! pgrep -f '^sleep {m}'; do :; done": 3,
+    "echo before; sleep {m} & kill -STOP $!; exit 3": 1,
+    "i=0; while [ $i -lt 150 ]; do setsid sleep {m} & i=$((i+1)); done": 150,
+}
+
+
+@with_and_without_a_sandbox
+@pytest.mark.parametrize(("line", "count"), COUNTS.items())
+def test_what_was_left_is_counted(either: Run, line: str, count: int) -> None:
+    """Design, commands: leftover processes are ended with the command, and the result says how many."""
+    marker = new_marker()
+    with none_left(marker):
+        outcome = either(line.format(m=marker))
+    assert (outcome.stopped_processes, outcome.ended_by, outcome.notes) == (count, "itself", ())
+
+
+@with_and_without_a_sandbox
 @pytest.mark.parametrize(
     "line",
     [
@@ -325,47 +456,91 @@ def test_what_a_command_leaves_is_ended(run: Run, tmp_path: Path, line: str) -> 
         "setsid sh -c 'touch up; sleep {m}' & while [ ! -e up ]; do :; done; kill -9 0",
     ],
 )
-def test_a_command_that_kills_its_group_takes_nobody_along(run: Run, line: str) -> None:
+def test_a_command_that_kills_its_group_takes_nobody_along(either: Run, line: str) -> None:
     """Design, commands: own process group; what else it left is ended."""
     marker = new_marker()
     with none_left(marker):
-        outcome = run(line.format(m=marker))
+        outcome = either(line.format(m=marker))
         assert not processes_with(marker)
-    assert (outcome.exit_code, outcome.notes) == (-9, ())
-    assert run("echo on").output == "on\n"
+    assert (outcome.exit_code, outcome.notes) == (after_signal(outcome, 9), ())
+    assert either("echo on").output == "on\n"
 
 
-def test_a_command_that_kills_its_guard_is_ended(run: Run) -> None:
+def test_a_command_that_kills_all_in_its_sandbox_takes_nobody_along(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Safety, hostile inputs: `kill -9 -1` reaches what is in the sandbox, and nothing else."""
+    # Never without a sandbox: it would end whatever runs these tests.
+    sandbox = sandbox_of("bwrap", tmp_path, tmp_path_factory.mktemp("own"))
+    marker = new_marker()
+    with none_left(marker), contextlib.closing(Runner(sandbox, environment(os.environ))) as made:
+        line = f"setsid sleep {marker} & kill -9 -1; sleep {marker}"
+        outcome = made.run(line, str(tmp_path), 20, ignore)
+        assert (outcome.exit_code, outcome.duration_s < 5) == (137, True)
+        assert not processes_with(marker)
+        assert made.run("echo on", str(tmp_path), 20, ignore).output == "on\n"
+
+
+@with_and_without_a_sandbox
+def test_a_command_that_kills_its_guard_is_ended(either: Run) -> None:
     """Design, commands: the whole tree is ended, whatever it does to those who watch it."""
     marker = new_marker()
     with none_left(marker):
-        outcome = run(f"setsid sleep {marker} & kill -9 $PPID; sleep {marker}", 20)
+        outcome = either(f"setsid sleep {marker} & kill -9 $PPID; sleep {marker}", 20)
         assert outcome.duration_s < 5
-        assert outcome.exit_code == -9
-        assert any("ended the process that watched over it" in note for note in outcome.notes)
-    assert run("echo on").output == "on\n"
+        assert not processes_with(marker)
+    assert outcome.exit_code == after_signal(outcome, 9)
+    # In a sandbox the guard can't be reached.
+    is_told = any("ended the process that watched over it" in note for note in outcome.notes)
+    assert is_told == (outcome.sandbox == "none")
+    assert either("echo on").output == "on\n"
 
 
-STOPPER = """
+# An agent of its own: what it runs, where, in which tier, with which private folder and limit.
+AGENT = """
+from codingagent.confinement import bubblewrap_for
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Unconfined
+from pathlib import Path
 import os, sys
-runner = Runner(Unconfined(), environment(os.environ))
-line = f"echo up; kill -STOP $PPID; sleep {sys.argv[1]}"
-outcome = runner.run(line, "/", 0.5, lambda text: print(text, end="", flush=True))
+line, folder, tier, own, limit = sys.argv[1:]
+sandbox = Unconfined()
+if tier == "bwrap":
+    sandbox = bubblewrap_for(Path(folder), (), Path(own), has_network=False)
+runner = Runner(sandbox, environment(os.environ))
+outcome = runner.run(line, folder, float(limit), lambda text: print(text, end="", flush=True))
 print("ended", outcome.ended_by, flush=True)
 """
 
 
-def test_a_command_that_stops_its_guard_has_the_same_limit(run: Run) -> None:
+@contextlib.contextmanager
+def agent(
+    line: str, tmp_path: Path, tier: str, limit_s: float
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs a shell line in an agent that can be killed."""
+    if tier == "bwrap":
+        needs_bwrap()
+    own = tmp_path / "own"
+    own.mkdir()
+    folder = tmp_path / "here"
+    folder.mkdir()
+    with python(AGENT, line, str(folder), tier, str(own), str(limit_s)) as process:
+        yield process
+
+
+@in_each_tier
+def test_a_command_that_stops_its_guard_has_the_same_limit(
+    run: Run, tmp_path: Path, tier: str
+) -> None:
     """Design, what it is: no command outlives its limit, also one that holds up its watcher."""
     marker = new_marker()
-    with none_left(marker, 3), python(STOPPER, marker) as process:
+    line = f"echo up; kill -STOP $PPID; sleep {marker}"
+    with none_left(marker, 3), agent(line, tmp_path, tier, 0.5) as process:
         ended = threading.Event()
         assert line_from(process) == "up"
 
         def wait() -> None:
-            if line_from(process).startswith("ended"):
+            if line_from(process) == "ended time_limit":
                 ended.set()
 
         guards = descendants(process.pid)
@@ -400,15 +575,7 @@ def test_a_pipe_that_someone_else_keeps_does_not_hold_us(run: Run, tmp_path: Pat
         assert process.poll() is None
 
 
-KILLED = """
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Unconfined
-import os, sys
-runner = Runner(Unconfined(), environment(os.environ))
-runner.run(sys.argv[1], sys.argv[2], 60, lambda text: print(text, flush=True))
-"""
-
-
+@in_each_tier
 @pytest.mark.parametrize(
     "line",
     [
@@ -416,20 +583,25 @@ runner.run(sys.argv[1], sys.argv[2], 60, lambda text: print(text, flush=True))
         "setsid sleep {m} & setsid -f sleep {m} <&- >&- 2>&-; echo up; sleep {m}",
         "trap '' TERM INT HUP; echo up; while :; do sleep {m}; done",
         "exec 2>&-; echo up; exec >&-; sleep {m}",
+        'env -i PATH="$PATH" setsid -f sleep {m}; echo up; kill -STOP $$; sleep {m}',
+        "i=0; while [ $i -lt 150 ]; do setsid sleep {m} & i=$((i+1)); done; echo up; wait",
+        "{python} -c '{hopper}' {m} 0 & echo up; sleep {m}",
     ],
 )
-def test_a_killed_agent_leaves_no_command(tmp_path: Path, line: str) -> None:
+def test_a_killed_agent_leaves_no_command(tmp_path: Path, line: str, tier: str) -> None:
     """Design, commands: interrupting us ends the command, and so does `kill -9`."""
     marker = new_marker()
     # The marker stands in the agent's arguments too; it is gone by then.
-    with none_left(marker), python(KILLED, line.format(m=marker), str(tmp_path)) as process:
+    words = line.format(m=marker, python=sys.executable, hopper=HOPPER)
+    with none_left(marker), agent(words, tmp_path, tier, 60) as process:
         assert line_from(process) == "up"
-        assert processes_with(marker)
+        assert processes_with(marker) - {process.pid}
         process.kill()
         process.wait()
 
 
-def test_an_interrupt_ends_the_command_and_goes_on(run: Run) -> None:
+@with_and_without_a_sandbox
+def test_an_interrupt_ends_the_command_and_goes_on(either: Run) -> None:
     """Design, commands: interrupting us ends the command."""
     marker = new_marker()
 
@@ -439,26 +611,86 @@ def test_an_interrupt_ends_the_command_and_goes_on(run: Run) -> None:
     with none_left(marker):
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            run(f"for i in $(seq 150); do setsid sleep {marker} & done; echo up; wait", 60, show)
+            either(f"for i in $(seq 150); do setsid sleep {marker} & done; echo up; wait", 60, show)
         assert time.monotonic() - started < 2
         assert not processes_with(marker)
-    assert run("echo on").output == "on\n"
+    assert either("echo on").output == "on\n"
 
 
-def test_many_runs_leave_nothing(runner: Runner, run: Run) -> None:
-    """Design, commands: no descriptor and no dead process is kept."""
-    run("true")
-    before = descriptors()
-    (supervisor,) = (pid for pid in children(os.getpid()) if _is_supervisor(pid))
-    theirs = descriptors(supervisor)
-    for number in range(50):
-        assert run(f"sleep 100 & echo {number}").output == f"{number}\n"
-    assert descriptors() == before
-    wait_until(lambda: not children(supervisor))
-    assert descriptors(supervisor) == theirs
-    assert not [pid for pid in children(os.getpid()) if is_zombie(pid)]
-    runner.close()
-    assert supervisor not in children(os.getpid())
+@in_each_tier
+def test_runners_side_by_side_do_each_their_own(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, tier: str
+) -> None:
+    """Safety, hostile inputs: 20 commands in parallel from threads: no cross-kill, all reaped."""
+    sandbox = sandbox_of(tier, tmp_path, tmp_path_factory.mktemp("own"))
+    others = children(os.getpid())
+    marker = new_marker()
+    ready = threading.Barrier(20)
+    found: dict[int, list[Outcome]] = {}
+
+    def work(number: int) -> None:
+        with contextlib.closing(Runner(sandbox, environment(os.environ))) as made:
+            ready.wait(30)
+            lines = [
+                (f"setsid sleep {marker} & sleep {marker} & echo {number}; exit {number}", 20),
+                (f"echo {number}; setsid sleep {marker} & sleep {marker}", 1.5),
+                (f"echo {number}; kill -9 0", 20),
+                # This one is at work while those of the others are ended.
+                (f"echo {number}; sleep 1; exit {number}", 20),
+            ]
+            found[number] = [made.run(line, str(tmp_path), s, ignore) for line, s in lines]
+
+    with none_left(marker):
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not processes_with(marker)
+    assert sorted(found) == list(range(20))
+    for number, outcomes in found.items():
+        assert {outcome.output for outcome in outcomes} == {f"{number}\n"}
+        codes = [outcome.exit_code for outcome in outcomes]
+        assert codes == [number, -9, after_signal(outcomes[2], 9), number]
+        ends = [outcome.ended_by for outcome in outcomes]
+        assert ends == ["itself", "time_limit", "itself", "itself"]
+        assert outcomes[0].stopped_processes == 2
+    assert children(os.getpid()) == others
+
+
+@in_each_tier
+def test_many_runs_leave_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, tier: str
+) -> None:
+    """Design, commands: no descriptor, no dead process and no memory is kept, however many there were."""
+    sandbox = sandbox_of(tier, tmp_path, tmp_path_factory.mktemp("own"))
+    others = children(os.getpid())
+    with contextlib.closing(Runner(sandbox, environment(os.environ))) as made:
+
+        def run_some(count: int) -> None:
+            for number in range(count):
+                outcome = made.run(f"sleep 100 & echo {number}", str(tmp_path), 20, ignore)
+                assert (outcome.output, outcome.stopped_processes) == (f"{number}\n", 1)
+
+        run_some(20)
+        (supervisor,) = children(os.getpid()) - others
+        both = (os.getpid(), supervisor)
+        wait_until(lambda: len(children(supervisor)) <= 1)  # a guard that waits for a command
+        before = [descriptors(pid) for pid in both]
+        memory = [resident_bytes(pid) for pid in both]
+        run_some(180)
+        wait_until(lambda: len(children(supervisor)) <= 1)
+        assert [descriptors(pid) for pid in both] == before
+        growth = [resident_bytes(pid) - was for pid, was in zip(both, memory, strict=True)]
+        assert max(growth) < 2 * 2**20, growth
+        assert not [pid for pid in children(os.getpid()) if is_zombie(pid)]
+    assert children(os.getpid()) == others
+
+
+def resident_bytes(pid: int) -> int:
+    """Gives how much memory a process has in use."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text("utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_dead_supervisor_is_replaced(run: Run) -> None:
@@ -470,7 +702,3 @@ def test_a_dead_supervisor_is_replaced(run: Run) -> None:
         for pid in processes_with(marker):
             os.kill(pid, 9)  # no one could have: all who watched were killed first
     assert run("echo on").output == "on\n"
-
-
-def _is_supervisor(pid: int) -> bool:
-    return b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()

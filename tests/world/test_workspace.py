@@ -7,7 +7,6 @@ import shutil
 import socket
 import stat
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.world.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
-from tests.helpers import NamedWorkspace, can_swap, descriptors, line_from, python, swapping
+from tests.helpers import NamedWorkspace, descriptors, line_from, python
 
 SECRET = b"SECRET"
 
@@ -668,72 +667,6 @@ def test_a_very_deep_workspace_does_no_harm(yard: Yard) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, old)
         _unnest(yard.root, levels)
-
-
-# --- races -----------------------------------------------------------------------------------------
-
-
-def _race(seconds: float, act: Callable[[], object]) -> tuple[int, int]:
-    """Acts again and again; gives how often it was done and how often refused."""
-    done = refused = 0
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            act()
-            done += 1
-        except OperationError:
-            refused += 1
-    return done, refused
-
-
-@pytest.fixture
-def arena(tmp_path: Path) -> Iterator[Yard]:
-    """A workspace where `d` is a folder one moment and a link out the next."""
-    root, outside = tmp_path / "ws", tmp_path / "out"
-    for folder in (root, outside, root / "d"):
-        folder.mkdir()
-    for folder, data in ((outside, SECRET), (root / "d", b"inside")):
-        for name in ("secret", "victim"):
-            (folder / name).write_bytes(data)
-    (root / "swap").symlink_to(outside)
-    if not can_swap(tmp_path):
-        pytest.skip("two names can't be exchanged at once on this system")
-    with contextlib.closing(Workspace(root)) as workspace, swapping(root / "d", root / "swap"):
-        yield Yard(root, outside, workspace)
-    assert sorted(path.name for path in outside.iterdir()) == ["secret", "victim"]
-    assert all(path.read_bytes() == SECRET for path in outside.iterdir())
-
-
-def test_a_race_never_reads_outside(arena: Yard) -> None:
-    """Design, workspace: a link swapped in between check and use gains nothing, reading."""
-
-    def read() -> None:
-        assert arena.workspace.read("d/secret").data == b"inside"
-
-    done, refused = _race(1, read)
-    assert done > 10 < refused
-
-
-def test_a_race_never_writes_outside(arena: Yard) -> None:
-    """Design, workspace: a link swapped in between check and use gains nothing, writing."""
-    numbers = iter(range(10**9))
-    act = lambda: arena.workspace.write(f"d/new-{next(numbers)}", b"x", None)  # noqa: E731
-    done, refused = _race(0.5, act)
-    assert done > 10 < refused
-    done, refused = _race(0.5, lambda: arena.write("d/secret", b"x"))
-    assert done > 5 < refused
-
-
-def test_a_race_never_deletes_outside(arena: Yard) -> None:
-    """Design, workspace: a link swapped in between check and use gains nothing, deleting."""
-
-    def delete() -> None:
-        with contextlib.suppress(OperationError):
-            arena.workspace.write("d/victim", b"again", None)
-        arena.workspace.delete("d/victim")
-
-    done, refused = _race(1, delete)
-    assert done > 10 < refused
 
 
 # --- listing ---------------------------------------------------------------------------------------

@@ -1,0 +1,56 @@
+"""Which homes were made on this machine: kept apart from them, where no answer and no clone can write.
+
+A home holds sessions, and a session says where it works and under which policy. Whoever can put files
+into a folder (a repository that is cloned, an answer in its workspace) could put a home there. So one
+that was not named by the person is believed only if it is the very folder that was registered.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+_TOKEN = ".home"  # noqa: S105  # the name of its file
+
+
+def is_known(home: Path) -> bool:
+    """Tells whether this folder was registered, under this name and as this folder."""
+    try:
+        return _entry(home).read_text("utf-8") == _identity(home)
+    except (OSError, ValueError):
+        return False
+
+
+def remember(home: Path) -> None:
+    """Registers a home. Where that can't be written, it must be named each time."""
+    with contextlib.suppress(OSError):
+        token = home / "sessions" / _TOKEN
+        if not token.exists():
+            token.write_text(f"{secrets.token_hex(16)}\n", "utf-8")
+        entry = _entry(home)
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = entry.with_name(f"{entry.name}.{os.getpid()}.tmp")
+        temporary.write_text(_identity(home), "utf-8")
+        os.replace(temporary, entry)
+
+
+def _entry(home: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:32]
+    return _folder() / "homes" / name
+
+
+def _folder() -> Path:
+    """Gives the folder for what a program remembers (XDG base directories; AppData on Windows)."""
+    if state := os.environ.get("XDG_STATE_HOME"):
+        return Path(state) / "codingagent"
+    if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local) / "codingagent"
+    return Path("~").expanduser() / ".local" / "state" / "codingagent"
+
+
+def _identity(home: Path) -> str:
+    # The numbers alone may come again, for a folder in the place of one that was removed.
+    found, token = home.stat(), home / "sessions" / _TOKEN
+    secret = token.read_text("utf-8")[:100] if token.is_file() and not token.is_symlink() else ""
+    return f"{found.st_dev}:{found.st_ino} {home.resolve()} {secret}\n"
