@@ -1,4 +1,47 @@
-"""codingagent: a coding agent that works through any web chat, by copy and paste."""
+"""codingagent: a coding agent that works through any web chat, by copy and paste.
+
+Programs that speak its JSON (operations and events, version 1.0) find here what reads and checks it.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codingagent.core.messages.faults import OperationValidationError
+    from codingagent.core.messages.reading import (
+        parse_operation,
+        validate_event,
+        validate_events_message,
+        validate_operation,
+        validate_operations_message,
+    )
 
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
+
+# What a program uses is imported when it is first asked for: pydantic costs 0.3 s at every start.
+_LATE = {
+    "OperationValidationError": "codingagent.core.messages.faults",
+    "parse_operation": "codingagent.core.messages.reading",
+    "validate_event": "codingagent.core.messages.reading",
+    "validate_events_message": "codingagent.core.messages.reading",
+    "validate_operation": "codingagent.core.messages.reading",
+    "validate_operations_message": "codingagent.core.messages.reading",
+}
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "OperationValidationError",
+    "parse_operation",
+    "validate_event",
+    "validate_events_message",
+    "validate_operation",
+    "validate_operations_message",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module 'codingagent' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_LATE[name]), name)

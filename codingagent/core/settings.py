@@ -101,6 +101,32 @@ def meanings() -> dict[str, str]:
     return {f.name: f.metadata["meaning"] for f in fields(Settings)}
 
 
+def schema() -> dict[str, object]:
+    """Gives the JSON Schema (draft 2020-12) of codingagent.toml."""
+    properties: dict[str, object] = {}
+    for each in fields(Settings):
+        default = each.default
+        about: dict[str, object] = {"description": each.metadata["meaning"], "default": default}
+        if isinstance(default, bool):
+            about["type"] = "boolean"
+        elif isinstance(default, int):
+            about |= {"type": "integer", "minimum": each.metadata["lowest"]}
+            about["maximum"] = each.metadata["highest"]
+        elif isinstance(default, tuple):
+            about |= {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []}
+        else:
+            about["type"] = "string"
+        if each.metadata["choices"]:
+            about["enum"] = list(each.metadata["choices"])
+        properties[each.name] = about
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
 def _check_name(name: str, source: Source) -> None:
     known = [f.name for f in fields(Settings)]
     if name not in known:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -412,6 +413,34 @@ def _config(context: typer.Context, json: _Json = False) -> None:
     root = compose.find_home(context.obj, Path.cwd(), os.environ)
     resolved = compose.resolve_settings(root, {}, os.environ)
     tables.show_settings(root, resolved, json=json)
+
+
+class _Schema(StrEnum):
+    """What there is a schema of."""
+
+    OPERATIONS = "operations"
+    EVENTS = "events"
+    SETTINGS = "settings"
+
+
+@app.command(
+    epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
+)
+def _schema(
+    of: Annotated[_Schema, typer.Argument(help="operations, events or settings.", metavar="WHAT")],
+) -> None:
+    """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
+    import json
+
+    if of is _Schema.SETTINGS:
+        from codingagent.core import settings
+
+        found = settings.schema()
+    else:
+        from codingagent.core.messages import schema
+
+        found = schema.operations_schema() if of is _Schema.OPERATIONS else schema.events_schema()
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
 @app.command(epilog="Example: codingagent demo", name="demo")

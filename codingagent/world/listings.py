@@ -13,7 +13,7 @@ from codingagent.core.changes import LeftOut
 from codingagent.world.gitstore import Done, GitError, Store, fields
 
 # git lists a hundred thousand files in a fraction of this.
-_PATIENCE_S = 1.0
+_PATIENCE_S = 0.5
 
 _UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -177,3 +178,17 @@ def test_settings_are_used_or_refused_in_words(
     assert found.context_chars >= 10_000
     assert found.list_entries >= 20
     assert found.command_timeout >= 1
+
+
+def test_the_schema_accepts_what_the_settings_accept() -> None:
+    """Design, the command line: `schema settings` prints the JSON Schema of codingagent.toml."""
+    schema = settings.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    good = {"context_chars": 20_000, "pass_env": ["A"], "sandbox": "require", "network": True}
+    assert not list(check.iter_errors(good))
+    settings.resolve([Source("f", good)])
+    for bad in ({"context_chars": 1}, {"sandbox": "maybe"}, {"network": "x"}, {"zzz": 1}):
+        assert list(check.iter_errors(bad)), bad
+        with pytest.raises(UsageError):
+            settings.resolve([Source("f", bad)])

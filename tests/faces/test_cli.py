@@ -708,3 +708,34 @@ def test_a_damaged_session_does_not_hide_the_others(
     assert session_of(waiting) in said.out
     assert f"{damaged} is damaged at line 1" in said.err
     assert run(waiting, "show", "00000000") == 1
+
+
+@pytest.mark.parametrize("of", ["operations", "events", "settings"])
+def test_schema_prints_one_json_document(of: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Design, command line: schema operations / events / settings prints the JSON Schema."""
+    assert cli.run(["schema", of]) == 0
+    assert json.loads(capsys.readouterr().out)["$schema"].endswith("2020-12/schema")
+
+
+def test_schema_of_anything_else_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Design, command line: wrong usage: one line, what, where, what to do instead; status 2."""
+    assert cli.run(["schema", "policies"]) == 2
+    assert "operations" in capsys.readouterr().err
+
+
+def test_the_package_offers_the_protocol_without_importing_it_at_once() -> None:
+    """Design, operations and events: validate_* and parse_operation come from the package itself."""
+    program = (
+        "import sys, codingagent as c\n"
+        "assert 'pydantic' not in sys.modules\n"
+        "assert all(getattr(c, name) for name in c.__all__)\n"
+        "assert c.validate_operation({'type': 'deleteFile', 'path': 'a'}).success\n"
+        "assert not c.validate_operation({'type': 'deleteFile', 'path': '../a'}).success\n"
+        "try: c.parse_operation({})\n"
+        "except c.OperationValidationError as fault: print(fault)\n"
+        "assert c.PROTOCOL_VERSION == '1.0'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
+    assert "type" in done.stdout
