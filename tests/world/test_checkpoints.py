@@ -1068,6 +1068,32 @@ def test_settings_written_into_the_store_are_overwritten(yard: Yard) -> None:
     assert not marker.exists()
 
 
+def test_a_store_that_leads_elsewhere_is_not_followed(yard: Yard) -> None:
+    """Safety: git obeys the config of the folder that `commondir` names, unless it is told otherwise."""
+    yard.write("a", "one")
+    old = yard.take()
+    yard.write("a", "two")
+    new = yard.take()
+    marker, evil = yard.root.parent / "marker", yard.store.parent / "evil"
+    (evil / "objects" / "pack").mkdir(parents=True)
+    (evil / "refs" / "heads").mkdir(parents=True)
+    (evil / "HEAD").write_text("ref: refs/heads/main\n")
+    (evil / "config").write_text(
+        f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tfsmonitor = touch '{marker}'; false\n"
+        f'[extensions]\n\tpartialClone = o\n[remote "o"]\n\tpromisor = true\n'
+        f'\turl = ext::sh -c touch% {marker}\n[protocol "ext"]\n\tallow = always\n'
+    )
+    (yard.store / "commondir").write_text("../evil\n")
+    yard.write("a", "three")
+    yard.take()
+    yard.checkpoints.diff(old, new)
+    with pytest.raises(WorkError):
+        yard.checkpoints.diff("a" * 40, "b" * 40)
+    yard.back_to(old)
+    assert not marker.exists()
+    shutil.rmtree(evil)
+
+
 @pytest.mark.parametrize("id_", ["", "HEAD", "--all", "0" * 40, "x\ny"])
 def test_what_is_no_checkpoint_is_said(yard: Yard, id_: str) -> None:
     """A wrong id is an error in one line, never an option to git."""

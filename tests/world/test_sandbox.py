@@ -285,6 +285,18 @@ def test_a_forged_common_folder_brings_nothing_into_view(site: Site) -> None:
     assert SECRET not in site.says(f"cat {site.outside}/secret")
 
 
+def test_repositories_in_the_workspace_are_read_only_too(site: Site) -> None:
+    """Design, sandbox: read-only `.git`: what is planted there runs when the person uses git there."""
+    inner = site.workspace / "vendor" / "lib" / ".git"
+    repository(inner)
+    said = site.says("echo x >vendor/lib/.git/hooks-x; echo y >vendor/lib/file && echo done")
+    assert said.endswith("done")
+    assert not (inner / "hooks-x").exists()
+    (site.workspace / "vendor").rename(site.workspace / "gone")
+    (site.workspace / "vendor").symlink_to(site.outside)
+    assert site.says("echo still") == "still"
+
+
 @pytest.mark.parametrize("target", ["outside", "person", "person/.ssh", "nowhere"])
 def test_git_as_a_link_brings_nothing_into_view(site: Site, target: str) -> None:
     """Design, sandbox: a link that a command may have made leads nowhere new."""
@@ -521,6 +533,20 @@ def test_a_link_on_path_through_the_workspace_shows_nothing(
 
 
 # --- /tmp, the environment, the network ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["person/.ssh", "outside"])
+def test_a_link_in_the_place_of_tmp_opens_nothing(site: Site, target: str) -> None:
+    """Design, sandbox: commands write the workspace and a private /tmp, and nothing by another's link."""
+    temporary = site.root / "session" / "tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.parent.mkdir(exist_ok=True)
+    temporary.symlink_to(site.root / target)
+    outcome = Runner(site.sandbox(), environment(os.environ)).run(
+        "echo x >/tmp/planted", str(site.workspace), 20, lambda _: None
+    )
+    assert "is no folder of yours" in outcome.failure
+    assert not (site.root / target / "planted").exists()
 
 
 def test_tmp_is_private_and_kept_for_the_session(site: Site) -> None:

@@ -760,3 +760,23 @@ def test_an_ignore_file_that_is_a_trap_is_passed_over(yard: Yard) -> None:
     (yard.root / ".gitignore").symlink_to(yard.outside.parent / "rules")
     os.mkfifo(yard.root / "sub" / ".gitignore")
     assert yard.listed() == ["ok.txt", "sub/in.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root gives files away")
+def test_a_replaced_file_keeps_its_owner(tmp_path: Path) -> None:
+    """Design, workspace: a write changes the bytes, not whose file it is."""
+    (tmp_path / "a").write_text("old")
+    os.chown(tmp_path / "a", 1234, 1234)
+    with contextlib.closing(Workspace(tmp_path)) as workspace:
+        workspace.write("a", b"new", workspace.read("a"))
+    found = (tmp_path / "a").stat()
+    assert (found.st_uid, found.st_gid, (tmp_path / "a").read_bytes()) == (1234, 1234, b"new")
+
+
+@pytest.mark.parametrize("folder", ["/", "/etc", "/usr", "/var"])
+def test_what_the_machine_is_made_of_is_no_workspace(folder: str) -> None:
+    """Design, workspace: what is too much of the machine to hand to a model is refused."""
+    if not Path(folder).is_dir():
+        pytest.skip(f"there is no {folder} here")
+    with pytest.raises(UsageError):
+        Workspace(Path(folder))
