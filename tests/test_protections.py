@@ -179,6 +179,64 @@ def require_never_downgrades() -> bool:
     return False
 
 
+def laid_home_refused(case: str) -> bool:
+    """A home that was not made here, and links in one, are not believed."""
+    from codingagent.compose import Home
+    from codingagent.errors import UsageError
+
+    os.environ["XDG_STATE_HOME"] = str(Path("state").absolute())
+    home = Path("home").absolute()
+    home.mkdir()
+    if case == "link":
+        Path("elsewhere").mkdir()
+        (home / "outbox").symlink_to("../elsewhere")
+    else:
+        (home / "sessions").mkdir()
+    try:
+        Home.at(home, create=True, was_found=case != "link")
+    except UsageError:
+        return True
+    return False
+
+
+def own_tmp_no_link() -> bool:
+    """A link in the place of the session's /tmp opens nothing."""
+    import contextlib
+
+    target = Path("target").absolute()
+    target.mkdir()
+    with contextlib.suppress(Exception):
+        sandboxed("echo x >/tmp/planted", lambda _: Path("tmp").absolute().symlink_to(target))
+    return not (target / "planted").exists()
+
+
+def own_git_config() -> bool:
+    """A file `commondir` in our store does not have another folder's config obeyed."""
+    import contextlib
+
+    from codingagent.world.checkpoints import Checkpoints, Site
+    from codingagent.world.gitstore import Git
+    from codingagent.world.runner import find_program, run_tool
+    from codingagent.world.workspace import temporary_name
+
+    root, evil = Path("ws").absolute(), Path("evil").absolute()
+    root.mkdir()
+    for name in ("objects/pack", "refs/heads"):
+        (evil / name).mkdir(parents=True)
+    (evil / "HEAD").write_text("ref: refs/heads/main\n", "utf-8")
+    config = "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch ran; false\n"
+    (evil / "config").write_text(config, "utf-8")
+    git = find_program("git", root)
+    assert git is not None
+    kept = Checkpoints(Path("store").absolute(), Site(root, (), temporary_name), Git(git, run_tool))
+    kept.take()
+    (Path("store") / "commondir").write_text("../evil\n", "utf-8")
+    (root / "a").write_text("a", "utf-8")
+    with contextlib.suppress(Exception):
+        kept.take()
+    return not list(Path.cwd().rglob("ran"))
+
+
 def tools_believed(case: str) -> bool:
     """Nothing comes into view by what lies in the workspace."""
     from codingagent.world.toolchains import folders
@@ -739,7 +797,7 @@ def memory_bounded() -> bool:
     import resource
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ran("head -c 100000000 /dev/zero")
+    assert ran("head -c 100000000 /dev/zero", timeout_s=60)[2] == "itself"
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
 
 
@@ -902,6 +960,24 @@ ROWS: dict[str, Row] = {
         (),
         (BOX, "for program in _BWRAP:", "for program in (__import__('shutil').which('bwrap'),):"),
         ((BOX, "found.st_uid == 0 and ", ""),),
+    ),
+    "homes that others laid are refused": Row(
+        laid_home_refused,
+        ("unknown",),
+        ("compose.py", "if was_found and holds and not registry.is_known(root):", "if False:"),
+    ),
+    "links in a home are refused": Row(
+        laid_home_refused, ("link",), ("compose.py", "if (root / name).is_symlink():", "if False:")
+    ),
+    "no link in the place of /tmp": Row(
+        own_tmp_no_link,
+        (),
+        (BOX, "if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():", "if False:"),
+    ),
+    "our git obeys our config only": Row(
+        own_git_config,
+        (),
+        ("world/gitstore.py", '            "GIT_COMMON_DIR": os.fspath(self.path),\n', ""),
     ),
     "git from outside of the workspace only": Row(
         fake_git_not_used,

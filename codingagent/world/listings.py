@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codingagent.core.changes import LeftOut
+from codingagent.world.folders import walk_names
 from codingagent.world.gitstore import Done, GitError, Store, fields
 
 # git lists a hundred thousand files in a fraction of this.
@@ -155,7 +156,7 @@ class Lister:
 
 def _let_go(root: Path) -> None:
     """Ends the waiting of whoever reads a pipe that is called .gitignore."""
-    for folder, _, names in os.walk(root):
+    for folder, _, names in walk_names(os.fspath(root)):
         if ".gitignore" in names:
             with contextlib.suppress(OSError):
                 path = os.path.join(folder, ".gitignore")

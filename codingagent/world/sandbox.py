@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.world import seccomp, toolchains
+from codingagent.world.folders import walk_names
 
 # Only from where an answer can't have put it. Some systems grant user namespaces to this very path.
 _BWRAP = (
@@ -340,7 +341,7 @@ def git_folders(workspace: Path) -> list[Path]:
 def repositories_in(workspace: Path) -> tuple[Path, ...]:
     """Gives the `.git` of repositories below a workspace's root, as far as a quick look finds them."""
     found: list[Path] = []
-    for folder, names, _ in islice(os.walk(workspace), _LOOK_LIMIT_FOLDERS):
+    for folder, names, _ in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
         if ".git" in names:
             names.remove(".git")
             if Path(folder) != workspace:

@@ -22,7 +22,10 @@ Profile: TypeAlias = dict[str, list[str]]
 Verdicts: TypeAlias = dict[str, tuple[bool | None, str]]
 
 PROBE = Path(probe.__file__)
-PYTHON = Path(sys.executable).resolve()
+# Not the virtual environment's, which may lie in a /tmp that a sandbox replaces.
+PYTHON = Path(
+    sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}"
+).resolve()
 NAMES = {name for name, _ in probe.PROMISES}
 
 # Where the descriptor of the filter goes; it is known only when the sandbox is started.

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.world.folders import walk_names
 from codingagent.world.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
 from tests.helpers import NamedWorkspace, descriptors, line_from, python
 
@@ -780,3 +781,18 @@ def test_what_the_machine_is_made_of_is_no_workspace(folder: str) -> None:
         pytest.skip(f"there is no {folder} here")
     with pytest.raises(UsageError):
         Workspace(Path(folder))
+
+
+def test_a_walk_by_names_goes_as_deep_as_names_do(tmp_path: Path) -> None:
+    """Safety: a command may make folders within folders; no depth ends the agent."""
+    at = tmp_path
+    handle = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=handle)
+        inner = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.close(handle)
+    found = sum(1 for _ in walk_names(str(at)))
+    assert found == 1201
+    subprocess.run(["rm", "-r", str(tmp_path / "d")], check=True)
