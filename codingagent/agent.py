@@ -301,15 +301,15 @@ class Agent:
         return _Change(path, None, None, before, FileDeleted(path))
 
     def _apply(self, order: Order, change: _Change, approved: str) -> Event | Question:
+        after = None if change.data is None else digest_of(change.data)
         plan = _Plan(
             change.path,
-            (change.before or "", "" if change.data is None else digest_of(change.data)),
+            (change.before or "", after or ""),
             lambda: _difference(change),
         )
         stopped = self._gate(order, self._verdict_on(change), plan, approved)
         if stopped is not None:
             return stopped
-        after = None if change.data is None else digest_of(change.data)
         start = OperationStarted(
             order.index,
             order.tag,

@@ -210,7 +210,7 @@ class Home:
     sessions: Sessions
     mailbox: Mailbox
     was_found: bool = False
-    """It was not named, but found upwards by its name."""
+    """Nobody named it: it is the current folder, or was found from there upwards."""
 
     @classmethod
     def at(cls, root: Path, *, create: bool, was_found: bool = False) -> "Home":

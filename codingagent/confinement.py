@@ -205,7 +205,7 @@ def _sandbox(outside: Path) -> Iterator[Finding]:
     try:
         promises = prove_sandbox(outside)
     except WorkError as fault:
-        yield Finding("sandbox", False, f"{program} does not work: {fault}", _UNCONFINED)
+        yield Finding("sandbox", False, f"{program} can't be proved: {fault}")
         return
     holds = all(promise.enforced is not False for promise in promises)
     yield Finding("sandbox", holds, f"{program}, as commands are run in it:")

@@ -382,7 +382,10 @@ class Conversation:
             items = (lost,) * (len(self.session.results) + 1)
             return Reply(items, None, has_outbox=False, notes=())
         found = self._interpret(data)
-        assert found is not None, "no text is never taken"
+        if found is None or found.has_outbox:
+            # Taken by a kill's recovery, which looks only at its name; a power failure may have emptied it.
+            reason = f"The reply {taken.name} can't be read: send it again"
+            return Reply((Problem("REPLY", reason, 1),), None, has_outbox=False, notes=())
         return found
 
     def _conclude(self, taken: ReplyTaken) -> None:

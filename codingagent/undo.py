@@ -74,7 +74,8 @@ class Undo:
                 sequences.add(step.sequence)
                 chosen.append(index)
         if len(sequences) < count:
-            found = f"only {len(sequences)}" if sequences else "no turn"
+            turns = "turn" if len(sequences) == 1 else "turns"
+            found = f"only {len(sequences)} {turns}" if sequences else "no turn"
             raise UsageError(f"{found} of this session can be taken back: see `codingagent log`")
         self._begin(tuple(sorted(chosen)), present.id)
 

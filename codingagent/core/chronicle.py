@@ -33,10 +33,12 @@ def _words(record: Record) -> str:
     match record:
         case SessionStarted():
             terms = [
-                record.policy and f"policy {record.policy}",
-                record.sandbox and f"sandbox {record.sandbox}",
+                f"workspace {record.workspace}",
+                *([f"policy {record.policy}"] if record.policy else []),
+                *([f"sandbox {record.sandbox}"] if record.sandbox else []),
+                *(["with network"] if record.network else []),
             ]
-            said = ", ".join(filter(None, [f"workspace {record.workspace}", *terms]))
+            said = ", ".join(terms)
             return f"session started ({said}): {plain.one_line(record.task, 200)}"
         case InboxFound():
             return f"left alone in the inbox: {', '.join(file.name for file in record.files)}"
@@ -67,9 +69,12 @@ def _words(record: Record) -> str:
         case CheckpointTaken():
             when = "before" if record.before else "after"
             left = f"; without {'; '.join(record.left_out)}" if record.left_out else ""
+            if record.uncovered:
+                left += f"; changed and not covered: {', '.join(record.uncovered)}"
             return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
         case UndoBegan():
-            return f"undo begins; the workspace as it was is kept as {record.name[:12]}"
+            how = ", by force" if record.force else ""
+            return f"undo begins{how}; the workspace as it was is kept as {record.name[:12]}"
         case UndoEnded():
             return f"undo done: {'; '.join(record.notes)}"
         case TurnEnded():

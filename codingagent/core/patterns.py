@@ -15,7 +15,7 @@ def first_fitting(patterns: tuple[str, ...], command: ShellCommand) -> str | Non
 
 
 def fits(pattern: str, command: ShellCommand) -> bool:
-    """Tells whether a command is what a pattern means, as the head of this file says."""
+    """Tells whether a command is what a pattern means, as the head of `policy` says."""
     name, *wanted = pattern.split() or [""]
     if command.name is None or not _glob(name.casefold()).fullmatch(command.name):
         return False

@@ -19,7 +19,7 @@ _HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
 
 
 def changed(line: ShellLine, workspace: str) -> list[str]:
-    """Gives the files a line writes to as far as it says so: `a/b`, or `/a/b` and `..` outside."""
+    """Gives the files a line writes to as far as it says so: `a/b` inside, `/a/b` outside."""
     found: list[str] = []
     here = ""
     for command in line.commands:

@@ -1,10 +1,11 @@
 """A session's state, folded from the records of its journal. To resume is to fold again.
 
-How it works. Phases follow one another in a circle until DONE:
+How it works. Phases follow one another in a circle until COMPLETE:
 
     OUTBOX_DUE --OutboxWritten--> AWAITING_REPLY --ReplyTaken--> EXECUTING --TurnEnded--> OUTBOX_DUE
                                                                      (with Finished) --> COMPLETE
     COMPLETE --SessionReopened--> OUTBOX_DUE
+    AWAITING_REPLY --UndoEnded--> OUTBOX_DUE
 
     EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
 

@@ -61,6 +61,11 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         silence(sys.stdout)
         return 0
+    except RuntimeError as fault:
+        # pathlib's word, before Python 3.13, for a link to itself and for a person without a home.
+        if not str(fault).startswith(("Symlink loop", "Could not determine home")):
+            raise
+        return _fail(f"{fault}; name another folder, or set HOME", 2)
     except OSError as fault:
         # What no one below could name better: a folder without permission, a deleted current folder.
         silence(sys.stdout)
@@ -352,7 +357,11 @@ def _diff(
     home = _home(context)
     state = _latest(home) if session is None else home.sessions.load(session)
     with compose.history_of(home, state) as (checkpoints, steps):
-        tables.show_diff(checkpoints.diff, steps, turn, json=json)
+
+        def changed(old: str, new: str) -> list[str]:
+            return [change.path for change in checkpoints.changes(old, new)]
+
+        tables.show_diff(checkpoints.diff, changed, steps, turn, json=json)
 
 
 @app.command(epilog="Example: codingagent undo --turns 2", name="undo")
@@ -379,6 +388,8 @@ def _undo(
         settings = _settings(home, state, {}, executes=False)
         person = person_at(screen, approves_all=False)
         with _at_work(home, state, settings, person) as conversation:
+            if conversation.session.undoing is not None:
+                raise UsageError("an undo was interrupted, and only git can finish it: install git")
             if state.undoing is None:
                 compose.take_back(
                     home, conversation, None if redo else turns, screen.show, force=force
@@ -408,11 +419,17 @@ def _doctor(context: typer.Context, json: _Json = False) -> None:
 def _config(context: typer.Context, json: _Json = False) -> None:
     """Show the settings in force and where each came from."""
     from codingagent import compose
+    from codingagent.confinement import policy_of
+    from codingagent.core.policy import describe
+    from codingagent.core.settings import HOME_VARIABLE
     from codingagent.faces import tables
 
     root = compose.find_home(context.obj, Path.cwd(), os.environ)
-    resolved = compose.resolve_settings(root, {}, os.environ)
-    tables.show_settings(root, resolved, json=json)
+    was_found = context.obj is None and HOME_VARIABLE not in os.environ
+    compose.check_home(root, was_found=was_found)
+    resolved, workspace = compose.settings_for(root, {}, os.environ)
+    policy = policy_of(resolved.settings, workspace)
+    tables.show_settings(root, resolved, describe(policy), json=json)
 
 
 class _Schema(StrEnum):

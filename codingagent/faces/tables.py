@@ -1,8 +1,8 @@
-"""What `list`, `show` and `config` print: a table on a terminal, plain lines or JSON elsewhere."""
+"""What `list`, `show`, `log`, `diff` and `config` print: for a terminal, as plain lines, or as JSON."""
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -68,9 +68,21 @@ def show_log(records: Iterable[Record], *, json: bool) -> None:
 
 
 def show_diff(
-    diff: Callable[[str, str], str], steps: Sequence[Step], turn: int | None, *, json: bool
+    diff: Callable[[str, str, Collection[str]], str],
+    changed: Callable[[str, str], Iterable[str]],
+    steps: Sequence[Step],
+    turn: int | None,
+    *,
+    json: bool,
 ) -> None:
     """Prints what a turn changed, or all of them together.
+
+    Args:
+        diff: gives the difference between two checkpoints, for some paths.
+        changed: gives the paths that differ between two.
+        steps: all of the session's.
+        turn: its number; None for all.
+        json: one object.
 
     Raises:
         UsageError: if there is no such turn, or it changed nothing that is kept.
@@ -83,8 +95,13 @@ def show_diff(
     later = [step.before for step in steps[last + 1 :]]
     after = chosen[-1].after or next(iter(later), "")
     if not after:
-        raise UsageError("the last turn has no checkpoint after it: `codingagent undo` can compare")
-    text = plain.without_controls(diff(chosen[0].before, after))
+        raise UsageError(
+            "the last turn has no checkpoint after it: `codingagent resume` ends one that is under way,"
+            " `codingagent diff --turn N` shows an earlier one"
+        )
+    # Between the parts the person may have changed other files: those are not the session's doing.
+    touched = {path for step in chosen for path in changed(step.before, step.after or after)}
+    text = plain.without_controls(diff(chosen[0].before, after, sorted(touched))) if touched else ""
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]
@@ -102,8 +119,8 @@ def show_diff(
         _print(f"not covered: {', '.join(left_out)}")
 
 
-def show_settings(home: Path, resolved: Resolved, *, json: bool) -> None:
-    """Prints each setting in force, where it came from, and what it means."""
+def show_settings(home: Path, resolved: Resolved, policy: str, *, json: bool) -> None:
+    """Prints each setting in force, where it came from, and what it means; and what the policy does."""
     values = asdict(resolved.settings)
     if json:
         for name, value in {"home": str(home), **values}.items():
@@ -116,6 +133,7 @@ def show_settings(home: Path, resolved: Resolved, *, json: bool) -> None:
         (name, _value(value), resolved.origins[name], told[name]) for name, value in values.items()
     ]
     show_table(("setting", "value", "from", "meaning"), rows)
+    _print(f"policy {policy}")
 
 
 def _value(value: object) -> str:

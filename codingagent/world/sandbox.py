@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from codingagent.world import seccomp, toolchains
 from codingagent.world.folders import walk_names
@@ -95,22 +94,6 @@ class Confined:
     variables: Mapping[str, str]
     handles: tuple[int, ...] = ()
     is_told: bool = False
-
-
-class Sandbox(Protocol):
-    """What may confine a command."""
-
-    @property
-    def tier(self) -> str:
-        """`bwrap` or `none`, as every result of a command carries it."""
-        ...
-
-    @property
-    def has_network(self) -> bool: ...
-
-    def confine(self, argv: Sequence[str], variables: Mapping[str, str], folder: str) -> Confined:
-        """Gives how to run `argv` in `folder`, a real path in the workspace."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -356,6 +356,8 @@ def _children(pid: int) -> list[int]:
 
 def is_zombie(pid: int) -> bool:
     """Tells whether a process has ended, reaped or not."""
+    if not _has_proc():
+        return all(other != pid for other, _, _ in _ps())
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"

@@ -313,6 +313,46 @@ def test_a_home_deep_in_the_workspace_is_refused(tmp_path: Path) -> None:
     assert run(home, "new", "--no-wait", "--workspace", str(tmp_path), "x") == 2
 
 
+@pytest.mark.parametrize("words", [["--workspace", "{loop}"], ["--home", "{loop}"]])
+def test_a_link_to_itself_is_said_in_one_line(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: bad input gets one line, and never a traceback."""
+    (tmp_path / "loop").symlink_to("loop")
+    option, value = words[0], words[1].format(loop=tmp_path / "loop")
+    home = [] if option == "--home" else ["--home", str(tmp_path / "home")]
+    before = [option, value] if option == "--home" else []
+    after = [] if before else [option, value]
+    assert cli.run([*home, *before, "new", "--no-wait", *after, "x"]) in (1, 2)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_config_shows_what_is_in_force_and_what_the_policy_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: config prints the settings in force; a file in the workspace is not."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+    (tmp_path / ".codingagent" / "codingagent.toml").write_text('policy = "permissive"\n')
+    capsys.readouterr()
+    assert cli.run(["config"]) == 0
+    said = capsys.readouterr().out
+    assert "permissive" not in said.replace("restrictive, standard, permissive", "")
+    assert "asks before: rm" in said
+
+
+def test_a_taken_reply_that_a_power_failure_emptied_costs_a_turn_and_no_more(home: Path) -> None:
+    """Design, nothing is lost: whatever is found after a fall, the session goes on."""
+    assert run(home, "new", "--no-wait", "x") == 0
+    drop(home, CREATE)
+    (home / "inbox" / "processed").mkdir()
+    taken = home / "inbox" / "processed" / f"{session_of(home)}_seq0001.txt"
+    (home / "inbox" / "reply.txt").rename(taken)
+    taken.write_bytes(b"\0" * 100)
+    assert run(home, "resume", "--once") == 0
+    assert "can't be read: send it again" in request(home)
+
+
 # --- diff, undo, log -------------------------------------------------------------------------------
 
 needs_git = pytest.mark.skipif(not shutil.which("git"), reason="diff and undo need git")
@@ -400,7 +440,7 @@ def test_undo_takes_several_turns_back_and_leaves_what_they_did_not_touch(
     assert run(home, "resume", "--once") == 0
     (home / "workspace" / "mine").write_text("mine\n")
     assert run(home, "undo", "--turns", "3") == 2
-    assert "only 2 of this session" in capsys.readouterr().err
+    assert "only 2 turns of this session" in capsys.readouterr().err
     assert run(home, "undo") == 0
     assert (home / "workspace" / "new" / "made.txt").read_text() == "made\n"
     assert run(home, "undo") == 0
