@@ -794,11 +794,14 @@ def flood_ends() -> bool:
 
 
 def memory_bounded() -> bool:
-    import resource
+    def peak_kb() -> int:
+        # Not getrusage: its peak is handed down from whoever started us.
+        status = Path("/proc/self/status").read_text("utf-8")
+        return int(status.partition("VmHWM:")[2].split()[0])
 
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_kb()
     assert ran("head -c 100000000 /dev/zero", timeout_s=60)[2] == "itself"
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
+    return peak_kb() - before < 32 * 1024
 
 
 def secrets_kept(line: str) -> bool:
