@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -350,6 +351,7 @@ def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -
     )
 
 
+@cache
 def _system() -> list[str]:
     flags: list[str] = []
     for name in _ROOTS:
@@ -366,6 +368,7 @@ def _system() -> list[str]:
     return flags
 
 
+@cache
 def _bound_roots() -> list[Path]:
     return [Path(name) for name in _ROOTS if os.path.isdir(name) and not os.path.islink(name)]
 

@@ -17,6 +17,7 @@ Numbers stand here, not taken from `errno` and `socket`: they are Linux's, where
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 # --- what is refused -------------------------------------------------------------------------------
 
@@ -209,6 +210,7 @@ class _Step:
     no: str = ""
 
 
+@cache
 def filter_program(machine: str) -> bytes | None:
     """Gives the filter for a machine, as `platform.machine()` names it; None if there is no table."""
     known = MACHINES.get(machine)
