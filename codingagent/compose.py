@@ -213,13 +213,16 @@ class Home:
     """Nobody named it: it is the current folder, or was found from there upwards."""
 
     @classmethod
-    def at(cls, root: Path, *, create: bool, was_found: bool = False) -> "Home":
+    def at(
+        cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False
+    ) -> "Home":
         """Gives the home at `root`.
 
         Args:
             root: its folder.
             create: make what is missing.
             was_found: nobody named it; then it must have been made here, or hold nothing yet.
+            is_passing: it will be thrown away, and need not be remembered.
 
         Raises:
             UsageError: if it is not there and is not to be made, or can't be made, or is not to be
@@ -245,7 +248,8 @@ class Home:
                 f"{root} is no home of codingagent yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
             )
-        registry.remember(root)
+        if not is_passing:
+            registry.remember(root)
         if root.name == HERE_HOME:
             with (
                 contextlib.suppress(OSError),

@@ -31,7 +31,7 @@ def play(show: Callable[[Notice], None]) -> None:
         tempfile.TemporaryDirectory(prefix="codingagent-demo-") as folder,
         as_file(files("codingagent") / "demo") as recorded,
     ):
-        home = compose.Home.at(Path(folder), create=True)
+        home = compose.Home.at(Path(folder), create=True, is_passing=True)
         workspace = compose.workspace_of(home.root, Settings())
         shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
         show(Remark("this is a demonstration: the answers were recorded, all else really happens,"))
