@@ -140,8 +140,10 @@ class Undo:
     def _check_phase(self) -> None:
         if self.ledger.session.phase not in (Phase.AWAITING_REPLY, Phase.COMPLETE):
             session_id = self.ledger.session.session_id
+            awaits = self.ledger.session.phase is Phase.AWAITING_APPROVAL
+            how = "approve` or `codingagent deny" if awaits else "resume"
             raise UsageError(
-                f"a turn is under way: `codingagent resume {session_id}` ends it; then undo can begin"
+                f"a turn is under way: `codingagent {how} {session_id}` ends it; then undo can begin"
             )
 
     def _begin(self, chosen: tuple[int, ...], present: str) -> None:
