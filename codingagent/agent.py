@@ -234,9 +234,7 @@ class Agent:
             case Allow():
                 return None
             case Deny():
-                return Denied(
-                    order.tag, plan.subject, (verdict.rule,), verdict.reason, verdict.suggestion
-                )
+                return _denied(order, plan.subject, verdict)
             case Ask():
                 digest = digest_of(
                     "\0".join((order.tag, plan.subject, *plan.parts)).encode(errors="replace")
@@ -332,8 +330,7 @@ class Agent:
         if not paths.is_glob(path) or workspace.exists(path):
             verdict = self._verdict_on_reading(path)
             if isinstance(verdict, Deny):
-                rules = (verdict.rule,)
-                return Denied(order.tag, path, rules, verdict.reason, verdict.suggestion)
+                return _denied(order, path, verdict)
             self._views.view(path, *lines)
             return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
@@ -399,6 +396,10 @@ class Agent:
             outcome.has_network,
             notes=notes,
         )
+
+
+def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
+    return Denied(order.tag, subject, (verdict.rule,), verdict.reason, verdict.suggestion)
 
 
 def _difference(change: _Change) -> str:

@@ -465,7 +465,7 @@ def conversation_in(
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
-            lambda earlier: _keep(checkpoints, show, before=earlier is None),
+            lambda before: _keep(checkpoints, show, before=before),
             lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
             person.ask,
             person.approves_all,
@@ -578,11 +578,7 @@ def take_back(
         UsageError: if there is no git, or nothing to take back.
         WorkError: if the disk does not let it.
     """
-    session = conversation.session
-    root = Path(session.workspace)
-    with _checkpoints(home, session.session_id, root, _hidden(home, root)) as checkpoints:
-        if checkpoints is None:
-            raise UsageError(_NO_GIT)
+    with history_of(home, conversation.session) as (checkpoints, _):
         undo = _undo(home, conversation.ledger, checkpoints, show, force=force)
         if turns is None:
             undo.redo()

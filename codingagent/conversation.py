@@ -150,11 +150,8 @@ class Surroundings:
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
-    checkpoint: Callable[[str | None], Checkpoint | None]
-    """Keeps the workspace as it is before a turn (None), or after the one that began with a checkpoint.
-
-    None if it can't be kept, which the person was told.
-    """
+    checkpoint: Callable[[bool], Checkpoint | None]
+    """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
     uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
     """Gives those of the paths that neither of two checkpoints holds as they are now."""
     ask: Callable[[ApprovalAwaited], Answer | None]
@@ -337,14 +334,14 @@ class Conversation:
 
     def _keep_checkpoint(self) -> None:
         """Keeps the workspace as it is before a turn; the turn goes on without, if it must."""
-        found = self._means.checkpoint(None)
+        found = self._means.checkpoint(True)
         if found is not None:
             self._record_checkpoint(found, before=True)
 
     def _close_checkpoint(self) -> None:
         """Keeps the workspace as it is after a turn, or where one pauses for the person."""
         if self.session.checkpoint:
-            found = self._means.checkpoint(self.session.checkpoint)
+            found = self._means.checkpoint(False)
             if found is not None:
                 self._record_checkpoint(found, before=False)
 

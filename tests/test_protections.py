@@ -26,6 +26,7 @@ from typing import TypeAlias
 import pytest
 
 import codingagent
+from codingagent.agent import Agent
 from tests.helpers import new_marker, processes_with
 from tests.sandboxes import needs_bwrap, needs_root
 
@@ -502,11 +503,9 @@ def output_harmless(case: str) -> bool:
     return second.split("\n").count("=== PROMPT ===") == 1
 
 
-def approval_is_for_exactly_that() -> bool:
-    """A yes to one content is no yes to another under the same path."""
-    from codingagent.agent import Agent, Means, Order
-    from codingagent.core.approval import Question
-    from codingagent.core.operations import CreateFile
+def forgetful_agent() -> "Agent":
+    """Gives an agent in `ws` whose record keeps nothing."""
+    from codingagent.agent import Agent, Means
     from codingagent.core.policy import PRESETS
     from codingagent.world.runner import Runner
     from codingagent.world.sandbox import Unconfined
@@ -526,7 +525,16 @@ def approval_is_for_exactly_that() -> bool:
         1,
         PRESETS["standard"],
     )
-    agent = Agent(means)
+    return Agent(means)
+
+
+def approval_is_for_exactly_that() -> bool:
+    """A yes to one content is no yes to another under the same path."""
+    from codingagent.agent import Order
+    from codingagent.core.approval import Question
+    from codingagent.core.operations import CreateFile
+
+    agent = forgetful_agent()
     first = agent.perform(Order(0, "CREATE_FILE", CreateFile(".envrc", "harmless\n")))
     assert isinstance(first, Question)
     second = agent.perform(Order(0, "CREATE_FILE", CreateFile(".envrc", "hostile\n")), first.digest)
@@ -586,30 +594,11 @@ def synced_before_the_request() -> bool:
 
 
 def command_not_run_again() -> bool:
-    from codingagent.agent import Agent, Means
     from codingagent.core.events import Interrupted
-    from codingagent.core.policy import PRESETS
     from codingagent.core.session import OperationStarted
-    from codingagent.world.runner import Runner
-    from codingagent.world.sandbox import Unconfined
-    from codingagent.world.workspace import Workspace
 
-    class Forgets:
-        def record(self, record: object) -> None: ...
-        def sync(self) -> None: ...
-
-    Path("ws").mkdir()
-    means = Means(
-        Workspace(Path("ws")),
-        Runner(Unconfined(), {}),
-        Forgets(),
-        lambda: "",
-        lambda _: None,
-        1,
-        PRESETS["standard"],
-    )
     started = OperationStarted(0, "RUN_COMMAND", "echo x >>log", "")
-    return isinstance(Agent(means).settle(started), Interrupted)
+    return isinstance(forgetful_agent().settle(started), Interrupted)
 
 
 def same_reply_not_twice() -> bool:
@@ -1124,8 +1113,8 @@ ROWS: dict[str, Row] = {
         ("mkfs.nothing",),
         (
             FLOW,
-            "case Deny():\n                return Denied(",
-            "case Deny():\n                return None\n                return Denied(",
+            "case Deny():\n                return _denied(",
+            "case Deny():\n                return None\n                return _denied(",
         ),
     ),
     "what is asked for is not done unasked": Row(
@@ -1263,6 +1252,7 @@ ROWS: dict[str, Row] = {
 
 HELPERS = (
     sandboxed, limited, at_opening, stale, handle_on, session, ran, processes_of, gone_soon,
+    forgetful_agent,
 )  # fmt: skip
 
 

@@ -161,10 +161,9 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     from codingagent import compose, confinement
-    from codingagent.core.settings import HOME_VARIABLE
 
     named: Path | None = context.obj
-    was_found = named is None and HOME_VARIABLE not in os.environ
+    was_found = _was_found(context)
     if here:
         if workspace is not None or named is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
@@ -421,12 +420,10 @@ def _config(context: typer.Context, json: _Json = False) -> None:
     from codingagent import compose
     from codingagent.confinement import policy_of
     from codingagent.core.policy import describe
-    from codingagent.core.settings import HOME_VARIABLE
     from codingagent.faces import tables
 
     root = compose.find_home(context.obj, Path.cwd(), os.environ)
-    was_found = context.obj is None and HOME_VARIABLE not in os.environ
-    compose.check_home(root, was_found=was_found)
+    compose.check_home(root, was_found=_was_found(context))
     resolved, workspace = compose.settings_for(root, {}, os.environ)
     policy = policy_of(resolved.settings, workspace)
     tables.show_settings(root, resolved, describe(policy), json=json)
@@ -474,12 +471,16 @@ def _demo(json: _Json = False) -> None:
 
 def _home(context: typer.Context) -> "Home":
     from codingagent import compose
+
+    root = compose.find_home(context.obj, Path.cwd(), os.environ)
+    return compose.Home.at(root, create=False, was_found=_was_found(context))
+
+
+def _was_found(context: typer.Context) -> bool:
+    """Tells whether nobody named the home, neither by an option nor in the environment."""
     from codingagent.core.settings import HOME_VARIABLE
 
-    named: Path | None = context.obj
-    root = compose.find_home(named, Path.cwd(), os.environ)
-    was_found = named is None and HOME_VARIABLE not in os.environ
-    return compose.Home.at(root, create=False, was_found=was_found)
+    return context.obj is None and HOME_VARIABLE not in os.environ
 
 
 def _latest(home: "Home") -> "Session":

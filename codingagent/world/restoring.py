@@ -23,8 +23,6 @@ _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getatt
 class Absent:
     """Nothing has this name, or a folder has it."""
 
-    is_folder: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class Present:
@@ -82,7 +80,7 @@ class Ground:
             _refuse_protected(name)
             found = self._place.folder.lstat(name)
             if found is None or stat.S_ISDIR(found.st_mode):
-                return Absent(found is not None)
+                return Absent()
             if stat.S_ISLNK(found.st_mode):
                 return Present(os.fsencode(self._place.folder.readlink(name)), found)
             return self._read(name, found, limit_bytes)

@@ -140,7 +140,7 @@ class Bubblewrap:
         home: the person's home folder, of which commands see their tools only.
         has_network: leave the network on.
         tools: folders outside of the system's that commands need to find their programs.
-        repositories: see below.
+        repositories: the `.git` of repositories within the workspace, which are read-only too.
     """
 
     program: str
@@ -151,7 +151,6 @@ class Bubblewrap:
     has_network: bool = False
     tools: tuple[Path, ...] = ()
     repositories: tuple[Path, ...] = ()
-    """The `.git` of repositories within the workspace, which are read-only too."""
     tier: str = "bwrap"
 
     @property
