@@ -5,14 +5,17 @@ at the record tells what there is to do: what had not begun is done, a file oper
 settled by looking at the file, and a command in doubt is never run again.
 """
 
+import base64
 import difflib
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import edits, encoding, paths, plain
+from codingagent.core import edits, encoding, paths, plain, substitutions
 from codingagent.core import policy as policies
 from codingagent.core.approval import Question
 from codingagent.core.events import (
@@ -22,19 +25,21 @@ from codingagent.core.events import (
     FileCreated,
     FileDeleted,
     FileEdited,
+    FileFetched,
     FileRequested,
     Finished,
     Interrupted,
     MessageShown,
     Refused,
 )
-from codingagent.core.findings import Outcome, Seen, digest_of
+from codingagent.core.findings import Extras, Outcome, Seen, digest_of
 from codingagent.core.listing import Listing
 from codingagent.core.notices import ModelSaid, Notice, OutputCame
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
+    FetchFile,
     Finish,
     LineEnd,
     LineRange,
@@ -42,6 +47,7 @@ from codingagent.core.operations import (
     ReadFile,
     RunCommand,
     ShowMessage,
+    Substitutions,
 )
 from codingagent.core.outbox import FileView
 from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
@@ -62,6 +68,8 @@ _GIT_CAME = (
     "this command made .git here: commands can only read it from now on, and the person should look"
     " at its config and hooks before using git here"
 )
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 # More files than this in one request help no model; the glob can be narrowed.
 _GLOB_LIMIT_FILES = 100
@@ -96,6 +104,7 @@ class RunnerLike(Protocol):
         folder: int | str,
         timeout_s: float | None,
         show: Callable[[str], None],
+        extras: Extras,
     ) -> Outcome: ...
 
 
@@ -127,13 +136,15 @@ class Means:
 class Order:
     """An operation to be done: its place in the reply, counted from 0, and the tag it came under.
 
-    `earlier` are the events of the same reply so far.
+    `earlier` are the events of the same reply so far. `room` is how many characters of contents and
+    outputs there may be in this one's event.
     """
 
     index: int
     tag: str
     operation: Operation
     earlier: Sequence[Event] = ()
+    room: int = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +192,7 @@ class Agent:
         try:
             return self._do(order, approved)
         except OperationError as fault:
-            return Refused(order.tag, fault.reason, fault.detail)
+            return Refused(order.tag, fault.reason, fault.detail, subject_of(order.operation))
 
     def settle(self, started: OperationStarted) -> Event | None:
         """Gives what came of an operation that had started and not ended when we were killed.
@@ -214,6 +225,8 @@ class Agent:
                 return self._apply(order, self._plan_deletion(operation), approved)
             case ReadFile():
                 return self._request(order, operation)
+            case FetchFile():
+                return self._fetch(order, operation)
             case RunCommand():
                 return self._run(order, operation, approved)
             case ShowMessage():
@@ -283,13 +296,14 @@ class Agent:
                 f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
             )
         try:
-            edited = edits.apply(operation.change, text.text)
+            edited = _edited(operation, text.text)
         except OperationError as fault:
             raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
         notes = edited.notes + _shift_notes(operation, earlier)
         if edited.text == text.text:
             notes += ("the new lines are the same as the old ones: the file is as it was",)
-        event = FileEdited(path, edited.hunks, edits.excerpt(edited.text, edited.hunks), notes)
+        excerpt = edits.excerpt(edited.text, edited.hunks)
+        event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes)
         return _Change(path, seen, text.encode(edited.text), digest_of(seen.data), event)
 
     def _plan_deletion(self, operation: DeleteFile) -> _Change:
@@ -350,6 +364,30 @@ class Agent:
             notes += (f"{len(readable)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
         return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes)
 
+    def _fetch(self, order: Order, operation: FetchFile) -> Event:
+        path = operation.path
+        verdict = self._verdict_on_reading(path)
+        if isinstance(verdict, Deny):
+            return _denied(order, path, verdict)
+        data = self._means.workspace.read(path).data
+        if len(data) > order.room:
+            raise OperationError(
+                f"File '{path}' has {len(data)} bytes and no room is left for them among these results;"
+                " ask for fewer files at once"
+            )
+        size_bytes = len(data)
+        if operation.encoding == "base64":
+            content = base64.b64encode(data).decode()
+        else:
+            try:
+                content = data.decode()
+            except UnicodeDecodeError as fault:
+                raise OperationError(
+                    f"File '{path}' is not UTF-8 text (byte {fault.start + 1} of {size_bytes} can't"
+                    " stand there); ask for it with encoding base64"
+                ) from fault
+        return FileFetched(path, content, operation.encoding, size_bytes)
+
     def _verdict_on_reading(self, path: str) -> Verdict:
         return policies.judge_read(self._means.policy, self._means.workspace.resolved(path))
 
@@ -357,15 +395,20 @@ class Agent:
 
     def _run(self, order: Order, operation: RunCommand, approved: str) -> Event | Question:
         means = self._means
-        verdict = policies.judge_command(means.policy, operation.command, str(means.workspace.root))
-        where = "" if operation.cwd == "." else f"in {operation.cwd}: "
-        plan = _Plan(operation.command, (operation.cwd,), lambda: f"{where}{operation.command}")
+        variables = operation.variables
+        _check_command(operation)
+        verdict = policies.judge_command(
+            means.policy, operation.command, str(means.workspace.root), variables
+        )
+        # A yes to a line that is told no variables must stay one to it.
+        parts = (operation.cwd, *(f"{name}={value}" for name, value in variables.items()))
+        plan = _Plan(operation.command, parts, lambda: _command_shown(operation))
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
-        limit_s = operation.timeout_s or means.timeout_s
+        limit_s = means.timeout_s if operation.timeout_s is None else operation.timeout_s or None
         if means.policy.shell.timeout is not None:
-            limit_s = min(limit_s, means.policy.shell.timeout)
+            limit_s = min(limit_s or means.policy.shell.timeout, means.policy.shell.timeout)
         had_git = means.workspace.has_git()
         with self._means.workspace.folder(operation.cwd) as folder:
             start = OperationStarted(order.index, order.tag, operation.command, self._means.now())
@@ -373,7 +416,8 @@ class Agent:
             # A start that is forgotten would be a second start after a power failure.
             self._means.ledger.sync()
             show = _Live(self._means.show)
-            outcome = self._means.runner.run(operation.command, folder, limit_s, show.add)
+            extras = Extras(variables, operation.parts_streams)
+            outcome = means.runner.run(operation.command, folder, limit_s, show.add, extras)
         if outcome.failure:
             raise OperationError(f"The command could not be started: {outcome.failure}")
         output = plain.without_controls(outcome.output)
@@ -394,8 +438,64 @@ class Agent:
             outcome.stopped_processes,
             outcome.sandbox,
             outcome.has_network,
-            notes=notes,
+            _within(outcome.stdout, order.room),
+            _within(outcome.stderr, order.room),
+            notes,
         )
+
+
+def subject_of(operation: Operation) -> str:
+    """Gives what an operation is about: a path, or a command; nothing for what is only said."""
+    match operation:
+        case (
+            CreateFile(path=path)
+            | EditFile(path=path)
+            | DeleteFile(path=path)
+            | ReadFile(path=path)
+            | FetchFile(path=path)
+        ):
+            return path
+        case RunCommand(command=command):
+            return command
+        case ShowMessage() | Finish():
+            return ""
+        case _:
+            assert_never(operation)
+
+
+def _edited(operation: EditFile, text: str) -> edits.Edited:
+    if isinstance(operation.change, Substitutions):
+        return substitutions.apply(operation.change.edits, text)
+    return edits.apply(operation.change, text)
+
+
+def _check_command(operation: RunCommand) -> None:
+    """Refuses what no system can start.
+
+    Raises:
+        OperationError: for an empty command, a NUL, and what is no name of a variable.
+    """
+    if not operation.command.strip():
+        raise OperationError("The command is empty; give a shell line")
+    if "\0" in operation.command:
+        raise OperationError("The command has a NUL character; write it without")
+    for name, value in operation.variables.items():
+        if not _VARIABLE.fullmatch(name):
+            raise OperationError(
+                f"'{paths.shown(name)}' is no name of a variable; use letters, digits and _"
+            )
+        if "\0" in value:
+            raise OperationError(f"The variable {name} has a NUL character; write it without")
+
+
+def _command_shown(operation: RunCommand) -> str:
+    where = "" if operation.cwd == "." else f"in {operation.cwd}: "
+    variables = "".join(f"{name}={shlex.quote(v)} " for name, v in operation.variables.items())
+    return f"{where}{variables}{operation.command}"
+
+
+def _within(text: str | None, room: int) -> str | None:
+    return None if text is None else plain.clip_middle(text, max(room, OUTPUT_LIMIT_CHARACTERS))
 
 
 def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
@@ -425,6 +525,16 @@ def _difference(change: _Change) -> str:
     if left_out > 0:
         lines[_DIFFERENCE_LIMIT_LINES:] = [f"… {left_out} more lines"]
     return "\n".join(lines)
+
+
+def _count(operation: EditFile) -> int:
+    match operation.change:
+        case LineRange():
+            return 1
+        case Substitutions():
+            return len(operation.change.edits)
+        case _:
+            return len(operation.change)
 
 
 def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...]:

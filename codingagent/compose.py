@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from codingagent.agent import Agent, Means
 from codingagent.confinement import choose_sandbox, policy_of, read_toml
-from codingagent.conversation import Conversation, Ledger, Surroundings
+from codingagent.conversation import Conversation, Correspondence
 from codingagent.core import policy as policies
 from codingagent.core import settings as settings_
 from codingagent.core.approval import Answer
@@ -27,6 +27,7 @@ from codingagent.core.policy import PRESETS, Policy
 from codingagent.core.session import Session, SessionStarted, Step, fold, steps
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
+from codingagent.execution import Ledger, Surroundings
 from codingagent.undo import Undo
 from codingagent.world import disk, registry
 from codingagent.world.checkpoints import Checkpoints, Site
@@ -460,8 +461,6 @@ def conversation_in(
             _undo(home, ledger, checkpoints, show).finish()
         surroundings = Surroundings(
             workspace,
-            home.mailbox,
-            home.sessions.mend_document,
             lambda: disk.sync((workspace.root, home.root)),
             now,
             show,
@@ -469,13 +468,17 @@ def conversation_in(
             lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
             person.ask,
             person.approves_all,
+            home.sessions.mend_document,
+        )
+        mail = Correspondence(
+            home.mailbox,
             Budget(settings.context_chars, settings.list_entries),
             _environment(settings, sandbox, policy),
             locale.getpreferredencoding(do_setlocale=False),
         )
         if session.is_new or session.tier not in ("", sandbox.tier):
             show(Remark(sandbox.remark))
-        yield Conversation(ledger, Agent(means), surroundings)
+        yield Conversation(ledger, Agent(means), surroundings, mail)
         if ledger.session.is_complete:
             # What commands left in their /tmp; the next turn of a reopened session begins without.
             shutil.rmtree(temporary, ignore_errors=True)

@@ -5,31 +5,17 @@ turn, write the next request. All of it is in the journal, so that `recover` goe
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import Protocol
 
-from codingagent.agent import Agent, Order, Views, WorkspaceLike
-from codingagent.core import encoding, outbox, paths, plain, reply, results, tokens
-from codingagent.core.approval import Answer, Question, operation_id
-from codingagent.core.changes import Checkpoint
-from codingagent.core.events import (
-    Denied,
-    Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
-    FileRequested,
-    Finished,
-    Refused,
-)
+from codingagent.agent import Agent, Views
+from codingagent.core import encoding, outbox, paths, reply, results, tokens
+from codingagent.core.approval import Answer
+from codingagent.core.events import FileRequested, Finished
 from codingagent.core.findings import Letter, digest_of
 from codingagent.core.notices import (
-    ApprovalAwaited,
-    Notice,
-    OperationBegan,
-    OperationDone,
     OutboxReady,
     Remark,
     ReplyAccepted,
@@ -38,35 +24,21 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    Finish,
-    ReadFile,
-    RunCommand,
-    ShowMessage,
-)
 from codingagent.core.reply import Problem, Reply, Step
 from codingagent.core.session import (
-    ApprovalAnswered,
-    ApprovalAsked,
-    CheckpointTaken,
     InboxFound,
     LyingFile,
-    OperationEnded,
     OutboxWritten,
     Phase,
-    Record,
     ReplySetAside,
     ReplyTaken,
     Session,
     SessionReopened,
     TurnEnded,
     changed_paths,
-    fold,
 )
-from codingagent.errors import ApprovalError, OperationError, UsageError
+from codingagent.errors import OperationError
+from codingagent.execution import Execution, Ledger, Surroundings
 
 
 class MailboxLike(Protocol):
@@ -87,34 +59,6 @@ class MailboxLike(Protocol):
     def set_aside(self, name: str, reason: str) -> str: ...
 
 
-class JournalLike(Protocol):
-    """One session's records."""
-
-    def append(self, record: Record) -> None: ...
-    def sync(self) -> None: ...
-
-
-class Ledger:
-    """A session's journal together with what it says: `session` is the fold of all that it holds."""
-
-    def __init__(self, journal: JournalLike, session: Session) -> None:
-        self._journal = journal
-        self.session = session
-
-    def record(self, record: Record) -> None:
-        """Adds a record.
-
-        Raises:
-            WorkError: if it can't be written; the session is then as before.
-        """
-        self._journal.append(record)
-        self.session = fold(self.session, record)
-
-    def sync(self) -> None:
-        """Makes all records durable."""
-        self._journal.sync()
-
-
 @dataclass(frozen=True, slots=True)
 class _Objection:
     """Why a file is no reply of this session's, and what to do; no remedy means: accept it."""
@@ -126,38 +70,16 @@ class _Objection:
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
 
-# Of what a checkpoint leaves out so much is named.
-_LEFT_OUT_NAMED = 20
-
-_SAID_NO = "the person said no"
-_AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
-
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
 _NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """All that a conversation works with besides its agent and its ledger."""
+class Correspondence:
+    """What a conversation writes its requests with, and reads the replies."""
 
-    workspace: WorkspaceLike
     mailbox: MailboxLike
-    mend_document: Callable[[Session], None]
-    """Writes the session file, if it says otherwise than the journal."""
-    sync: Callable[[], None]
-    """Makes all that was written, in the workspace and in the home, durable."""
-    now: Callable[[], str]
-    """UTC, ISO 8601 with Z."""
-    show: Callable[[Notice], None]
-    checkpoint: Callable[[bool], Checkpoint | None]
-    """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
-    uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
-    """Gives those of the paths that neither of two checkpoints holds as they are now."""
-    ask: Callable[[ApprovalAwaited], Answer | None]
-    """Asks the person; None if there is nobody to ask."""
-    approves_all: bool
-    """Whatever would be asked is approved beforehand."""
     budget: outbox.Budget
     environment: outbox.Environment
     locale_codec: str
@@ -166,10 +88,13 @@ class Surroundings:
 class Conversation:
     """One session: its turns, from one request to the next."""
 
-    def __init__(self, ledger: Ledger, agent: Agent, surroundings: Surroundings) -> None:
+    def __init__(
+        self, ledger: Ledger, agent: Agent, surroundings: Surroundings, mail: Correspondence
+    ) -> None:
         self.ledger = ledger
-        self._agent = agent
         self._means = surroundings
+        self._mail = mail
+        self._execution = Execution(ledger, agent, surroundings)
 
     @property
     def session(self) -> Session:
@@ -190,9 +115,7 @@ class Conversation:
             self._means.show(
                 Remark(f"going on with reply {self.session.sequence}, which was interrupted")
             )
-            started = self.session.started
-            if started is not None and (event := self._agent.settle(started)) is not None:
-                self._end(started.index, event)
+            self._execution.settle()
             self._execute(self._read_again())
         self._finish_turn()
 
@@ -204,7 +127,7 @@ class Conversation:
         """
         lying = tuple(
             LyingFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
-            for letter in self._means.mailbox.look()
+            for letter in self._mail.mailbox.look()
         )
         if lying:
             self.ledger.record(InboxFound(lying, self._means.now()))
@@ -223,7 +146,7 @@ class Conversation:
     def announce(self, *, watched: bool) -> None:
         """Says what the person is to do now, and whether someone waits for it."""
         session_id, sequence = self.session.session_id, self.session.sequence
-        mailbox = self._means.mailbox
+        mailbox = self._mail.mailbox
         path = mailbox.outbox_path(session_id, sequence)
         self._means.show(Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched))
 
@@ -237,9 +160,9 @@ class Conversation:
         Raises:
             WorkError: if the disk does not let it. The reply is then in the inbox or in processed/.
         """
-        if not self._means.mailbox.has(name):
+        if not self._mail.mailbox.has(name):
             return
-        data = self._means.mailbox.read(name)
+        data = self._mail.mailbox.read(name)
         if data is None:
             self._set_aside(name, _TOO_LARGE)
             return
@@ -251,21 +174,33 @@ class Conversation:
         if objection is not None:
             self._set_aside(name, objection)
             return
-        taken = self._means.mailbox.take(name, self.session.session_id, self.session.sequence)
-        if self._means.mailbox.read_taken(taken) != data:
+        taken = self._mail.mailbox.take(name, self.session.session_id, self.session.sequence)
+        if self._mail.mailbox.read_taken(taken) != data:
             # Someone was still writing it; nothing was journalled, so it is simply not ready yet.
-            self._means.mailbox.put_back(taken, name)
+            self._mail.mailbox.put_back(taken, name)
             return
         self._begin(taken, data)
         self._execute(found)
         self._finish_turn()
+
+    def answer(self, name: str | None, answer: Answer) -> None:
+        """Answers what awaits approval; `recover` then goes on.
+
+        Args:
+            name: the operation's id, if the person named it.
+            answer: theirs.
+
+        Raises:
+            UsageError: if nothing awaits approval, or something else does.
+        """
+        self._execution.answer(name, answer)
 
     def _finish_turn(self) -> None:
         if self.session.phase is Phase.OUTBOX_DUE:
             self._write_outbox()
         elif self.session.is_complete:
             self._means.sync()
-        self._means.mend_document(self.session)
+        self._means.keep_document(self.session)
 
     def _begin(self, taken: str, data: bytes) -> None:
         self.ledger.record(
@@ -274,14 +209,14 @@ class Conversation:
 
     def _recover_taken(self) -> None:
         """A reply that was moved and not journalled: the name that it got says whose it is."""
-        name = self._means.mailbox.find_taken(self.session.session_id, self.session.sequence)
-        data = None if name is None else self._means.mailbox.read_taken(name)
+        name = self._mail.mailbox.find_taken(self.session.session_id, self.session.sequence)
+        data = None if name is None else self._mail.mailbox.read_taken(name)
         if name is not None and data is not None:
             self._begin(name, data)
 
     def _interpret(self, data: bytes) -> Reply | None:
         """Gives what a reply's bytes say, or None if they are no text."""
-        read = encoding.decode_reply(data, self._means.locale_codec)
+        read = encoding.decode_reply(data, self._mail.locale_codec)
         if read is None:
             return None
         found = reply.with_note(reply.read(read.text), read.note)
@@ -303,9 +238,9 @@ class Conversation:
         return _Objection(reason, "") if reason and not accept else None
 
     def _set_aside(self, name: str, objection: _Objection) -> None:
-        new = self._means.mailbox.set_aside(name, objection.reason)
+        new = self._mail.mailbox.set_aside(name, objection.reason)
         self.ledger.record(ReplySetAside(new, objection.reason, self._means.now()))
-        path = self._means.mailbox.rejected / new
+        path = self._mail.mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it all the same: codingagent resume"
             f" {self.session.session_id} --accept {shlex.quote(str(path))}"
@@ -321,54 +256,15 @@ class Conversation:
         self._means.workspace.check()
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
-        if not self.session.checkpoint and _may_change(found):
-            self._keep_checkpoint()
-        for index, item in enumerate(found.items):
-            if index >= len(self.session.results):
-                # A command may have moved the workspace away under us.
-                self._means.workspace.check()
-                self._perform(index, item)
-        self._close_checkpoint()
+        self._execution.perform(found.items)
         self.ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
         self._conclude(taken)
-
-    def _keep_checkpoint(self) -> None:
-        """Keeps the workspace as it is before a turn; the turn goes on without, if it must."""
-        found = self._means.checkpoint(True)
-        if found is not None:
-            self._record_checkpoint(found, before=True)
-
-    def _close_checkpoint(self) -> None:
-        """Keeps the workspace as it is after a turn, or where one pauses for the person."""
-        if self.session.checkpoint:
-            found = self._means.checkpoint(False)
-            if found is not None:
-                self._record_checkpoint(found, before=False)
-
-    def _record_checkpoint(self, found: Checkpoint, *, before: bool) -> None:
-        named = found.left_out[:_LEFT_OUT_NAMED]
-        left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
-        if found.left_out_count > len(named):
-            left_out += (f"{found.left_out_count - len(named)} more",)
-        uncovered: tuple[str, ...] = ()
-        if not before:
-            uncovered = self._means.uncovered(
-                self.session.checkpoint, found.id, _outlasting(self.session.results)
-            )
-        if uncovered:
-            names = ", ".join(map(paths.shown, uncovered))
-            self._means.show(Remark(f"undo does not cover {names}: ignored by git, or too large"))
-        self.ledger.record(
-            CheckpointTaken(
-                self.session.sequence, before, found.id, left_out, self._means.now(), uncovered
-            )
-        )
 
     def _read_again(self) -> Reply:
         """Gives the reply that was under way when we were killed, from where it lies."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
-        data = self._means.mailbox.read_taken(taken.name)
+        data = self._mail.mailbox.read_taken(taken.name)
         if data is None or digest_of(data) != taken.digest:
             reason = (
                 f"The reply {taken.name} was changed or removed while it was executed; what is not"
@@ -403,101 +299,20 @@ class Conversation:
             lines = tuple(f"{result.command_type}: {result.summary}" for result in failed)
             self._means.show(SessionDone(self.session.session_id, summary, lines))
 
-    def _perform(self, index: int, item: Step | Problem) -> None:
-        """Does one item; whatever the model got wrong in it becomes its result."""
-        self._means.show(OperationBegan(index, item.tag, _subject(item)))
-        event: Event
-        if isinstance(item, Problem):
-            event = Refused(item.tag, item.reason, item.detail)
-        else:
-            event = self._decide(Order(index, item.tag, item.operation, self.session.results))
-        self._end(index, replace(event, notes=item.notes + event.notes))
-
-    def _decide(self, order: Order) -> Event:
-        """Does an operation, once what the policy wants approved is approved.
-
-        Raises:
-            ApprovalError: if nobody is there to ask; the question is journalled.
-        """
-        found = self._agent.perform(order)
-        while isinstance(found, Question):
-            answer = self._answer_to(order.index, found)
-            if answer.decision == "no":
-                reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
-                return Denied(order.tag, found.subject, found.rules, reason, _AFTER_NO)
-            found = self._agent.perform(order, found.digest)
-        return found
-
-    def _answer_to(self, index: int, question: Question) -> Answer:
-        asked, answered = self.session.asked, self.session.answered
-        is_same = asked is not None and (asked.index, asked.question) == (index, question)
-        if is_same and answered is not None:
-            return answered.answer
-        if not is_same:
-            self.ledger.record(ApprovalAsked(index, question, self._means.now()))
-        if self.session.always.issuperset(question.rules):
-            answer = Answer("yes", "always")
-        elif self._means.approves_all:
-            answer = Answer("yes", "--yes")
-        else:
-            answer = self._ask(index, question)
-        self.ledger.record(ApprovalAnswered(index, answer, self._means.now()))
-        return answer
-
-    def _ask(self, index: int, question: Question) -> Answer:
-        session_id, name = self.session.session_id, operation_id(index)
-        awaited = ApprovalAwaited(
-            session_id, name, question.tag, question.subject, question.reasons, question.shown
-        )
-        self._means.show(awaited)
-        answer = self._means.ask(awaited)
-        if answer is None:
-            # What the person does until they answer is theirs, not the turn's.
-            self._close_checkpoint()
-            self._means.sync()
-            self._means.mend_document(self.session)
-            raise ApprovalError(
-                f"{name} awaits approval: `codingagent approve {session_id} {name}` does it and goes"
-                f" on, `codingagent deny {session_id} {name}` goes on without it"
-            )
-        return answer
-
-    def answer(self, name: str | None, answer: Answer) -> None:
-        """Answers what awaits approval; `recover` then goes on.
-
-        Args:
-            name: the operation's id, if the person named it.
-            answer: theirs.
-
-        Raises:
-            UsageError: if nothing awaits approval, or something else does.
-        """
-        asked, session_id = self.session.asked, self.session.session_id
-        if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
-            raise UsageError(f"nothing in session {session_id} awaits approval")
-        awaited = operation_id(asked.index)
-        if name not in (None, awaited):
-            raise UsageError(f"'{name}' does not await approval; {awaited} does")
-        self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))
-
-    def _end(self, index: int, event: Event) -> None:
-        self.ledger.record(OperationEnded(index, event, self._means.now()))
-        self._means.show(OperationDone(index, results.result_of(event)))
-
     # --- the request ---------------------------------------------------------------------------
 
     def _write_outbox(self) -> None:
         """Writes the request that is due. All that it tells of is durable before it appears."""
-        text = outbox.render(self.session, self._context(), self._means.budget)
+        text = outbox.render(self.session, self._context(), self._mail.budget)
         self._means.sync()
         session_id, sequence = self.session.session_id, self.session.sequence
-        path = self._means.mailbox.write_outbox(session_id, sequence, text)
+        path = self._mail.mailbox.write_outbox(session_id, sequence, text)
         self.ledger.record(OutboxWritten(sequence, self._means.now()))
         self._means.show(
             OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
         )
-        if len(text) > self._means.budget.characters:
-            limit = self._means.budget.characters
+        if len(text) > self._mail.budget.characters:
+            limit = self._mail.budget.characters
             self._means.show(
                 Remark(f"it is longer than context_chars ({limit}): the task itself is")
             )
@@ -507,7 +322,7 @@ class Conversation:
         unread: list[str] = []
         requests = [event for event in self.session.results if isinstance(event, FileRequested)]
         shown = Views(self._means.workspace)
-        room = _VIEWS_PER_BUDGET * self._means.budget.characters
+        room = _VIEWS_PER_BUDGET * self._mail.budget.characters
         for path, start, end in _wanted(requests):
             if room <= 0:
                 unread.append(
@@ -520,11 +335,11 @@ class Conversation:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
                 continue
             # No more of a file is kept than a whole request could hold.
-            view = view.clipped(self._means.budget.characters)
+            view = view.clipped(self._mail.budget.characters)
             room -= len(view.text)
             views[path, start, end] = view
         listing = self._means.workspace.listing(self.session.touched)
-        return outbox.Context(listing, tuple(views.values()), unread, self._means.environment)
+        return outbox.Context(listing, tuple(views.values()), unread, self._mail.environment)
 
 
 def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:
@@ -535,47 +350,3 @@ def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None
     for path, start, end in wanted:
         if (start, end) == (None, None) or (path, None, None) not in wanted:
             yield path, start, end
-
-
-def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
-    """Gives the paths that file operations changed, without those that came and went in one turn."""
-    first: dict[str, Event] = {}
-    last: dict[str, Event] = {}
-    for event in events:
-        if isinstance(event, FileCreated | FileEdited | FileDeleted):
-            first.setdefault(event.path, event)
-            last[event.path] = event
-    return tuple(
-        path
-        for path, event in first.items()
-        if not (
-            isinstance(event, FileCreated)
-            and not event.replaced
-            and isinstance(last[path], FileDeleted)
-        )
-    )
-
-
-def _may_change(found: Reply) -> bool:
-    """Tells whether a reply holds anything that could change the workspace."""
-    changing = (CreateFile, EditFile, DeleteFile, RunCommand)
-    return any(isinstance(i, Step) and isinstance(i.operation, changing) for i in found.items)
-
-
-def _subject(item: Step | Problem) -> str:
-    if isinstance(item, Problem):
-        return f"line {item.line}"
-    match item.operation:
-        case (
-            CreateFile(path=path)
-            | EditFile(path=path)
-            | DeleteFile(path=path)
-            | ReadFile(path=path)
-        ):
-            return path
-        case RunCommand(command=command):
-            return plain.one_line(command)
-        case ShowMessage() | Finish():
-            return ""
-        case _:
-            assert_never(item.operation)

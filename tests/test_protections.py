@@ -1090,8 +1090,8 @@ ROWS: dict[str, Row] = {
         (),
         (
             "conversation.py",
-            "self._means.budget)\n        self._means.sync()\n",
-            "self._means.budget)\n",
+            "self._mail.budget)\n        self._means.sync()\n",
+            "self._mail.budget)\n",
         ),
     ),
     "a command is not run again": Row(

@@ -7,8 +7,10 @@ An event is a value that the journal keeps: its fields are text, numbers and tup
 from dataclasses import dataclass
 from typing import Literal
 
-EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit"]
-"""What ended a command."""
+from codingagent.core.operations import Encoding
+
+EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "agent"]
+"""What ended a command; `agent`: whoever had asked for it was gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class FileEdited:
     path: str
     hunks: tuple[Hunk, ...]
     excerpt: str
+    edits: int = 1
+    """How many edits in a row made it so."""
     notes: tuple[str, ...] = ()
     kind: Literal["file_edited"] = "file_edited"
 
@@ -68,6 +72,18 @@ class FileRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class FileFetched:
+    """A file's whole content, as text or in base64."""
+
+    path: str
+    content: str
+    encoding: Encoding
+    size_bytes: int
+    notes: tuple[str, ...] = ()
+    kind: Literal["file_fetched"] = "file_fetched"
+
+
+@dataclass(frozen=True, slots=True)
 class CommandRan:
     """A command ended by itself, or was ended at a limit.
 
@@ -86,6 +102,9 @@ class CommandRan:
     sandbox: str = "none"
     """What confined it: `bwrap` or `none`."""
     has_network: bool = True
+    stdout: str | None = None
+    """With `stderr`, if they were to be kept apart: each as it came, cut at its end."""
+    stderr: str | None = None
     notes: tuple[str, ...] = ()
     kind: Literal["command_ran"] = "command_ran"
 
@@ -126,6 +145,8 @@ class Refused:
     tag: str
     reason: str
     detail: str = ""
+    subject: str = ""
+    """The path or the command, as far as it is known."""
     notes: tuple[str, ...] = ()
     kind: Literal["refused"] = "refused"
 
@@ -148,6 +169,7 @@ Event = (
     | FileEdited
     | FileDeleted
     | FileRequested
+    | FileFetched
     | CommandRan
     | Interrupted
     | MessageShown

@@ -1,7 +1,8 @@
 """What the world answers: values that pass between the outside and the agent."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from codingagent.core.events import EndedBy
 from codingagent.core.settling import Sighting
@@ -19,11 +20,27 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Extras:
+    """What a command may want besides a folder and a limit.
+
+    `variables` are added to its environment; they are not trusted. `parts_streams` keeps stdout and
+    stderr apart, and more of each.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    parts_streams: bool = False
+
+
+PLAIN = Extras()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a command ended. `exit_code` is minus the signal's number if one ended it.
 
     `output` has both streams in the order they came; `dropped_characters` are missing from its middle.
-    `failure` says why nothing was started, or is empty.
+    If they were to be kept apart, `stdout` and `stderr` have each as it came, cut at its end, and
+    `output` has the one behind the other. `failure` says why nothing was started, or is empty.
     """
 
     exit_code: int
@@ -34,6 +51,8 @@ class Outcome:
     stopped_processes: int = 0
     dropped_characters: int = 0
     failure: str = ""
+    stdout: str | None = None
+    stderr: str | None = None
     sandbox: str = "none"
     has_network: bool = True
     notes: tuple[str, ...] = ()

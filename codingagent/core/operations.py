@@ -4,8 +4,13 @@ Text in an operation has lines ended by "\\n"; how a file's own bytes become suc
 decided in `encoding` and `edits`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal
+
+Encoding = Literal["utf-8", "base64"]
+"""How content is written as text."""
 
 
 class LineEnd(Enum):
@@ -44,11 +49,26 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
+class Substitution:
+    """Put `new` in the place of the first occurrence of `old`, which may be any part of the text."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Substitutions:
+    """Several of them, in order, each in the text that the one before has left."""
+
+    edits: tuple[Substitution, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EditFile:
-    """Change part of a file: one range of lines, or replacements in order, all or none."""
+    """Change part of a file: a range of lines, or replacements or substitutions, all or none."""
 
     path: str
-    change: LineRange | tuple[Replacement, ...]
+    change: LineRange | tuple[Replacement, ...] | Substitutions
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +88,25 @@ class ReadFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchFile:
+    """Ask for a file's whole content at once, its text or its bytes in base64."""
+
+    path: str
+    encoding: Encoding = "utf-8"
+
+
+@dataclass(frozen=True, slots=True)
 class RunCommand:
     """Run a shell command in the workspace, or in `cwd` within it."""
 
     command: str
     timeout_s: float | None = None
-    """None means the limit in the settings."""
+    """None means the limit in the settings; 0 means none."""
     cwd: str = "."
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables besides the usual."""
+    parts_streams: bool = False
+    """Keep stdout and stderr apart, and more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +123,6 @@ class Finish:
     summary: str
 
 
-Operation = CreateFile | EditFile | DeleteFile | ReadFile | RunCommand | ShowMessage | Finish
+Operation = (
+    CreateFile | EditFile | DeleteFile | ReadFile | FetchFile | RunCommand | ShowMessage | Finish
+)

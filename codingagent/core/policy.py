@@ -17,7 +17,7 @@ A pattern for paths is a glob on the whole path, `**/.vscode`; what names a fold
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
@@ -235,19 +235,23 @@ _LOCAL_URL = re.compile(
 )
 
 
-def judge_command(policy: Policy, command: str, workspace: str) -> Verdict:
+def judge_command(
+    policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()
+) -> Verdict:
     """Judges a shell line by every command in it.
 
     Args:
         policy: the rules.
         command: what the shell would be given.
         workspace: its absolute path, by which a line may name it.
+        variables: the names of variables that would be set for it.
     """
     rules = policy.shell
     if not rules.enabled:
         return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
     line = read_line(command)
-    return _deny_line(policy, line, workspace) or _ask_for_line(policy, line, workspace) or Allow()
+    denied = _deny_line(policy, line, workspace)
+    return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
 
 
 def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
@@ -287,10 +291,14 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
     return None
 
 
-def _ask_for_line(policy: Policy, line: ShellLine, workspace: str) -> Ask | None:
+def _ask_for_line(
+    policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
+) -> Ask | None:
     """Gives all that the person must agree to, each once."""
     found: dict[str, str] = {}
     if policy.shell.approval_required:
+        for name in variables:
+            found |= _setting(name)
         for command in line.commands:
             found |= _doubtful(policy.shell, command)
             for pattern in policy.shell.approval_required:
@@ -325,14 +333,20 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
     if command.name == "rm" and (command.reads_from or not all(map(_is_one_name, words))):
         found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
-        if name in presets.ASKED_VARIABLES:
-            found[f"shell.variable: {name}"] = f"it sets {name}, which makes other programs run"
+        found |= _setting(name)
     if command.name in _with_subcommands(rules.approval_required):
         operand = next((word for word in words if not word.sure.startswith("-")), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"
             found[rule] = f"what {command.name} is to do is made only when it runs"
     return found
+
+
+def _setting(name: str) -> dict[str, str]:
+    """Gives what is to be said of a variable that is set."""
+    if name not in presets.ASKED_VARIABLES:
+        return {}
+    return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}
 
 
 def _is_one_name(word: Word) -> bool:

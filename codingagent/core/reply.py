@@ -25,6 +25,8 @@ class Step:
     tag: str
     line: int
     notes: tuple[str, ...] = ()
+    id: str = ""
+    """What the reply itself calls it; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class Problem:
     line: int
     detail: str = ""
     notes: tuple[str, ...] = ()
+    id: str = ""
+    subject: str = ""
+    """The path or the command, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True)

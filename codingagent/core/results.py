@@ -12,6 +12,7 @@ from codingagent.core.events import (
     FileCreated,
     FileDeleted,
     FileEdited,
+    FileFetched,
     FileRequested,
     Finished,
     Hunk,
@@ -80,6 +81,9 @@ def _words(event: Event) -> tuple[str, str, str]:
             return "DELETE_FILE", f"Deleted '{event.path}'", ""
         case FileRequested():
             return "READ_FILE", _requested(event), ""
+        case FileFetched():
+            size = f"{event.size_bytes} {'byte' if event.size_bytes == 1 else 'bytes'}"
+            return "READ_FILE", f"Read '{event.path}' ({size})", ""
         case CommandRan():
             return "RUN_COMMAND", _ran(event), event.output
         case Interrupted():
@@ -129,6 +133,8 @@ def _ran(event: CommandRan) -> str:
             return f"{command} (ended after {event.limit} of output; print less)"
         case "process_limit":
             return f"{command} (ended, having started more than {event.limit} at once)"
+        case "agent":
+            return f"{command} (ended: whoever asked for it is gone)"
         case "itself" if event.exit_code < 0:
             return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
         case "itself" if event.exit_code > _SIGNAL_BASE:

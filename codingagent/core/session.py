@@ -20,13 +20,14 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
-from codingagent.core.approval import Answer, Question
+from codingagent.core.approval import Answer, Question, operation_id
 from codingagent.core.events import (
     CommandRan,
     Event,
     FileCreated,
     FileDeleted,
     FileEdited,
+    FileFetched,
     FileRequested,
     Finished,
 )
@@ -141,7 +142,14 @@ class OperationEnded:
     index: int
     event: Event
     at: str
+    operation_id: str = ""
+    """What the reply itself calls it, if it does."""
     kind: Literal["operation_ended"] = "operation_ended"
+
+    @property
+    def name(self) -> str:
+        """What it is called: by its own id, or by its place."""
+        return self.operation_id or operation_id(self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,13 @@ class ApprovalAsked:
     index: int
     question: Question
     at: str
+    operation_id: str = ""
     kind: Literal["approval_asked"] = "approval_asked"
+
+    @property
+    def name(self) -> str:
+        """What it is called: by its own id, or by its place."""
+        return self.operation_id or operation_id(self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +288,10 @@ class Session:
     reply: ReplyTaken | None = None
     started: OperationStarted | None = None
     results: tuple[Event, ...] = ()
+    ends: tuple[OperationEnded, ...] = ()
+    """The records of these results."""
+    returned: int = 0
+    """Characters of contents and outputs in these results."""
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     last_digest: str = ""
@@ -370,6 +388,8 @@ def _step(session: Session, record: Record) -> Session:
                 reply=record,
                 last_digest=record.digest,
                 results=(),
+                ends=(),
+                returned=0,
                 notes=(),
             )
         case OperationStarted():
@@ -379,7 +399,14 @@ def _step(session: Session, record: Record) -> Session:
             results = (*session.results, event)
             tier = event.sandbox if isinstance(event, CommandRan) else session.tier
             return replace(
-                session, started=None, asked=None, answered=None, results=results, tier=tier
+                session,
+                started=None,
+                asked=None,
+                answered=None,
+                results=results,
+                ends=(*session.ends, record),
+                returned=session.returned + _returned(event),
+                tier=tier,
             )
         case ApprovalAsked():
             phase = Phase.AWAITING_APPROVAL
@@ -413,6 +440,16 @@ def _step(session: Session, record: Record) -> Session:
             assert_never(record)
 
 
+def _returned(event: Event) -> int:
+    match event:
+        case FileFetched():
+            return len(event.content)
+        case CommandRan():
+            return len(event.stdout or "") + len(event.stderr or "")
+        case _:
+            return 0
+
+
 def _answer(session: Session, record: ApprovalAnswered) -> Session:
     asked = session.asked
     if asked is None or asked.index != record.index:
@@ -433,7 +470,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
 
 def _paths(event: Event) -> tuple[str, ...]:
     match event:
-        case FileCreated() | FileEdited():
+        case FileCreated() | FileEdited() | FileFetched():
             return (event.path,)
         case FileRequested():
             return event.paths

@@ -18,12 +18,12 @@ import threading
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from codingagent.core.events import EndedBy
-from codingagent.core.findings import Outcome
+from codingagent.core.findings import PLAIN, Extras, Outcome
 from codingagent.errors import UsageError, WorkError
 
 # The most that one command may print: beyond it something runs away (`yes`), and a core with it.
@@ -32,6 +32,10 @@ FLOOD_LIMIT_BYTES = 256 * 2**20
 # Kept of the output at either end; far more than a result shows, so that its cut can find line ends.
 _KEPT_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
+
+# What is kept of each of two streams, and what stands where one is cut (specification 004, ExecResult).
+STREAM_LIMIT_BYTES = 2**20
+_TRUNCATED = "\n... [output truncated]"
 
 # How long to go on reading when the command and all of its tree have ended but the pipe is still
 # open: someone outside of the tree was handed it, and may keep it for ever.
@@ -103,9 +107,13 @@ class SandboxLike(Protocol):
     def has_network(self) -> bool: ...
 
     def confine(
-        self, argv: Sequence[str], variables: Mapping[str, str], folder: str
+        self,
+        argv: Sequence[str],
+        variables: Mapping[str, str],
+        folder: str,
+        added: Mapping[str, str],
     ) -> ConfinedLike:
-        """Gives how to run `argv` in `folder`, confined."""
+        """Gives how to run `argv` in `folder`, confined; the variables `added` are not to be trusted."""
         ...
 
 
@@ -130,6 +138,7 @@ class Runner:
         self._sandbox = sandbox
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+        self._control: socket.socket | None = None
 
     def close(self) -> None:
         """Ends the supervisor, and with it whatever it still guards."""
@@ -145,6 +154,7 @@ class Runner:
         folder: int | str,
         timeout_s: float | None,
         show: Callable[[str], None],
+        extras: Extras = PLAIN,
     ) -> Outcome:
         """Runs a shell line and gives its outcome; `show` gets the output as it comes.
 
@@ -153,16 +163,19 @@ class Runner:
             folder: a handle on the folder to run in, or its name where handles do not exist.
             timeout_s: None for no limit.
             show: called with pieces of text, in the caller's thread.
+            extras: what else is wanted.
 
         Raises:
             KeyboardInterrupt: passed on, after the command and its tree have been ended.
         """
         if os.name == "nt":
             argv = ["cmd.exe", "/d", "/s", "/c", command]
-            outcome = _run_directly(argv, str(folder), self._variables, timeout_s, show)
+            variables = {**self._variables, **extras.variables}
+            where = _Where(str(folder), variables, extras.parts_streams)
+            outcome = _run_directly(argv, where, timeout_s, show)
         else:
             outcome = self._run_supervised(
-                ["/bin/sh", "-c", "--", command], folder, timeout_s, show
+                ["/bin/sh", "-c", "--", command], folder, timeout_s, show, extras
             )
         return replace(outcome, sandbox=self._sandbox.tier, has_network=self._sandbox.has_network)
 
@@ -172,11 +185,13 @@ class Runner:
         folder: int | str,
         timeout_s: float | None,
         show: Callable[[str], None],
+        extras: Extras,
     ) -> Outcome:
         with contextlib.ExitStack() as stack:
             handle = _handle(folder, stack)
+            name = _name_of(handle, folder)
             try:
-                confined = self._sandbox.confine(argv, self._variables, _name_of(handle, folder))
+                confined = self._sandbox.confine(argv, self._variables, name, extras.variables)
             except OSError as fault:
                 return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
             for each in confined.handles:
@@ -186,27 +201,41 @@ class Runner:
                 "environment": dict(confined.variables),
                 "timeout_s": timeout_s,
                 "is_told": confined.is_told,
+                "parts_streams": extras.parts_streams,
             }
             control, theirs = socket.socketpair()
             stack.enter_context(control)
-            output, write_end = os.pipe()
-            stack.callback(os.close, output)
+            pipes = [os.pipe() for _ in range(2 if extras.parts_streams else 1)]
+            outputs, write_ends = zip(*pipes, strict=True)
+            for output in outputs:
+                stack.callback(os.close, output)
             try:
-                self._hand_over([theirs.fileno(), write_end, handle, *confined.handles])
+                first, *errors = write_ends
+                self._hand_over([theirs.fileno(), first, handle, *errors, *confined.handles])
             finally:
                 theirs.close()
-                os.close(write_end)
+                for write_end in write_ends:
+                    os.close(write_end)
             body = json.dumps(order).encode()
             with contextlib.suppress(
                 BrokenPipeError
             ):  # then the report is missing, which is said below
                 control.sendall(struct.pack("!I", len(body)) + body)
-            reading = _Reading(control, output, show)
+            reading = _Reading(control, outputs, show)
+            self._control = control
             try:
                 return reading.outcome(timeout_s)
             finally:
+                self._control = None
                 if reading.is_overdue:
                     self._end_all()
+
+    def end_command(self) -> None:
+        """Ends the command that runs now, if one does; for another thread than the one that waits for it."""
+        control = self._control
+        # It may end by itself between these lines: then there is nothing left to be told.
+        with contextlib.suppress(OSError, AttributeError):
+            control.shutdown(socket.SHUT_WR)  # type: ignore[union-attr]
 
     def _end_all(self) -> None:
         """Ends the supervisor and all below it: a command stopped the one that was to end it."""
@@ -248,7 +277,7 @@ def try_out(sandbox: SandboxLike, variables: Mapping[str, str], folder: str, lin
         WorkError: with what the sandbox said, if the line did not succeed in it.
     """
     try:
-        confined = sandbox.confine(["/bin/sh", "-c", line], variables, folder)
+        confined = sandbox.confine(["/bin/sh", "-c", line], variables, folder, {})
     except OSError as fault:
         raise WorkError(str(fault)) from fault
     handles = confined.handles
@@ -405,15 +434,38 @@ class _Kept:
         return f"{head}\n{end}", max(self._characters - len(head) - len(end), 1)
 
 
-class _Reading:
-    """Reads a command's output and report until both are there."""
+class _Beginning:
+    """The first bytes of a stream."""
 
-    def __init__(self, control: socket.socket, output: int, show: Callable[[str], None]) -> None:
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._is_cut = False
+
+    def add(self, chunk: bytes) -> None:
+        room = STREAM_LIMIT_BYTES - len(self._bytes)
+        self._bytes += chunk[:room]
+        self._is_cut = self._is_cut or len(chunk) > room
+
+    def text(self) -> str:
+        """Gives the text of these bytes; where the stream went on, it says so."""
+        # Not final: of a character that the cut parts, nothing is given.
+        decoder = getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(bytes(self._bytes), not self._is_cut)
+        return text + _TRUNCATED if self._is_cut else text
+
+
+class _Reading:
+    """Reads a command's output and report until both are there; `outputs` are one pipe, or two."""
+
+    def __init__(
+        self, control: socket.socket, outputs: Sequence[int], show: Callable[[str], None]
+    ) -> None:
         self._control = control
-        self._output = output
+        self._outputs = tuple(outputs)
         self._show = show
         self._kept = _Kept()
-        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._decoders = {o: getincrementaldecoder("utf-8")("replace") for o in outputs}
+        self._apart = {o: _Beginning() for o in outputs} if len(outputs) > 1 else {}
         self._report = b""
         self._flooded = False
         self.is_overdue = False
@@ -433,21 +485,19 @@ class _Reading:
             self._selector.close()
         took = time.monotonic() - started
         text, dropped = self._kept.text()
+        stdout, stderr = (
+            (self._apart[o].text() for o in self._outputs) if self._apart else (None, None)
+        )
+        ended = Outcome(
+            -signal.SIGKILL, text, took, dropped_characters=dropped, stdout=stdout, stderr=stderr
+        )
         if self.is_overdue:
             note = "the command stopped the process that watched over it; both were ended"
             limit = _limit("time_limit", timeout_s)
-            return Outcome(
-                -signal.SIGKILL,
-                text,
-                took,
-                "time_limit",
-                limit,
-                dropped_characters=dropped,
-                notes=(note,),
-            )
+            return replace(ended, ended_by="time_limit", limit=limit, notes=(note,))
         if not self._report:
             note = "the command ended the process that watched over it; what it left was ended"
-            return Outcome(-signal.SIGKILL, text, took, dropped_characters=dropped, notes=(note,))
+            return replace(ended, notes=(note,))
         report = json.loads(self._report)
         if "failure" in report:
             return Outcome(-1, "", took, failure=report["failure"])
@@ -459,28 +509,29 @@ class _Reading:
         ended_by: EndedBy = report["ended_by"]
         if self._flooded:
             ended_by = "output_limit"
-        return Outcome(
-            report["code"],
-            text,
-            report["took_s"],
-            ended_by,
-            _limit(ended_by, timeout_s),
-            report["stopped"],
-            dropped,
+        return replace(
+            ended,
+            exit_code=report["code"],
+            duration_s=report["took_s"],
+            ended_by=ended_by,
+            limit=_limit(ended_by, timeout_s),
+            stopped_processes=report["stopped"],
             notes=notes,
         )
 
     def _read(self, overdue_at: float | None) -> None:
         """Reads until the report is there and the pipe is at its end, or was so long enough."""
         self._selector.register(self._control, selectors.EVENT_READ)
-        self._selector.register(self._output, selectors.EVENT_READ)
+        for output in self._outputs:
+            self._selector.register(output, selectors.EVENT_READ)
         give_up: float | None = None
         while self._selector.get_map():
             wake_at = give_up or overdue_at
             left = None if wake_at is None else max(wake_at - time.monotonic(), 0)
             ready = {key.fileobj for key, _ in self._selector.select(left)}
-            if self._output in ready:
-                self._read_output()
+            for output in self._outputs:
+                if output in ready:
+                    self._read_output(output)
             if self._control in ready:
                 self._read_report()
             if self._control not in self._selector.get_map() and give_up is None:
@@ -491,13 +542,15 @@ class _Reading:
                 self.is_overdue = True
                 return
 
-    def _read_output(self) -> None:
-        chunk = os.read(self._output, _CHUNK_BYTES)
+    def _read_output(self, output: int) -> None:
+        chunk = os.read(output, _CHUNK_BYTES)
         if not chunk:
-            self._selector.unregister(self._output)
+            self._selector.unregister(output)
             return
         self._kept.add(chunk)
-        self._show(self._decode(chunk))
+        if self._apart:
+            self._apart[output].add(chunk)
+        self._show(self._decoders[output].decode(chunk))
         if self._kept.total > FLOOD_LIMIT_BYTES and not self._flooded:
             self._flooded = True
             self._control.shutdown(socket.SHUT_WR)
@@ -520,29 +573,40 @@ class _Reading:
             self.is_overdue = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """What a command that runs without a supervisor finds around it."""
+
+    folder: str
+    variables: Mapping[str, str]
+    parts_streams: bool
+
+
 def _run_directly(
-    argv: list[str],
-    folder: str,
-    variables: Mapping[str, str],
-    timeout_s: float | None,
-    show: Callable[[str], None],
+    argv: list[str], where: _Where, timeout_s: float | None, show: Callable[[str], None]
 ) -> Outcome:
     """Runs a command where there is no fork (Windows); `taskkill /t` ends its tree."""
     started = time.monotonic()
     try:
         process = subprocess.Popen(
             argv,
-            cwd=folder,
-            env=dict(variables),
+            cwd=where.folder,
+            env=dict(where.variables),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE if where.parts_streams else subprocess.STDOUT,
         )
     except OSError as fault:
         return Outcome(-1, "", 0.0, failure=fault.strerror or str(fault))
     kept = _Kept()
-    reader = threading.Thread(target=_copy, args=(process, kept), daemon=True)
-    reader.start()
+    streams = [process.stdout, process.stderr] if where.parts_streams else [process.stdout]
+    apart = [_Beginning() for _ in streams]
+    readers = [
+        threading.Thread(target=_copy, args=(stream, kept, beginning), daemon=True)
+        for stream, beginning in zip(streams, apart, strict=True)
+    ]
+    for reader in readers:
+        reader.start()
     ended_by: EndedBy = "itself"
     try:
         process.wait(timeout_s)
@@ -551,12 +615,21 @@ def _run_directly(
     finally:
         if process.poll() is None:
             _end_tree(process)
-    reader.join(_DRAIN_S)
+    for reader in readers:
+        reader.join(_DRAIN_S)
     text, dropped = kept.text()
     show(text)
-    took = time.monotonic() - started
-    limit = _limit(ended_by, timeout_s)
-    return Outcome(process.returncode, text, took, ended_by, limit, dropped_characters=dropped)
+    outcome = Outcome(
+        process.returncode,
+        text,
+        time.monotonic() - started,
+        ended_by,
+        _limit(ended_by, timeout_s),
+        dropped_characters=dropped,
+    )
+    if where.parts_streams:
+        return replace(outcome, stdout=apart[0].text(), stderr=apart[1].text())
+    return outcome
 
 
 def _limit(ended_by: str, timeout_s: float | None) -> str:
@@ -569,10 +642,11 @@ def _limit(ended_by: str, timeout_s: float | None) -> str:
     return f"{timeout_s:g} s" if ended_by == "time_limit" and timeout_s is not None else ""
 
 
-def _copy(process: "subprocess.Popen[bytes]", kept: _Kept) -> None:
-    assert process.stdout is not None
-    while chunk := os.read(process.stdout.fileno(), _CHUNK_BYTES):
+def _copy(stream: IO[bytes] | None, kept: _Kept, beginning: _Beginning) -> None:
+    assert stream is not None
+    while chunk := os.read(stream.fileno(), _CHUNK_BYTES):
         kept.add(chunk)
+        beginning.add(chunk)
 
 
 def _end_tree(process: "subprocess.Popen[bytes]") -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 from codingagent.world import seccomp, toolchains
 from codingagent.world.folders import walk_names
@@ -84,6 +85,9 @@ _ADVICE = {
 }
 
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Confined:
     """How to start a command. In `argv` a number stands for that one of `handles`.
@@ -123,9 +127,15 @@ class Unconfined:
     def network(self) -> str:
         return "as the person has it"
 
-    def confine(self, argv: Sequence[str], variables: Mapping[str, str], folder: str) -> Confined:
+    def confine(
+        self,
+        argv: Sequence[str],
+        variables: Mapping[str, str],
+        folder: str,
+        added: Mapping[str, str] = NOTHING,
+    ) -> Confined:
         del folder  # the command's own handle on it is all that it takes
-        return Confined(tuple(argv), variables)
+        return Confined(tuple(argv), {**variables, **added})
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +189,21 @@ class Bubblewrap:
     def network(self) -> str:
         return "on" if self.has_network else "off; servers on 127.0.0.1 work within one command"
 
-    def confine(self, argv: Sequence[str], variables: Mapping[str, str], folder: str) -> Confined:
+    def confine(
+        self,
+        argv: Sequence[str],
+        variables: Mapping[str, str],
+        folder: str,
+        added: Mapping[str, str] = NOTHING,
+    ) -> Confined:
         """Gives the bwrap command line for one command.
+
+        Args:
+            argv: `/bin/sh`, its options, and the shell line.
+            variables: the environment, which bwrap itself sees too.
+            folder: the real path of the folder to run in.
+            added: variables that are not the person's own: they are set inside, where bwrap, which
+                runs outside, is not moved by them (LD_PRELOAD).
 
         Raises:
             OSError: if the private /tmp can't be made.
@@ -195,6 +218,8 @@ class Bubblewrap:
             os.write(handle, program)
             os.lseek(handle, 0, os.SEEK_SET)
             head += ["--seccomp", 0]
+        for name, value in added.items():
+            head += ["--setenv", name, value]
         *shell, command = argv
         del shell  # /bin/sh -c, which the teller does itself
         told = ("/bin/sh", "-c", _TELLER, "sh", command)

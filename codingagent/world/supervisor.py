@@ -224,10 +224,11 @@ def _start(order: dict[str, object], handles: tuple[int, ...], status: int) -> t
     posix_spawn then copies no memory, which is most of what a fork of Python costs.
     """
     output, folder, *more = handles
+    errors = more.pop(0) if order["parts_streams"] else output
     argv, environment = order["argv"], order["environment"]
     assert isinstance(argv, list)
     assert isinstance(environment, dict)
-    actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
     if order["is_told"]:
         # Out of the way first: any of ours may have the number that is wanted.
         more = [_moved_up(handle) for handle in more]

@@ -11,10 +11,10 @@ from pathlib import Path
 from codingagent import compose
 from codingagent.agent import Agent, Means, Order
 from codingagent.confinement import bubblewrap_for, try_sandbox
-from codingagent.conversation import Ledger
 from codingagent.core.operations import CreateFile
 from codingagent.core.policy import PRESETS
 from codingagent.core.session import Phase, Session, SessionStarted, fold
+from codingagent.execution import Ledger
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.gitstore import Git
 from codingagent.world.journal import Sessions

@@ -16,6 +16,7 @@ from codingagent.core.events import (
     FileCreated,
     FileDeleted,
     FileEdited,
+    FileFetched,
     FileRequested,
     Finished,
     Hunk,
@@ -307,7 +308,7 @@ _HUNKS = st.lists(st.builds(Hunk, _NUMBER, _NUMBER, _NUMBER, _NUMBER), max_size=
 _PATHS = st.lists(_TEXT, max_size=3).map(tuple)
 _EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(FileCreated, _TEXT, _NUMBER, st.booleans(), _NOTES),
-    st.builds(FileEdited, _TEXT, _HUNKS, _TEXT, _NOTES),
+    st.builds(FileEdited, _TEXT, _HUNKS, _TEXT, _NUMBER, _NOTES),
     st.builds(FileDeleted, _TEXT, _NOTES),
     st.builds(FileRequested, _TEXT, _PATHS, st.none() | _NUMBER, st.none() | _NUMBER, _NOTES),
     st.builds(
@@ -321,19 +322,22 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
         _NUMBER,
         st.sampled_from(["bwrap", "none"]),
         st.booleans(),
+        st.none() | _TEXT,
+        st.none() | _TEXT,
         _NOTES,
     ),
     st.builds(Interrupted, _TEXT, _TEXT, _NOTES),
     st.builds(MessageShown, _TEXT, _NOTES),
     st.builds(Finished, _TEXT, _NOTES),
-    st.builds(Refused, _TEXT, _TEXT, _TEXT, _NOTES),
+    st.builds(Refused, _TEXT, _TEXT, _TEXT, _TEXT, _NOTES),
+    st.builds(FileFetched, _TEXT, _TEXT, st.sampled_from(["utf-8", "base64"]), _NUMBER, _NOTES),
     st.builds(Denied, _TEXT, _TEXT, _NOTES, _TEXT, _TEXT, _NOTES),
 )
 _QUESTIONS = st.builds(Question, _TEXT, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
 _ANSWERS = st.builds(Answer, st.sampled_from(["yes", "no", "always"]), _TEXT, _TEXT)
 _RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(SessionStarted, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, st.booleans()),
-    st.builds(ApprovalAsked, _NUMBER, _QUESTIONS, _TEXT),
+    st.builds(ApprovalAsked, _NUMBER, _QUESTIONS, _TEXT, _TEXT),
     st.builds(ApprovalAnswered, _NUMBER, _ANSWERS, _TEXT),
     st.builds(CheckpointTaken, _NUMBER, st.booleans(), _TEXT, _NOTES, _TEXT),
     st.builds(UndoBegan, st.lists(_NUMBER, max_size=3).map(tuple), _TEXT, _TEXT),
@@ -351,7 +355,7 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
         st.none() | _TEXT,
         st.none() | _EVENTS,
     ),
-    st.builds(OperationEnded, _NUMBER, _EVENTS, _TEXT),
+    st.builds(OperationEnded, _NUMBER, _EVENTS, _TEXT, _TEXT),
     st.builds(TurnEnded, _NUMBER, _NOTES, _TEXT),
     st.builds(SessionReopened, _TEXT),
 )
@@ -415,7 +419,11 @@ def test_nothing_is_known_that_the_journal_does_not_know(
             session.sequence - 1,
             session.sequence,
         }
-        paths = {event.path for event in known if isinstance(event, FileCreated | FileEdited)}
+        paths = {
+            event.path
+            for event in known
+            if isinstance(event, FileCreated | FileEdited | FileFetched)
+        }
         paths.update(
             path for event in known if isinstance(event, FileRequested) for path in event.paths
         )

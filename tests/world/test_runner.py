@@ -16,10 +16,10 @@ import pytest
 
 from codingagent.confinement import bubblewrap_for
 from codingagent.core.events import CommandRan
-from codingagent.core.findings import Outcome
+from codingagent.core.findings import PLAIN, Extras, Outcome
 from codingagent.core.results import result_of
 from codingagent.world.runner import FLOOD_LIMIT_BYTES, Runner, environment
-from codingagent.world.sandbox import Bubblewrap, Confined, Unconfined
+from codingagent.world.sandbox import NOTHING, Bubblewrap, Confined, Unconfined
 from codingagent.world.supervisor import PROCESS_LIMIT
 from tests.helpers import (
     children,
@@ -79,12 +79,16 @@ def either(
     made = Runner(sandbox, environment(os.environ))
 
     def run_line(
-        line: str, timeout_s: float | None = 20, show: Callable[[str], None] = ignore
+        line: str,
+        timeout_s: float | None = 20,
+        show: Callable[[str], None] = ignore,
+        extras: Extras = PLAIN,
     ) -> Outcome:
-        outcome = made.run(line, str(tmp_path), timeout_s, show)
+        outcome = made.run(line, str(tmp_path), timeout_s, show, extras)
         assert outcome.sandbox == request.param
         return outcome
 
+    run_line.runner = made  # type: ignore[attr-defined]  # for what is done from another thread
     with contextlib.closing(made):
         yield run_line
 
@@ -155,10 +159,14 @@ def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
 
     class Nowhere(Unconfined):
         def confine(
-            self, argv: Sequence[str], variables: Mapping[str, str], folder: str
+            self,
+            argv: Sequence[str],
+            variables: Mapping[str, str],
+            folder: str,
+            added: Mapping[str, str] = NOTHING,
         ) -> Confined:
             return replace(
-                super().confine(argv, variables, folder), argv=("/no/such/sandbox", *argv)
+                super().confine(argv, variables, folder, added), argv=("/no/such/sandbox", *argv)
             )
 
     with contextlib.closing(Runner(Nowhere(), {})) as runner:
@@ -494,6 +502,66 @@ def test_a_command_that_kills_its_guard_is_ended(either: Run) -> None:
     is_told = any("ended the process that watched over it" in note for note in outcome.notes)
     assert is_told == (outcome.sandbox == "none")
     assert either("echo on").output == "on\n"
+
+
+@with_and_without_a_sandbox
+def test_streams_can_be_kept_apart(either: Run) -> None:
+    """Specification 001, shell: stdout and stderr are captured, each by itself."""
+    outcome = either("echo out; echo err >&2; echo more", extras=Extras(parts_streams=True))
+    assert (outcome.stdout, outcome.stderr) == ("out\nmore\n", "err\n")
+    assert sorted(outcome.output.split()) == ["err", "more", "out"]
+    assert either("echo out").stdout is None
+
+
+@with_and_without_a_sandbox
+def test_a_stream_of_its_own_is_cut_at_its_end_between_characters(either: Run) -> None:
+    """Specification 004, ExecResult: 1 MB of each stream, then a line that says so."""
+    line = "head -c 1048575 /dev/zero | tr '\\0' x; printf '\\342\\202\\254€'; echo e >&2"
+    outcome = either(line, extras=Extras(parts_streams=True))
+    assert outcome.stdout == "x" * (2**20 - 1) + "\n... [output truncated]"
+    assert outcome.stderr == "e\n"
+
+
+@with_and_without_a_sandbox
+def test_streams_of_one_mebibyte_are_whole(either: Run) -> None:
+    """Specification 004: at most 1 MB is a limit, not a cut."""
+    outcome = either("head -c 1048576 /dev/zero | tr '\\0' x", extras=Extras(parts_streams=True))
+    assert outcome.stdout == "x" * 2**20
+
+
+@with_and_without_a_sandbox
+def test_variables_are_added_for_one_command(either: Run) -> None:
+    """Specification 001, shell: env is additional, for this command."""
+    extras = Extras({"GREETING": "a b'c\n", "PAGER": "less"})
+    assert either('echo "$GREETING$PAGER"', extras=extras).output == "a b'c\nless\n"
+    assert either('echo "$GREETING"').output == "\n"
+
+
+def test_variables_of_a_command_do_not_reach_the_sandbox_itself(tmp_path: Path) -> None:
+    """Design, commands: what a reply sets acts inside; bwrap runs outside, where LD_PRELOAD would act."""
+    sandbox = sandbox_of("bwrap", tmp_path, tmp_path / "own")
+    confined = sandbox.confine(["/bin/sh", "-c", "--", "true"], {}, "/", {"LD_PRELOAD": "/x.so"})
+    for handle in confined.handles:
+        os.close(handle)
+    assert "LD_PRELOAD" not in confined.variables
+    at = confined.argv.index("--setenv")
+    assert confined.argv[at : at + 3] == ("--setenv", "LD_PRELOAD", "/x.so")
+
+
+@with_and_without_a_sandbox
+def test_a_command_can_be_ended_by_another_thread(either: Run) -> None:
+    """Design, JSON-RPC: a client that is gone ends its commands."""
+    done: list[Outcome] = []
+    up = threading.Event()
+    worker = threading.Thread(
+        target=lambda: done.append(either("echo up; sleep 600", None, lambda _: up.set()))
+    )
+    worker.start()
+    assert up.wait(20)
+    either.runner.end_command()  # type: ignore[attr-defined]  # set by the fixture
+    worker.join(20)
+    assert [outcome.ended_by for outcome in done] == ["agent"]
+    either.runner.end_command()  # type: ignore[attr-defined]  # nothing runs: nothing happens
 
 
 # An agent of its own: what it runs, where, in which tier, with which private folder and limit.

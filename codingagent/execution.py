@@ -1,0 +1,283 @@
+"""Does the items of one reply or one message in order, whoever asked: the record, approvals, checkpoints.
+
+How it works. Each item leaves its end in the journal, each change its start too. So after a kill
+`settle` and `perform` go on from where it was: what is in the record is done, the rest is to do.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from codingagent.agent import Agent, Order, WorkspaceLike, subject_of
+from codingagent.core import paths, plain, results
+from codingagent.core.approval import Answer, Question
+from codingagent.core.changes import Checkpoint
+from codingagent.core.events import Denied, Event, FileCreated, FileDeleted, FileEdited, Refused
+from codingagent.core.notices import (
+    ApprovalAwaited,
+    Notice,
+    OperationBegan,
+    OperationDone,
+    Remark,
+)
+from codingagent.core.operations import CreateFile, DeleteFile, EditFile, RunCommand
+from codingagent.core.reply import Problem, Step
+from codingagent.core.session import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CheckpointTaken,
+    OperationEnded,
+    Phase,
+    Record,
+    Session,
+    fold,
+)
+from codingagent.errors import ApprovalError, UsageError
+
+# Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
+RETURNED_LIMIT = 64 * 2**20
+
+# Of what a checkpoint leaves out so much is named.
+_LEFT_OUT_NAMED = 20
+
+_SAID_NO = "the person said no"
+_AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
+
+
+class JournalLike(Protocol):
+    """One session's records."""
+
+    def append(self, record: Record) -> None: ...
+    def sync(self) -> None: ...
+
+
+class Ledger:
+    """A session's journal together with what it says: `session` is the fold of all that it holds."""
+
+    def __init__(self, journal: JournalLike, session: Session) -> None:
+        self._journal = journal
+        self.session = session
+
+    def record(self, record: Record) -> None:
+        """Adds a record.
+
+        Raises:
+            WorkError: if it can't be written; the session is then as before.
+        """
+        self._journal.append(record)
+        self.session = fold(self.session, record)
+
+    def sync(self) -> None:
+        """Makes all records durable."""
+        self._journal.sync()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that an execution works with besides its agent and its ledger."""
+
+    workspace: WorkspaceLike
+    sync: Callable[[], None]
+    """Makes all that was written, in the workspace and in the home, durable."""
+    now: Callable[[], str]
+    """UTC, ISO 8601 with Z."""
+    show: Callable[[Notice], None]
+    checkpoint: Callable[[bool], Checkpoint | None]
+    """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
+    uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
+    """Gives those of the paths that neither of two checkpoints holds as they are now."""
+    ask: Callable[[ApprovalAwaited], Answer | None]
+    """Asks the person; None if there is nobody to ask."""
+    approves_all: bool
+    """Whatever would be asked is approved beforehand."""
+    keep_document: Callable[[Session], None]
+    """Writes the file that tells other programs of it, if that says otherwise than the journal."""
+
+
+class Execution:
+    """Does what one reply, or one message, asks for."""
+
+    def __init__(self, ledger: Ledger, agent: Agent, surroundings: Surroundings) -> None:
+        self.ledger = ledger
+        self._agent = agent
+        self._means = surroundings
+
+    @property
+    def session(self) -> Session:
+        """What the journal says now."""
+        return self.ledger.session
+
+    def settle(self) -> None:
+        """Ends the operation that a kill interrupted, by looking at what came of it."""
+        started = self.session.started
+        if started is not None and (event := self._agent.settle(started)) is not None:
+            self._end(started.index, "", event)
+
+    def perform(self, items: Sequence[Step | Problem]) -> None:
+        """Does those of the items that are not in the record yet.
+
+        Raises:
+            ApprovalError: if one needs a yes and nobody is there to ask; `answer` goes on from there.
+            WorkError: if the disk does not let it.
+        """
+        self._means.workspace.check()
+        if not self.session.checkpoint and any(map(_may_change, items)):
+            self._keep_checkpoint()
+        for index in range(len(self.session.results), len(items)):
+            # A command may have moved the workspace away under us.
+            self._means.workspace.check()
+            self._perform(index, items[index])
+        self._close_checkpoint()
+
+    # --- checkpoints ---------------------------------------------------------------------------
+
+    def _keep_checkpoint(self) -> None:
+        """Keeps the workspace as it is before a turn; the turn goes on without, if it must."""
+        found = self._means.checkpoint(True)
+        if found is not None:
+            self._record_checkpoint(found, before=True)
+
+    def _close_checkpoint(self) -> None:
+        """Keeps the workspace as it is after a turn, or where one pauses for the person."""
+        if self.session.checkpoint:
+            found = self._means.checkpoint(False)
+            if found is not None:
+                self._record_checkpoint(found, before=False)
+
+    def _record_checkpoint(self, found: Checkpoint, *, before: bool) -> None:
+        named = found.left_out[:_LEFT_OUT_NAMED]
+        left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
+        if found.left_out_count > len(named):
+            left_out += (f"{found.left_out_count - len(named)} more",)
+        uncovered: tuple[str, ...] = ()
+        if not before:
+            uncovered = self._means.uncovered(
+                self.session.checkpoint, found.id, _outlasting(self.session.results)
+            )
+        if uncovered:
+            names = ", ".join(map(paths.shown, uncovered))
+            self._means.show(Remark(f"undo does not cover {names}: ignored by git, or too large"))
+        self.ledger.record(
+            CheckpointTaken(
+                self.session.sequence, before, found.id, left_out, self._means.now(), uncovered
+            )
+        )
+
+    # --- one item ------------------------------------------------------------------------------
+
+    def _perform(self, index: int, item: Step | Problem) -> None:
+        """Does one item; whatever the model got wrong in it becomes its result."""
+        self._means.show(OperationBegan(index, item.tag, _subject(item)))
+        event: Event
+        if isinstance(item, Problem):
+            event = Refused(item.tag, item.reason, item.detail, item.subject)
+        else:
+            session = self.session
+            room = max(RETURNED_LIMIT - session.returned, 0)
+            order = Order(index, item.tag, item.operation, session.results, room)
+            event = self._decide(order, item.id)
+        self._end(index, item.id, replace(event, notes=item.notes + event.notes))
+
+    def _decide(self, order: Order, name: str) -> Event:
+        """Does an operation, once what the policy wants approved is; `name` is what the reply calls it.
+
+        Raises:
+            ApprovalError: if nobody is there to ask; the question is journalled.
+        """
+        found = self._agent.perform(order)
+        while isinstance(found, Question):
+            answer = self._answer_to(order.index, name, found)
+            if answer.decision == "no":
+                reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
+                return Denied(order.tag, found.subject, found.rules, reason, _AFTER_NO)
+            found = self._agent.perform(order, found.digest)
+        return found
+
+    def _answer_to(self, index: int, name: str, question: Question) -> Answer:
+        asked, answered = self.session.asked, self.session.answered
+        is_same = asked is not None and (asked.index, asked.question) == (index, question)
+        if is_same and answered is not None:
+            return answered.answer
+        if not is_same:
+            asked = ApprovalAsked(index, question, self._means.now(), name)
+            self.ledger.record(asked)
+        assert asked is not None
+        if self.session.always.issuperset(question.rules):
+            answer = Answer("yes", "always")
+        elif self._means.approves_all:
+            answer = Answer("yes", "--yes")
+        else:
+            answer = self._ask(asked)
+        self.ledger.record(ApprovalAnswered(index, answer, self._means.now()))
+        return answer
+
+    def _ask(self, asked: ApprovalAsked) -> Answer:
+        session_id, name, question = self.session.session_id, asked.name, asked.question
+        awaited = ApprovalAwaited(
+            session_id, name, question.tag, question.subject, question.reasons, question.shown
+        )
+        self._means.show(awaited)
+        answer = self._means.ask(awaited)
+        if answer is None:
+            # What the person does until they answer is theirs, not the turn's.
+            self._close_checkpoint()
+            self._means.sync()
+            self._means.keep_document(self.session)
+            raise ApprovalError(
+                f"{name} awaits approval: `codingagent approve {session_id} {name}` does it and goes"
+                f" on, `codingagent deny {session_id} {name}` goes on without it"
+            )
+        return answer
+
+    def answer(self, name: str | None, answer: Answer) -> None:
+        """Answers what awaits approval; the one that performs then goes on.
+
+        Args:
+            name: the operation's id, if the person named it.
+            answer: theirs.
+
+        Raises:
+            UsageError: if nothing awaits approval, or something else does.
+        """
+        asked, session_id = self.session.asked, self.session.session_id
+        if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
+            raise UsageError(f"nothing in {session_id} awaits approval")
+        awaited = asked.name
+        if name not in (None, awaited):
+            raise UsageError(f"'{name}' does not await approval; {awaited} does")
+        self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))
+
+    def _end(self, index: int, name: str, event: Event) -> None:
+        self.ledger.record(OperationEnded(index, event, self._means.now(), name))
+        self._means.show(OperationDone(index, results.result_of(event)))
+
+
+def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
+    """Gives the paths that file operations changed, without those that came and went in one turn."""
+    first: dict[str, Event] = {}
+    last: dict[str, Event] = {}
+    for event in events:
+        if isinstance(event, FileCreated | FileEdited | FileDeleted):
+            first.setdefault(event.path, event)
+            last[event.path] = event
+    return tuple(
+        path
+        for path, event in first.items()
+        if not (
+            isinstance(event, FileCreated)
+            and not event.replaced
+            and isinstance(last[path], FileDeleted)
+        )
+    )
+
+
+def _may_change(item: Step | Problem) -> bool:
+    """Tells whether an item could change the workspace."""
+    changing = (CreateFile, EditFile, DeleteFile, RunCommand)
+    return isinstance(item, Step) and isinstance(item.operation, changing)
+
+
+def _subject(item: Step | Problem) -> str:
+    if isinstance(item, Problem):
+        return item.subject or f"line {item.line}"
+    return plain.one_line(subject_of(item.operation))
