@@ -1,12 +1,12 @@
 """codingagent: a coding agent that works through any web chat, by copy and paste.
 
-Programs that speak its JSON (operations and events, version 1.0) find here what reads and checks it.
+Programs find here what reads, checks and executes its JSON (operations and events, version 1.0).
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codingagent.core.messages.faults import OperationValidationError
+    from codingagent.core.messages.faults import MessageError, OperationValidationError
     from codingagent.core.messages.reading import (
         parse_operation,
         validate_event,
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
         validate_operation,
         validate_operations_message,
     )
+    from codingagent.space import Space
 
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
 
 # What a program uses is imported when it is first asked for: pydantic costs 0.3 s at every start.
 _LATE = {
+    "MessageError": "codingagent.core.messages.faults",
     "OperationValidationError": "codingagent.core.messages.faults",
+    "Space": "codingagent.space",
     "parse_operation": "codingagent.core.messages.reading",
     "validate_event": "codingagent.core.messages.reading",
     "validate_events_message": "codingagent.core.messages.reading",
@@ -30,7 +33,9 @@ _LATE = {
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "MessageError",
     "OperationValidationError",
+    "Space",
     "parse_operation",
     "validate_event",
     "validate_events_message",

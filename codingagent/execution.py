@@ -113,8 +113,10 @@ class Execution:
         if started is not None and (event := self._agent.settle(started)) is not None:
             self._end(started.index, "", event)
 
-    def perform(self, items: Sequence[Step | Problem]) -> None:
-        """Does those of the items that are not in the record yet.
+    def perform(
+        self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None
+    ) -> None:
+        """Does those of the items that are not in the record yet; calls `told` after each.
 
         Raises:
             ApprovalError: if one needs a yes and nobody is there to ask; `answer` goes on from there.
@@ -127,6 +129,7 @@ class Execution:
             # A command may have moved the workspace away under us.
             self._means.workspace.check()
             self._perform(index, items[index])
+            told()
         self._close_checkpoint()
 
     # --- checkpoints ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import codingagent
-from codingagent import compose
+from codingagent import compose, homes
 from codingagent.conversation import Conversation
 from codingagent.core.notices import Notice
 from codingagent.core.settings import Settings
@@ -187,7 +187,7 @@ class NamedWorkspace(Workspace):
 class Desk:
     """A home with one session in it whose agent is at work; what it said lies in `notices`."""
 
-    def __init__(self, home: compose.Home, session_id: str, agent: Conversation) -> None:
+    def __init__(self, home: homes.Home, session_id: str, agent: Conversation) -> None:
         self.home = home
         self.session_id = session_id
         self.conversation = agent
@@ -237,8 +237,8 @@ def desk_at(
 ) -> Iterator[Desk]:
     """Starts a session in the home at `root`, or goes on with one, up to its next request."""
     chosen = settings or Settings()
-    home = compose.Home.at(root, create=True)
-    workspace = compose.workspace_of(root, chosen)
+    home = homes.Home.at(root, create=True)
+    workspace = homes.workspace_of(root, chosen)
     begun = home.sessions.load(session_id) if session_id else None
     session = begun or compose.start_session(home, workspace, task, chosen)
     notices: list[Notice] = []

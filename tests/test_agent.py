@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent import compose, homes
 from codingagent.core.notices import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
@@ -189,7 +189,7 @@ def test_a_home_inside_the_workspace_is_invisible(tmp_path: Path) -> None:
 def test_a_home_cannot_be_its_own_workspace(tmp_path: Path) -> None:
     """Design, workspace: one line says what to use instead."""
     with pytest.raises(UsageError, match="can't be workspace and home at once"):
-        compose.workspace_of(tmp_path, Settings(workspace=str(tmp_path)))
+        homes.workspace_of(tmp_path, Settings(workspace=str(tmp_path)))
 
 
 # --- EDIT_FILE -------------------------------------------------------------------------------------

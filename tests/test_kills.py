@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent import compose, homes
 from codingagent.conversation import Conversation
 from codingagent.core.approval import Answer
 from codingagent.core.events import CommandRan, Denied, FileCreated, Interrupted
@@ -152,7 +152,7 @@ def all_is_told_once(sessions: Sessions, session_id: str, tier: str) -> None:
 
 def checkpoints_are_kept_once(home: Path, session_id: str, expected: set[str]) -> None:
     """`diff` shows the whole turn, though it was killed in between."""
-    sessions = compose.Home.at(home, create=False).sessions
+    sessions = homes.Home.at(home, create=False).sessions
     records = sessions.records(session_id)
     taken = [record for record in records if isinstance(record, CheckpointTaken)]
     assert [(record.sequence, record.before) for record in taken] == [(1, True), (1, False)]
@@ -417,7 +417,7 @@ def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
 @contextlib.contextmanager
 def desk_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
     """Gives a session's conversation without letting it go on, as in the instant before a kill."""
-    opened = compose.Home.at(home, create=False)
+    opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
     settings = settings_for("bwrap" if session.sandbox == "require" else "none")
     with compose.conversation_in(opened, session, settings, compose.Person(lambda _: None)) as it:

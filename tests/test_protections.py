@@ -182,8 +182,8 @@ def require_never_downgrades() -> bool:
 
 def laid_home_refused(case: str) -> bool:
     """A home that was not made here, and links in one, are not believed."""
-    from codingagent.compose import Home
     from codingagent.errors import UsageError
+    from codingagent.homes import Home
 
     os.environ["XDG_STATE_HOME"] = str(Path("state").absolute())
     home = Path("home").absolute()
@@ -445,12 +445,12 @@ def one_holder() -> bool:
 
 def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     """Has a reply taken; gives all that the journal and the requests hold then, and the workspace."""
-    from codingagent import compose
+    from codingagent import compose, homes
     from codingagent.core.settings import Settings
     from codingagent.errors import CodingAgentError
 
     settings = Settings(sandbox="off", policy=policy)
-    home = compose.Home.at(Path("home").absolute(), create=True)
+    home = homes.Home.at(Path("home").absolute(), create=True)
     begun = compose.start_session(home, home.root / "workspace", "a task", settings)
     with compose.conversation_in(home, begun, settings, compose.Person(lambda _: None)) as work:
         work.recover()
@@ -613,7 +613,7 @@ def same_reply_not_twice() -> bool:
 
 def settings_not_planted(case: str) -> bool:
     """What lies in the workspace sets nothing."""
-    from codingagent import compose
+    from codingagent import homes
     from codingagent.confinement import policy_of
     from codingagent.core.settings import Settings
     from codingagent.errors import UsageError
@@ -626,12 +626,12 @@ def settings_not_planted(case: str) -> bool:
     try:
         match case:
             case "settings":
-                resolved, _ = compose.settings_for(home, {}, {})
+                resolved, _ = homes.settings_for(home, {}, {})
                 return resolved.settings.sandbox == "auto"
             case "policy":
                 policy_of(Settings(policy=os.fspath(workspace / "loose.toml")), workspace)
             case _:
-                compose.check_apart(home, home / "inbox")
+                homes.check_apart(home, home / "inbox")
     except UsageError:
         return True
     return False
@@ -838,7 +838,7 @@ class Row:
 
 
 BOX, FLOW, RUN, SUP = "world/sandbox.py", "agent.py", "world/runner.py", "world/supervisor.py"
-SHOP, DIRS, COMP = "world/workspace.py", "world/folders.py", "compose.py"
+SHOP, DIRS, COMP = "world/workspace.py", "world/folders.py", "homes.py"
 MARKER = "{marker}"
 
 NO_FILTER = (BOX, 'head += ["--seccomp", 0]', "pass")
@@ -956,10 +956,10 @@ ROWS: dict[str, Row] = {
     "homes that others laid are refused": Row(
         laid_home_refused,
         ("unknown",),
-        ("compose.py", "if was_found and holds and not registry.is_known(root):", "if False:"),
+        ("homes.py", "if was_found and holds and not registry.is_known(root):", "if False:"),
     ),
     "links in a home are refused": Row(
-        laid_home_refused, ("link",), ("compose.py", "if (root / name).is_symlink():", "if False:")
+        laid_home_refused, ("link",), ("homes.py", "if (root / name).is_symlink():", "if False:")
     ),
     "no link in the place of /tmp": Row(
         own_tmp_no_link,

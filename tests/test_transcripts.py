@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent import homes
 from codingagent.core.session import Phase
 from codingagent.core.settings import Settings
 from tests.helpers import desk_at
@@ -33,8 +33,8 @@ def source_files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Path) -> None:
     """Each reply is a turn, and the workspace ends as it did when the session was recorded."""
-    home = compose.Home.at(tmp_path / "home", create=True)
-    workspace = compose.workspace_of(home.root, Settings())
+    home = homes.Home.at(tmp_path / "home", create=True)
+    workspace = homes.workspace_of(home.root, Settings())
     shutil.copytree(case / "workspace", workspace, dirs_exist_ok=True)
     expected = {**source_files(case / "workspace"), **source_files(case / "after")}
     replies = sorted((case / "replies").glob("*.txt"), key=lambda path: int(path.stem))

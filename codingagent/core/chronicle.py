@@ -16,6 +16,7 @@ from codingagent.core.session import (
     Record,
     ReplySetAside,
     ReplyTaken,
+    RunStarted,
     SessionReopened,
     SessionStarted,
     TurnEnded,
@@ -40,6 +41,8 @@ def _words(record: Record) -> str:
             ]
             said = ", ".join(terms)
             return f"session started ({said}): {plain.one_line(record.task, 200)}"
+        case RunStarted():
+            return f"run started (workspace {record.workspace}, policy {record.policy})"
         case InboxFound():
             return f"left alone in the inbox: {', '.join(file.name for file in record.files)}"
         case OutboxWritten():

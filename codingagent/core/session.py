@@ -44,9 +44,21 @@ _REOPENED = (
 _SESSION_ID = re.compile(r"[0-9a-f]{8}")
 
 
+# How the message of a run is called, as long as it is kept.
+MESSAGE_NAME = "message.json"
+
+
 def is_session_id(text: str) -> bool:
     """Tells whether a text is a session id: eight hex digits in lower case."""
     return _SESSION_ID.fullmatch(text) is not None
+
+
+_RUN_ID = re.compile(r"run_[0-9a-f]{12}")
+
+
+def is_run_id(text: str) -> bool:
+    """Tells whether a text is the id of a run: `run_` and twelve hex digits in lower case."""
+    return _RUN_ID.fullmatch(text) is not None
 
 
 # --- records ---------------------------------------------------------------------------------------
@@ -66,6 +78,23 @@ class SessionStarted:
     sandbox: str = ""
     network: bool = False
     kind: Literal["session_started"] = "session_started"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The first record of a run: one message, executed by itself.
+
+    `digest` is the SHA-256 of the message, which lies beside the journal until all of it is done.
+    """
+
+    run_id: str
+    workspace: str
+    digest: str
+    at: str
+    policy: str
+    sandbox: str
+    network: bool
+    kind: Literal["run_started"] = "run_started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +270,7 @@ class SessionReopened:
 
 Record = (
     SessionStarted
+    | RunStarted
     | InboxFound
     | OutboxWritten
     | ReplyTaken
@@ -308,6 +338,8 @@ class Session:
     checkpoint: str = ""
     """The workspace as it was before the part of a turn that is under way."""
     undoing: UndoBegan | None = None
+    is_run: bool = False
+    """One message and no conversation: it is complete when that is done."""
 
     @property
     def is_new(self) -> bool:
@@ -337,6 +369,22 @@ def fold(session: Session | None, record: Record) -> Session:
             policy=record.policy,
             sandbox=record.sandbox,
             network=record.network,
+        )
+    if isinstance(record, RunStarted):
+        if session is not None:
+            raise ValueError("a second start of a session")
+        return Session(
+            record.run_id,
+            "",
+            record.workspace,
+            record.at,
+            record.at,
+            phase=Phase.EXECUTING,
+            reply=ReplyTaken(1, MESSAGE_NAME, record.digest, record.at),
+            policy=record.policy,
+            sandbox=record.sandbox,
+            network=record.network,
+            is_run=True,
         )
     if session is None:
         raise ValueError("no start of a session")
@@ -434,7 +482,7 @@ def _step(session: Session, record: Record) -> Session:
             )
         case ReplySetAside():
             return session
-        case SessionStarted():
+        case SessionStarted() | RunStarted():
             raise ValueError("a second start of a session")
         case _:
             assert_never(record)
@@ -463,7 +511,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
     done = any(isinstance(event, Finished) for event in session.results)
     touched = session.touched.union(*map(_paths, session.results))
     ended = replace(session, reply=None, notes=record.notes, touched=touched)
-    if done:
+    if done or session.is_run:
         return replace(ended, phase=Phase.COMPLETE)
     return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
 
@@ -498,6 +546,8 @@ def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
     events: list[Event] = []
     for record in records:
         match record:
+            case RunStarted():
+                found.append(Turn(1, MESSAGE_NAME, record.at, ()))
             case ReplyTaken():
                 events = []
                 found.append(Turn(record.sequence, record.name, record.at, ()))

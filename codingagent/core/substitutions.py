@@ -60,7 +60,7 @@ def _hunk(old: str, new: str) -> Hunk | None:
 
 
 def _lines(text: str, start: int, end: int) -> int:
-    """Tells how many lines the text between two places touches; none, if it is empty and at a line's start."""
+    """Tells how many lines a part of a text touches; none, if it is empty and at a line's start."""
     is_between = end == 0 or text[end - 1] == "\n"
     return text.count("\n", start, end) + (0 if is_between else 1)
 

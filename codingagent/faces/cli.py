@@ -17,12 +17,13 @@ from codingagent.faces.tasks import read_task
 
 # Each command imports what it uses when it runs: --version must not wait for a tree-walker.
 if TYPE_CHECKING:
-    from codingagent.compose import Home, Person
+    from codingagent.compose import Person
     from codingagent.conversation import Conversation
     from codingagent.core.approval import Answer
     from codingagent.core.session import Session
     from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
+    from codingagent.homes import Home
 
 app = typer.Typer(
     name="codingagent",
@@ -160,26 +161,26 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: _Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    from codingagent import compose, confinement
+    from codingagent import compose, confinement, homes
 
     named: Path | None = context.obj
     was_found = _was_found(context)
     if here:
         if workspace is not None or named is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
-        workspace, named = Path.cwd(), Path.cwd() / compose.HERE_HOME
+        workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
     task = read_task(words or [], file, edit)
-    root = compose.find_home(named, Path.cwd(), os.environ)
+    root = homes.find_home(named, Path.cwd(), os.environ)
     options = {
         "workspace": None if workspace is None else str(workspace),
         **_confinement(policy, sandbox, network),
     }
-    compose.check_home(root, was_found=was_found)
+    homes.check_home(root, was_found=was_found)
     # Before anything is made: a mistyped --workspace must not leave a home behind.
-    resolved, folder = compose.settings_for(root, options, os.environ)
+    resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
     confinement.policy_of(settings, folder)
-    home = compose.Home.at(root, create=True, was_found=was_found)
+    home = homes.Home.at(root, create=True, was_found=was_found)
     with screen_for(json) as screen, home.locked():
         session = compose.start_session(home, folder, task, settings)
         person = person_at(screen, approves_all=yes)
@@ -212,16 +213,16 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: _Json = False,
 ) -> None:
     """Go on with a task: take the answer from the inbox, or wait for it."""
-    from codingagent import compose
+    from codingagent import homes
 
     home = _home(context)
     with screen_for(json) as screen, home.locked():
         if session is None:
-            found = compose.all_sessions(home, _say_fault)
+            found = homes.all_sessions(home, _say_fault)
             for each in found:
                 # A kill may have left a session file behind its journal.
                 home.sessions.mend_document(each)
-            state = compose.latest_session(found)
+            state = homes.latest_session(found)
         else:
             state = home.sessions.load(session)
         settings = _settings(home, state, _confinement(policy, sandbox, network))
@@ -245,12 +246,63 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 _follow(conversation, home, screen)
 
 
+@app.command(
+    epilog="Example: codingagent run operations.json --workspace project > events.json", name="run"
+)
+def _run(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="An operations message; - reads it from stdin.")
+    ],
+    workspace: _Workspace = None,
+    policy: _Policy = None,
+    sandbox: _Sandbox = None,
+    network: _Network = None,
+    yes: _Yes = False,
+    events_stream: Annotated[
+        bool,
+        typer.Option(
+            "--events-stream",
+            help="Print each event as it happens, one a line; last the message without them.",
+        ),
+    ] = False,
+) -> int:
+    """Execute a JSON operations message, and print the events message.
+
+    Exit status: 0 done (a failed operation is an event), 1 a fault of the system halted it, 2 it is
+    no operations message, 3 an operation awaits approval: see `approve`.
+    """
+    from codingagent import homes
+    from codingagent.faces import run
+
+    was_found = _was_found(context)
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    homes.check_home(root, was_found=was_found)
+    options = {
+        "workspace": None if workspace is None else str(workspace),
+        **_confinement(policy, sandbox, network),
+    }
+    resolved, folder = homes.settings_for(root, options, os.environ)
+    data = run.read_message(file)
+    home = homes.Home.at(root, create=True, was_found=was_found)
+    homes.make_workspace(home.root, folder)
+    return run.execute(
+        home, folder, resolved.settings, data, approves_all=yes, streams=events_stream
+    )
+
+
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
 def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: Annotated[str, typer.Argument(help="A session id.")],
+    session: Annotated[
+        str, typer.Argument(help="The id of a session, or of a run.", metavar="RUN_OR_SESSION")
+    ],
     operation_id: Annotated[
-        str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
+        str | None,
+        typer.Argument(
+            help="The operation; of a run, - reads the answer as JSON from stdin."
+            " [default: the one that awaits approval]"
+        ),
     ] = None,
     always: Annotated[
         bool, typer.Option("--always", help="Don't ask for the like again in this session.")
@@ -260,13 +312,13 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     network: _Network = None,
     yes: _Yes = False,
     json: _Json = False,
-) -> None:
-    """Let an operation that awaits approval be done, and go on to the next request."""
+) -> int:
+    """Let an operation that awaits approval be done, and go on."""
     from codingagent.core.approval import Answer
 
     answer = Answer("always" if always else "yes")
     options = _confinement(policy, sandbox, network)
-    _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+    return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
 
 @app.command(
@@ -275,7 +327,9 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 )
 def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: Annotated[str, typer.Argument(help="A session id.")],
+    session: Annotated[
+        str, typer.Argument(help="The id of a session, or of a run.", metavar="RUN_OR_SESSION")
+    ],
     operation_id: Annotated[
         str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
     ] = None,
@@ -285,23 +339,23 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     network: _Network = None,
     yes: _Yes = False,
     json: _Json = False,
-) -> None:
-    """Refuse an operation that awaits approval, and go on to the next request without it."""
+) -> int:
+    """Refuse an operation that awaits approval, and go on without it."""
     from codingagent.core.approval import Answer
 
     answer = Answer("no", reason=reason)
     options = _confinement(policy, sandbox, network)
-    _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+    return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
 
 @app.command(epilog="Example: codingagent list --json", name="list")
 def _list(context: typer.Context, json: _Json = False) -> None:
     """List all sessions, the latest first."""
-    from codingagent import compose
+    from codingagent import homes
     from codingagent.faces import tables
 
     home = _home(context)
-    sessions = compose.all_sessions(home, _say_fault)
+    sessions = homes.all_sessions(home, _say_fault)
     tables.show_sessions(sessions, json=json)
 
 
@@ -317,8 +371,8 @@ def _show(
     from codingagent.faces import tables
 
     home = _home(context)
-    state = _latest(home) if session is None else home.sessions.load(session)
-    tables.show_session(state, home.sessions.records(state.session_id), json=json)
+    state = _latest(home) if session is None else home.load(session)
+    tables.show_session(state, home.records(state.session_id), json=json)
 
 
 @app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
@@ -334,7 +388,7 @@ def _log(
 
     home = _home(context)
     session_id = session or _latest(home).session_id
-    tables.show_log(home.sessions.records(session_id), json=json)
+    tables.show_log(home.records(session_id), json=json)
 
 
 @app.command(epilog="Example: codingagent diff --turn 2", name="diff")
@@ -354,7 +408,7 @@ def _diff(
     from codingagent.faces import tables
 
     home = _home(context)
-    state = _latest(home) if session is None else home.sessions.load(session)
+    state = _latest(home) if session is None else home.load(session)
     with compose.history_of(home, state) as (checkpoints, steps):
 
         def changed(old: str, new: str) -> list[str]:
@@ -383,16 +437,21 @@ def _undo(
 
     home = _home(context)
     with screen_for(json) as screen, home.locked():
-        state = _latest(home) if session is None else home.sessions.load(session)
+        state = _latest(home) if session is None else home.load(session)
         settings = _settings(home, state, {}, executes=False)
+        if state.is_run:
+            from codingagent.faces import run
+
+            run.undo(home, state, None if redo else turns, screen.show, force=force)
+            return
         person = person_at(screen, approves_all=False)
         with _at_work(home, state, settings, person) as conversation:
             if conversation.session.undoing is not None:
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
             if state.undoing is None:
-                compose.take_back(
-                    home, conversation, None if redo else turns, screen.show, force=force
-                )
+                back = None if redo else turns
+                compose.take_back(home, conversation.ledger, back, screen.show, force=force)
+                conversation.recover()
             else:
                 remark(
                     screen, "an undo that was interrupted is finished; nothing more was taken back"
@@ -406,25 +465,25 @@ def _undo(
 @app.command(epilog="Example: codingagent doctor", name="doctor")
 def _doctor(context: typer.Context, json: _Json = False) -> None:
     """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
-    from codingagent import compose
+    from codingagent import homes
     from codingagent.faces import doctor
 
     named: Path | None = context.obj
-    home = compose.find_home(named, Path.cwd(), os.environ)
-    doctor.examine(home, compose.default_workspace(home), json=json)
+    home = homes.find_home(named, Path.cwd(), os.environ)
+    doctor.examine(home, homes.default_workspace(home), json=json)
 
 
 @app.command(epilog="Example: codingagent config", name="config")
 def _config(context: typer.Context, json: _Json = False) -> None:
     """Show the settings in force and where each came from."""
-    from codingagent import compose
+    from codingagent import homes
     from codingagent.confinement import policy_of
     from codingagent.core.policy import describe
     from codingagent.faces import tables
 
-    root = compose.find_home(context.obj, Path.cwd(), os.environ)
-    compose.check_home(root, was_found=_was_found(context))
-    resolved, workspace = compose.settings_for(root, {}, os.environ)
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    homes.check_home(root, was_found=_was_found(context))
+    resolved, workspace = homes.settings_for(root, {}, os.environ)
     policy = policy_of(resolved.settings, workspace)
     tables.show_settings(root, resolved, describe(policy), json=json)
 
@@ -470,10 +529,10 @@ def _demo(json: _Json = False) -> None:
 
 
 def _home(context: typer.Context) -> "Home":
-    from codingagent import compose
+    from codingagent import homes
 
-    root = compose.find_home(context.obj, Path.cwd(), os.environ)
-    return compose.Home.at(root, create=False, was_found=_was_found(context))
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    return homes.Home.at(root, create=False, was_found=_was_found(context))
 
 
 def _was_found(context: typer.Context) -> bool:
@@ -489,9 +548,9 @@ def _latest(home: "Home") -> "Session":
     Raises:
         UsageError: if there is none.
     """
-    from codingagent import compose
+    from codingagent import homes
 
-    found = compose.all_sessions(home, _say_fault)
+    found = homes.all_sessions(home, _say_fault)
     if not found:
         raise UsageError("there is no session yet; start one with `codingagent new`")
     return found[0]
@@ -507,18 +566,18 @@ def _settings(
     home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
 ) -> "Settings":
     """Gives the settings that a session goes on with."""
-    from codingagent import compose
+    from codingagent import homes
 
     workspace = Path(session.workspace)
-    resolved, _ = compose.settings_for(home.root, options, os.environ, workspace)
-    return compose.kept_settings(home.root, session, resolved, executes=executes)
+    resolved, _ = homes.settings_for(home.root, options, os.environ, workspace)
+    return homes.kept_settings(home.root, session, resolved, executes=executes)
 
 
 def _say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
-    from codingagent import compose
+    from codingagent import homes
     from codingagent.core.settings import FILE_NAME
 
-    if (root / FILE_NAME).exists() and not compose.obeys_file(root, workspace):
+    if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
         remark(
             screen,
             f"{root / FILE_NAME} is not obeyed: it lies in the workspace, where an answer could have"
@@ -535,9 +594,18 @@ def _answer(  # noqa: PLR0913
     options: dict[str, object],
     yes: bool,
     json: bool,
-) -> None:
-    """Answers what awaits approval, and goes on to the next request."""
+) -> int:
+    """Answers what awaits approval, and goes on to the next request, or with the run."""
+    from codingagent.core.session import is_run_id
+
     home = _home(context)
+    if is_run_id(session):
+        from codingagent.faces import run
+
+        state = home.load(session)
+        given = sys.stdin.buffer.read() if operation_id == "-" else operation_id
+        settings = _settings(home, state, options)
+        return run.answer(home, state, settings, given, answer, approves_all=yes)
     with screen_for(json) as screen, home.locked():
         state = home.sessions.load(session)
         settings = _settings(home, state, options)
@@ -547,6 +615,7 @@ def _answer(  # noqa: PLR0913
             conversation.recover()
             if not conversation.session.is_complete:
                 conversation.announce(watched=False)
+    return 0
 
 
 def _brought(home: "Home", path: Path) -> str:

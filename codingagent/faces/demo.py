@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from codingagent import compose
+from codingagent import compose, homes
 from codingagent.core.notices import Notice, Remark
 from codingagent.core.settings import Settings
 from codingagent.core.settling import Hint
@@ -31,8 +31,8 @@ def play(show: Callable[[Notice], None]) -> None:
         tempfile.TemporaryDirectory(prefix="codingagent-demo-") as folder,
         as_file(files("codingagent") / "demo") as recorded,
     ):
-        home = compose.Home.at(Path(folder), create=True, is_passing=True)
-        workspace = compose.workspace_of(home.root, Settings())
+        home = homes.Home.at(Path(folder), create=True, is_passing=True)
+        workspace = homes.workspace_of(home.root, Settings())
         shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
         show(Remark("this is a demonstration: the answers were recorded, all else really happens,"))
         show(Remark(f"in {folder}, which is removed at the end"))

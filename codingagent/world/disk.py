@@ -11,7 +11,7 @@ from pathlib import Path
 from codingagent.errors import WorkError
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Puts a file in place whole: `{path}.tmp`, then rename (specification 003, atomic writes).
 
     Raises:
@@ -19,8 +19,9 @@ def write_whole(path: Path, text: str) -> None:
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(text)
+        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+        with open(temporary, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -7,25 +7,43 @@ programs to see, and can be made again from it.
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from codingagent.core.session import Record, Session, decode_record, document, is_session_id, replay
+from codingagent.core.session import (
+    MESSAGE_NAME,
+    Record,
+    Session,
+    decode_record,
+    document,
+    is_session_id,
+    replay,
+)
 from codingagent.errors import UsageError, WorkError
 from codingagent.world import disk
 
 
 class Sessions:
-    """The folder `sessions/`."""
+    """The folder `sessions/`, or the one in it that is for runs.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: where they lie.
+        is_id: tells whether a name is that of one.
+        what: what one is called.
+    """
+
+    def __init__(
+        self, folder: Path, is_id: Callable[[str], bool] = is_session_id, what: str = "session"
+    ) -> None:
         self.folder = folder
+        self._is_id = is_id
+        self._what = what
 
     def ids(self) -> list[str]:
         """Gives the ids of all sessions that have a journal, in no order."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            return [e.name for e in entries if is_session_id(e.name) and _has_journal(e.path)]
+            return [e.name for e in entries if self._is_id(e.name) and _has_journal(e.path)]
         return []
 
     def journal_path(self, session_id: str) -> Path:
@@ -37,7 +55,7 @@ class Sessions:
         path = self._path(session_id)
         if not path.exists():
             raise UsageError(
-                f"no session {session_id} in {self.folder}; `codingagent list` names all"
+                f"no {self._what} {session_id} in {self.folder}; `codingagent list` names all"
             )
         return path
 
@@ -138,9 +156,64 @@ class Sessions:
             raise
 
     def _path(self, session_id: str) -> Path:
-        if not is_session_id(session_id):
+        if not self._is_id(session_id):
             raise UsageError(f"'{session_id}' is no session id; it has eight digits from 0 to f")
         return self.folder / session_id / "journal.jsonl"
+
+
+class Messages:
+    """The messages of runs, each beside its journal, and the documents that tell other programs of runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, run_id: str, data: bytes) -> None:
+        """Keeps the message of a run that is about to begin.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        path = self._path(run_id)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
+        disk.write_whole(path, data)
+
+    def read(self, run_id: str) -> bytes:
+        """Gives the message of a run that is not done.
+
+        Raises:
+            WorkError: if it can't be read.
+        """
+        path = self._path(run_id)
+        try:
+            return path.read_bytes()
+        except OSError as fault:
+            raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+
+    def drop(self, run_id: str) -> None:
+        """Removes the message of a run that is done: nobody needs it any more."""
+        with contextlib.suppress(OSError):
+            self._path(run_id).unlink()
+
+    def has_document(self, run_id: str) -> bool:
+        """Tells whether a run had ever to wait."""
+        return self._document(run_id).exists()
+
+    def write_document(self, run_id: str, document: object) -> None:
+        """Writes `sessions/runs/{run_id}.json`.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        disk.write_json(self._document(run_id), document)
+
+    def _path(self, run_id: str) -> Path:
+        return self._folder / run_id / MESSAGE_NAME
+
+    def _document(self, run_id: str) -> Path:
+        return self._folder / f"{run_id}.json"
 
 
 class Journal:

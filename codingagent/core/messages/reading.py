@@ -138,7 +138,7 @@ def read_operations_message(
                 text, by_name=False, context=FROM_WIRE
             )
         except ValueError:
-            source = _value_of(text)
+            source = value_of(text)
         else:
             return ReceivedMessage(message.operations)
     if isinstance(source, OperationsMessage):
@@ -228,7 +228,12 @@ def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:
     return text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(BOM_UTF8)
 
 
-def _value_of(text: str | bytes) -> object:
+def value_of(text: str | bytes) -> object:
+    """Gives the value that JSON stands for.
+
+    Raises:
+        MessageError: if it is no JSON, or nested too deep.
+    """
     try:
         return from_json(text)
     except (ValueError, TypeError):

@@ -1,0 +1,306 @@
+"""This wire's operations as the core's own, and what came of those as this wire's events.
+
+The core knows no `createFile`: here is all that tells the one vocabulary from the other. What 001 leaves
+open and the workspace refuses (a name of blanks, text that is no base64) is a problem here, and
+becomes the failure event of its operation.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import assert_never
+
+from codingagent.core import events as core
+from codingagent.core import operations, paths
+from codingagent.core.approval import Answer, Decision
+from codingagent.core.messages import events as wire
+from codingagent.core.messages.faults import Fault, MessageError, described
+from codingagent.core.messages.operations import (
+    CreateFileOperation,
+    DeleteFileOperation,
+    EditFileOperation,
+    MessageOperation,
+    Operation,
+    ReadFileOperation,
+    ShellOperation,
+)
+from codingagent.core.messages.reading import (
+    Malformed,
+    ReceivedMessage,
+    validate_approval,
+    value_of,
+)
+from codingagent.core.reply import Problem, Step
+from codingagent.core.results import NOT_RUN_AGAIN
+from codingagent.core.session import ApprovalAsked, OperationEnded
+from codingagent.errors import OperationError
+
+# What a malformed operation is called where it has no type of its own.
+MALFORMED = "operation"
+
+# 000, shell on time-out. And POSIX, shell command language, 2.8.2: a command that a signal ended.
+_TIMED_OUT = 124
+_SIGNAL_BASE = 128
+
+_TYPES: Mapping[str, str] = {
+    "CREATE_FILE": "createFile",
+    "EDIT_FILE": "editFile",
+    "DELETE_FILE": "deleteFile",
+    "READ_FILE": "readFile",
+    "RUN_COMMAND": "shell",
+    "MESSAGE": "message",
+    "DONE": "message",
+}
+
+_SPACES = str.maketrans("", "", " \t\r\n")
+
+
+# --- operations ------------------------------------------------------------------------------------
+
+
+def items_of(message: ReceivedMessage) -> tuple[Step | Problem, ...]:
+    """Gives what a message asks for, in order, each item under its own id, or by its place."""
+    return tuple(
+        _item(index, received, name)
+        for index, (received, name) in enumerate(zip(message.items, message.ids, strict=True))
+    )
+
+
+def _item(index: int, received: Operation | Malformed, name: str) -> Step | Problem:
+    line = index + 1
+    if isinstance(received, Malformed):
+        return Problem(MALFORMED, str(received), line, id=name, subject=received.where)
+    try:
+        return Step(_operation(received), received.type, line, id=name)
+    except OperationError as fault:
+        subject = "" if isinstance(received, MessageOperation) else _subject(received)
+        return Problem(received.type, fault.reason, line, fault.detail, id=name, subject=subject)
+
+
+def _operation(received: Operation) -> operations.Operation:
+    match received:
+        case MessageOperation():
+            return operations.ShowMessage(received.content)
+        case CreateFileOperation():
+            path = paths.workspace_path(received.path)
+            return operations.CreateFile(path, _bytes_of(received), overwrite=received.overwrite)
+        case ReadFileOperation():
+            return operations.FetchFile(paths.workspace_path(received.path), received.encoding)
+        case EditFileOperation():
+            pairs = (operations.Substitution(e.old_content, e.new_content) for e in received.edits)
+            path = paths.workspace_path(received.path)
+            return operations.EditFile(path, operations.Substitutions(tuple(pairs)))
+        case DeleteFileOperation():
+            return operations.DeleteFile(paths.workspace_path(received.path))
+        case ShellOperation():
+            return operations.RunCommand(
+                received.command,
+                None if received.timeout is None else received.timeout / 1000,
+                "." if received.cwd is None else paths.folder_path(received.cwd),
+                received.env or {},
+                parts_streams=True,
+            )
+        case _:
+            assert_never(received)
+
+
+def _subject(received: Operation) -> str:
+    if isinstance(received, ShellOperation):
+        return received.command
+    return "" if isinstance(received, MessageOperation) else received.path
+
+
+def _bytes_of(received: CreateFileOperation) -> bytes:
+    if received.encoding == "utf-8":
+        return received.content.encode()
+    try:
+        return base64.b64decode(received.content.translate(_SPACES), validate=True)
+    except (binascii.Error, ValueError) as fault:
+        raise OperationError(f"content is no valid base64: {fault}") from fault
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+
+def event_of(ended: OperationEnded) -> wire.Event:
+    """Gives what came of one operation as this wire says it."""
+    event, name, at = ended.event, ended.name, ended.at
+    match event:
+        case core.MessageShown() | core.Finished():
+            return wire.MessageEvent(operation_id=name, timestamp=at, success=True)
+        case core.FileCreated():
+            return wire.CreateFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=_text(event.path),
+                success=True,
+                bytes_written=event.size_bytes,
+            )
+        case core.FileFetched():
+            return wire.ReadFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=_text(event.path),
+                success=True,
+                content=event.content,
+                encoding=event.encoding,
+                size=event.size_bytes,
+            )
+        case core.FileRequested():
+            return wire.ReadFileEvent(
+                operation_id=name, timestamp=at, path=_text(event.asked), success=True
+            )
+        case core.FileEdited():
+            return wire.EditFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=_text(event.path),
+                success=True,
+                edits_applied=event.edits,
+            )
+        case core.FileDeleted():
+            return wire.DeleteFileEvent(
+                operation_id=name, timestamp=at, path=_text(event.path), success=True
+            )
+        case core.CommandRan():
+            return _shell_event(ended, event)
+        case core.Denied():
+            return wire.PolicyDeniedEvent(
+                operation_id=name,
+                timestamp=at,
+                operation_type=_type(event.tag),
+                reason=_text(event.reason),
+                suggestion=_text(event.suggestion) or None,
+            )
+        case core.Interrupted():
+            why = "; ".join((NOT_RUN_AGAIN, *event.notes))
+            return _failure(ended, _type(event.tag), event.subject, why)
+        case core.Refused():
+            reason = f"{event.reason}\n{event.detail}" if event.detail else event.reason
+            return _failure(ended, _type(event.tag), event.subject, reason)
+        case _:
+            assert_never(event)
+
+
+def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEvent:
+    timed_out = event.ended_by == "time_limit"
+    code = _TIMED_OUT if timed_out else event.exit_code
+    return wire.ShellEvent(
+        operation_id=ended.name,
+        timestamp=ended.at,
+        command=_text(event.command),
+        success=core.succeeded(event),
+        exit_code=_SIGNAL_BASE - code if code < 0 else code,
+        stdout=event.output if event.stdout is None else event.stdout,
+        stderr="" if event.stderr is None else event.stderr,
+        duration_ms=round(event.duration_s * 1000),
+        error=_ended_why(event),
+        timed_out=True if timed_out else None,
+    )
+
+
+def _ended_why(event: core.CommandRan) -> str | None:
+    match event.ended_by:
+        case "output_limit":
+            return f"ended after {event.limit} of output"
+        case "process_limit":
+            return f"ended, having started more than {event.limit} at once"
+        case "agent":
+            return "ended: whoever asked for it is gone"
+        case "itself" | "time_limit":
+            return None
+        case _:
+            assert_never(event.ended_by)
+
+
+def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
+    """Gives the event of an operation that was not done; an error, where its type is not known."""
+    subject, reason, name, at = _text(subject), _text(reason), ended.name, ended.at
+    match type_:
+        case "createFile":
+            return wire.CreateFileEvent(
+                operation_id=name, timestamp=at, path=subject, success=False, error=reason
+            )
+        case "readFile":
+            return wire.ReadFileEvent(
+                operation_id=name, timestamp=at, path=subject, success=False, error=reason
+            )
+        case "editFile":
+            return wire.EditFileEvent(
+                operation_id=name, timestamp=at, path=subject, success=False, error=reason
+            )
+        case "deleteFile":
+            return wire.DeleteFileEvent(
+                operation_id=name, timestamp=at, path=subject, success=False, error=reason
+            )
+        case "shell":
+            return wire.ShellEvent(
+                operation_id=name, timestamp=at, command=subject, success=False, error=reason
+            )
+        case _:
+            return wire.ErrorEvent(
+                operation_id=name, timestamp=at, category="validation", message=reason
+            )
+
+
+def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
+    """Gives what says that a run has paused (001, approvalRequired)."""
+    question = asked.question
+    type_ = _type(question.tag)
+    subject, policy = _text(question.subject), _text(", ".join(question.rules))
+    is_command = type_ == "shell"
+    return wire.ApprovalRequiredEvent(
+        timestamp=asked.at,
+        operation_id=asked.name,
+        operation_type=type_,
+        reason=_text("; ".join(question.reasons)),
+        details=wire.ApprovalDetails(
+            command=subject if is_command else None,
+            path=None if is_command else subject,
+            policy=policy,
+        ),
+    )
+
+
+def _type(tag: str) -> str:
+    return _TYPES.get(tag, tag)
+
+
+def _text(text: str) -> str:
+    """Gives text without halves of characters, which no JSON may hold; a question mark is for each."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+_DECISIONS: Mapping[str, Decision] = {"approved": "yes", "denied": "no"}
+
+
+def read_answer(source: object) -> tuple[str | None, Answer]:
+    """Reads what answers an approval: the operation's id, if it is named, and the answer.
+
+    Args:
+        source: JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event
+            that says `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow).
+
+    Raises:
+        MessageError: if it is neither.
+    """
+    value = value_of(source) if isinstance(source, str | bytes) else source
+    if isinstance(value, dict) and "approval" in value:
+        found = validate_approval(value)
+        if not found.success:
+            raise MessageError(found.error)
+        decision: Decision = "yes" if found.data.decision == "approved" else "no"
+        return found.data.operation_id, Answer(decision, reason=found.data.reason or "")
+    if isinstance(value, dict) and isinstance(events := value.get("events"), list) and events[:1]:
+        value = events[0] if len(events) == 1 else None
+    if not isinstance(value, dict) or value.get("type") != "userMessage":
+        raise MessageError(Fault("answer", "must hold an approval, or be a userMessage"))
+    content = value.get("content")
+    said = content.strip().casefold() if isinstance(content, str) else ""
+    if said not in _DECISIONS:
+        raise MessageError(
+            Fault("content", f"must be 'approved' or 'denied', not {described(content)}")
+        )
+    return None, Answer(_DECISIONS[said])

@@ -1,0 +1,185 @@
+"""The commands for runs: an operations message in, the events message out, an exit status."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from codingagent import compose
+from codingagent.compose import Person
+from codingagent.core.approval import Answer
+from codingagent.core.messages.events import ErrorEvent, Event, EventsMessage
+from codingagent.core.messages.faults import MessageError
+from codingagent.core.messages.reading import SIZE_LIMIT_BYTES, to_json
+from codingagent.core.messages.translating import read_answer
+from codingagent.core.notices import ModelSaid, Notice, Remark
+from codingagent.core.session import Session
+from codingagent.core.settings import Settings
+from codingagent.errors import ApprovalError, InterruptError, UsageError
+from codingagent.execution import Ledger
+from codingagent.homes import Home
+from codingagent.runs import Run
+from codingagent.space import Space
+
+_STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_status}
+
+
+def read_message(name: str) -> bytes:
+    """Gives the bytes of a message, from a file or with `-` from stdin; no more than may be executed.
+
+    Raises:
+        UsageError: if there is no such file, or it can't be read.
+    """
+    # One byte more than is allowed: the reader then says what is wrong.
+    most = SIZE_LIMIT_BYTES + 1
+    if name == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(most)
+    except OSError as fault:
+        raise UsageError(f"{name} can't be read: {fault.strerror or fault}") from fault
+
+
+def execute(
+    home: Home, root: Path, settings: Settings, data: bytes, *, approves_all: bool, streams: bool
+) -> int:
+    """Executes a message; gives the exit status."""
+    tell: Callable[[Event], None] = _print_event if streams else lambda _: None
+    with _space(home, root, settings, approves_all, tell) as space:
+        try:
+            run = space.run(message=data)
+        except MessageError as fault:
+            return _refuse(str(fault), streams=streams)
+        return _report(run, len(run.events) if streams else 0)
+
+
+def answer(
+    home: Home,
+    session: Session,
+    settings: Settings,
+    given: str | bytes | None,
+    decided: Answer,
+    *,
+    approves_all: bool,
+) -> int:
+    """Answers what a run waits for and prints what came of it; gives the exit status.
+
+    Args:
+        home: where the run is kept.
+        session: its state.
+        settings: to go on with.
+        given: the operation's id, or a message that holds the answer.
+        decided: the answer, if no message holds it.
+        approves_all: what would be asked next is approved beforehand.
+    """
+    name = given if not isinstance(given, bytes) else None
+    if isinstance(given, bytes):
+        try:
+            name, said = read_answer(given)
+        except MessageError as fault:
+            raise UsageError(f"the answer on stdin {fault}") from fault
+        if decided.decision == "no" and said.decision != "no":
+            raise UsageError("`deny` was told to approve: use `codingagent approve`")
+        decided = said
+    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
+        compose.check_workspace(home, session)
+        run = space.open_run(session.session_id)
+        known = len(run.session.ends)
+        run.decide(name, decided)
+        return _report(run, known)
+
+
+def finish(home: Home, session: Session, settings: Settings, *, approves_all: bool) -> int:
+    """Finishes a run that was interrupted and prints all its events; gives the exit status.
+
+    Raises:
+        UsageError: if it is done.
+    """
+    if session.is_complete:
+        raise UsageError(
+            f"{session.session_id} is done; `codingagent show {session.session_id}` tells of it"
+        )
+    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
+        compose.check_workspace(home, session)
+        run = space.open_run(session.session_id)
+        if run.pending_approval is None:
+            run.go_on()
+        return _report(run, 0)
+
+
+def undo(
+    home: Home, session: Session, turns: int | None, show: Callable[[Notice], None], *, force: bool
+) -> None:
+    """Takes back what a run changed, or with None its last undo.
+
+    Raises:
+        UsageError: if there is nothing to take back, or no git.
+        WorkError: if the disk does not let it.
+    """
+    journal = home.runs.open(session.session_id)
+    try:
+        ledger = Ledger(journal, session)
+        if session.undoing is None:
+            compose.take_back(home, ledger, turns, show, force=force)
+            return
+        with compose.history_of(home, session) as (checkpoints, _):
+            compose.finish_undo(home, ledger, checkpoints, show)
+        show(Remark("an undo that was interrupted is finished; nothing more was taken back"))
+    finally:
+        journal.close()
+
+
+@contextmanager
+def _space(
+    home: Home,
+    root: Path,
+    settings: Settings,
+    approves_all: bool,
+    tell: Callable[[Event], None],
+) -> Iterator[Space]:
+    person = Person(_say, approves_all=approves_all)
+    with Space.of(home, root, settings, person, tell) as space:
+        try:
+            yield space
+        except KeyboardInterrupt:
+            raise InterruptError(
+                "stopped; `codingagent list --runs` names the run, `codingagent resume RUN_ID` finishes it"
+            ) from None
+
+
+def _say(notice: Notice) -> None:
+    """Passes on what is meant for a person: stdout is for the program."""
+    match notice:
+        case ModelSaid():
+            sys.stderr.write(f"{notice.text}\n")
+        case Remark():
+            sys.stderr.write(f"codingagent: {notice.text}\n")
+        case _:
+            pass
+
+
+def _print_event(event: Event) -> None:
+    sys.stdout.write(f"{to_json(event)}\n")
+    sys.stdout.flush()
+
+
+def _report(run: Run, since: int) -> int:
+    sys.stdout.write(f"{run.to_json(since)}\n")
+    return _STATUS[run.status]
+
+
+def _refuse(reason: str, *, streams: bool) -> int:
+    """Tells of what is no operations message, as the protocol does: with one error event."""
+    event = ErrorEvent(timestamp=compose.now(), category="validation", message=reason)
+    if streams:
+        _print_event(event)
+    message = EventsMessage(
+        protocol_version="1.0",
+        run_id=compose.new_run_id(),
+        status="error",
+        events=() if streams else (event,),
+    )
+    sys.stdout.write(f"{to_json(message)}\n")
+    sys.stderr.write(f"codingagent: {reason}\n")
+    return UsageError.exit_status

@@ -1,0 +1,352 @@
+"""A home: where it is, what is believed of it, its settings, the workspace that goes with it."""
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from codingagent.confinement import read_toml
+from codingagent.core import settings as settings_
+from codingagent.core.session import Record, Session, is_run_id
+from codingagent.core.settings import Resolved, Settings, Source
+from codingagent.errors import UsageError, WorkError
+from codingagent.world import registry
+from codingagent.world.journal import Messages, Sessions
+from codingagent.world.lock import HomeLock
+from codingagent.world.mailbox import Mailbox
+from codingagent.world.workspace import Workspace
+
+HERE_HOME = ".codingagent"
+
+
+def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
+    """Gives the home: the one named, else the nearest `.codingagent` upwards, else `folder` itself.
+
+    Args:
+        named: from the command line.
+        folder: the current folder.
+        variables: the environment; CODINGAGENT_HOME counts as named.
+    """
+    if named is not None:
+        return named.absolute()
+    if variable := variables.get(settings_.HOME_VARIABLE):
+        return Path(variable).absolute()
+    if not _is_home(folder):
+        for above in (folder, *folder.parents):
+            if _is_home(above / HERE_HOME):
+                return above / HERE_HOME
+    return folder
+
+
+def _is_home(folder: Path) -> bool:
+    return (folder / "sessions").is_dir() and (folder / "inbox").is_dir()
+
+
+def obeys_file(home: Path, workspace: Path) -> bool:
+    """Tells whether codingagent.toml in the home counts: not if the home lies in the workspace.
+
+    There an answer's commands, or whoever wrote the repository, could have put it.
+    """
+    real = workspace.resolve()
+    return real not in (home.resolve(), *home.resolve().parents)
+
+
+def resolve_settings(
+    home: Path,
+    options: Mapping[str, object],
+    variables: Mapping[str, str],
+    *,
+    with_file: bool = True,
+) -> Resolved:
+    """Gives the settings in force: defaults, codingagent.toml in home, environment, options.
+
+    Raises:
+        UsageError: for an unknown setting or a value that can't be used, with its place.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    from_file = _from_home(home, read_toml(home / settings_.FILE_NAME)) if with_file else {}
+    return settings_.resolve(
+        [
+            Source(settings_.FILE_NAME, from_file),
+            settings_.from_environment(variables),
+            Source(settings_.OPTION, given),
+        ]
+    )
+
+
+def settings_for(
+    home: Path,
+    options: Mapping[str, object],
+    variables: Mapping[str, str],
+    workspace: Path | None = None,
+) -> tuple[Resolved, Path]:
+    """Gives the settings in force for a workspace, and the workspace; that one unless it is given.
+
+    Raises:
+        UsageError: as `resolve_settings` and `workspace_of`.
+    """
+    resolved = resolve_settings(home, options, variables)
+    folder = workspace or workspace_of(home, resolved.settings)
+    if not obeys_file(home, folder):
+        resolved = resolve_settings(home, options, variables, with_file=False)
+        folder = workspace or workspace_of(home, resolved.settings)
+    return resolved, folder
+
+
+# What each choice lets through, the strictest first.
+_STRICTNESS = {
+    "policy": ("restrictive", "standard", "permissive"),
+    "sandbox": ("require", "auto", "off"),
+    "network": (False, True),
+}
+
+
+def kept_settings(
+    home: Path, session: Session, resolved: Resolved, *, executes: bool = True
+) -> Settings:
+    """Gives the settings that a session goes on with: its own policy and sandbox, unless an option says else.
+
+    Args:
+        home: where its record lies.
+        session: what is gone on with.
+        resolved: the settings as they would be for a new one.
+        executes: whether anything of a reply will be executed under them.
+
+    Raises:
+        UsageError: if the session's are looser than the settings and its home lies in its workspace:
+            there the record of them proves nothing.
+    """
+    settings = resolved.settings
+    if not session.policy:
+        return settings
+    chosen: dict[str, object] = {}
+    for name, ranks in _STRICTNESS.items():
+        kept, now_ = getattr(session, name), getattr(settings, name)
+        if resolved.origins[name] == settings_.OPTION or kept == now_:
+            continue
+        is_known = kept in ranks and now_ in ranks
+        is_looser = not is_known or ranks.index(kept) > ranks.index(now_)
+        if executes and is_looser and not obeys_file(home, Path(session.workspace)):
+            option = "--network" if name == "network" else f"--{name} {kept}"
+            raise UsageError(
+                f"session {session.session_id} was started with {option}, but its record lies in the"
+                f" workspace and proves nothing; say {option} again"
+            )
+        chosen[name] = kept
+    return replace(settings, **chosen)  # type: ignore[arg-type]  # each has its own field's type
+
+
+def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
+    """Gives the file's values; a relative folder in it counts from the home, where the file lies."""
+    workspace = values.get("workspace")
+    if not isinstance(workspace, str) or not workspace:
+        return values
+    return {**values, "workspace": str(home / workspace)}
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folders of one home, made if they were missing."""
+
+    root: Path
+    sessions: Sessions
+    runs: Sessions
+    messages: Messages
+    mailbox: Mailbox
+    was_found: bool = False
+    """Nobody named it: it is the current folder, or was found from there upwards."""
+
+    @classmethod
+    def at(
+        cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False
+    ) -> "Home":
+        """Gives the home at `root`.
+
+        Args:
+            root: its folder.
+            create: make what is missing.
+            was_found: nobody named it; then it must have been made here, or hold nothing yet.
+            is_passing: it will be thrown away, and need not be remembered.
+
+        Raises:
+            UsageError: if it is not there and is not to be made, or can't be made, or is not to be
+                believed.
+        """
+        check_home(root, was_found=was_found)
+        runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
+        messages = Messages(runs.folder)
+        home = cls(root, Sessions(root / "sessions"), runs, messages, Mailbox(root), was_found)
+        folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
+        if create:
+            for folder in folders:
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                except OSError as fault:
+                    raise UsageError(
+                        f"home {root} can't be used: {folder.name}/ can't be made there"
+                        f" ({fault.strerror or fault}); name another with --home"
+                    ) from fault
+        elif home.sessions.folder.is_dir():
+            for folder in folders:
+                folder.mkdir(exist_ok=True)
+        else:
+            raise UsageError(
+                f"{root} is no home of codingagent yet: start a task there with `codingagent new`,"
+                " or name its home with --home"
+            )
+        if not is_passing:
+            registry.remember(root)
+        if root.name == HERE_HOME:
+            with (
+                contextlib.suppress(OSError),
+                (root / ".gitignore").open("x", encoding="utf-8") as file,
+            ):
+                file.write("*\n")
+        return home
+
+    def load(self, name: str) -> Session:
+        """Gives the state of a session, or of a run.
+
+        Raises:
+            UsageError: if there is none of that name.
+            WorkError: if its journal is damaged.
+        """
+        return self._of(name).load(name)
+
+    def records(self, name: str) -> Iterator[Record]:
+        """Gives all records of a session, or of a run, oldest first.
+
+        Raises:
+            UsageError, WorkError: as `load`.
+        """
+        return self._of(name).records(name)
+
+    def _of(self, name: str) -> Sessions:
+        return self.runs if is_run_id(name) else self.sessions
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the home's lock: one home, one executor.
+
+        Raises:
+            WorkError: if another process holds it.
+        """
+        lock = HomeLock(self.sessions.folder / ".lock")
+        try:
+            yield
+        finally:
+            lock.close()
+
+
+def check_home(root: Path, *, was_found: bool) -> None:
+    """Refuses a home that others may have laid out.
+
+    Raises:
+        UsageError: if it was not named and not made here, or one of its folders is a link.
+    """
+    names = (
+        *("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected"),
+        *("sessions/.lock", "sessions/runs"),
+    )
+    for name in names:
+        if (root / name).is_symlink():
+            raise UsageError(f"{root / name} is a link; a home has its own folders: remove it")
+    if was_found and root.is_symlink():
+        raise UsageError(f"{root} is a link; if it is yours, name where it leads with --home")
+    holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
+    if was_found and holds and not registry.is_known(root):
+        raise UsageError(
+            f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or somebody"
+            f" else's); look at it, and if it is yours name it once: --home {shlex.quote(str(root))}"
+        )
+
+
+def default_workspace(home: Path) -> Path:
+    """Gives `workspace/` in the home; of a home named `.codingagent` it is the folder around it."""
+    return home.parent if home.name == HERE_HOME else home / "workspace"
+
+
+def workspace_of(home: Path, settings: Settings) -> Path:
+    """Gives the workspace that the settings name, without making anything.
+
+    Raises:
+        UsageError: if it is the home itself, or one that is named can't be used.
+    """
+    if not settings.workspace:
+        return default_workspace(home)
+    path = Path(settings.workspace).absolute()
+    if path.resolve() == home.resolve():
+        raise UsageError(
+            f"'{path}' can't be workspace and home at once: use `codingagent new --here` to work in it"
+        )
+    Workspace(path).close()
+    check_apart(home, path)
+    return path
+
+
+def check_apart(home: Path, workspace: Path) -> None:
+    """Refuses a workspace in which a reply could write replies, requests or the record itself.
+
+    Raises:
+        UsageError: if it is one of the home's own folders, or lies in one.
+    """
+    real = workspace.resolve()
+    inner = home.resolve()
+    if real in inner.parents and inner.parent != real:
+        raise UsageError(
+            f"home '{home}' lies deep in the workspace, where commands could move it away; put it"
+            " directly into the workspace, or outside"
+        )
+    for name in ("inbox", "outbox", "sessions"):
+        own = (home / name).resolve()
+        if own == real or own in real.parents:
+            raise UsageError(f"'{workspace}' belongs to codingagent itself; name another workspace")
+
+
+def make_workspace(home: Path, path: Path) -> None:
+    """Makes the default workspace if it is missing; one that was named is there.
+
+    Raises:
+        UsageError: if it can't be made.
+    """
+    if path == home / "workspace":
+        if path.is_symlink():
+            raise UsageError(
+                f"'{path}' is a link to '{path.resolve()}'; to work there, name it: --workspace"
+            )
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as fault:
+            raise UsageError(
+                f"workspace '{path}' can't be made: {fault.strerror or fault}"
+            ) from fault
+
+
+def latest_session(sessions: list[Session]) -> Session:
+    """Gives the session that changed last and is not complete.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    open_ones = [session for session in sessions if not session.is_complete]
+    if not open_ones:
+        raise UsageError("no session is waiting; start one with `codingagent new`, or name one")
+    return open_ones[0]
+
+
+def all_sessions(home: Home, on_damage: Callable[[str], None]) -> list[Session]:
+    """Gives all sessions, the one that changed last first.
+
+    Args:
+        home: where they are.
+        on_damage: gets a line for each session that can't be read; the others are given all the same.
+    """
+    found: list[Session] = []
+    for session_id in home.sessions.ids():
+        try:
+            found.append(home.sessions.load(session_id))
+        except WorkError as fault:
+            on_damage(str(fault))
+    return sorted(found, key=lambda session: session.updated_at, reverse=True)

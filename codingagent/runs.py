@@ -1,0 +1,189 @@
+"""A run: one operations message executed, up to its end or to where it needs a yes.
+
+It is a session of one turn, with the same record, approvals and checkpoints; nothing is written for a
+model to answer. What came of it is an events message (specification 001).
+"""
+
+from collections.abc import Callable, Sequence
+
+from codingagent.core.approval import Answer
+from codingagent.core.messages.events import (
+    ApprovalRequiredEvent,
+    ErrorEvent,
+    Event,
+    EventsMessage,
+    Status,
+)
+from codingagent.core.messages.reading import to_json, to_wire
+from codingagent.core.messages.translating import approval_event, event_of, read_answer
+from codingagent.core.reply import Problem, Step
+from codingagent.core.session import Phase, Session, TurnEnded
+from codingagent.errors import ApprovalError, WorkError
+from codingagent.execution import Execution
+
+
+class Run:
+    """One message being executed.
+
+    Args:
+        execution: what does its items.
+        items: all of them, also those that the record says are done.
+        now: UTC, ISO 8601 with Z.
+        finish: makes all of it durable, and says that it is done.
+        tell: gets each event as it comes.
+    """
+
+    def __init__(
+        self,
+        execution: Execution,
+        items: Sequence[Step | Problem],
+        now: Callable[[], str],
+        finish: Callable[[Session], None],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._execution = execution
+        self._items = items
+        self._now = now
+        self._finish = finish
+        self._tell = tell
+        self._told: list[Event] = []
+        self._fault: Event | None = None
+
+    @property
+    def session(self) -> Session:
+        """What the record says now."""
+        return self._execution.session
+
+    @property
+    def run_id(self) -> str:
+        """Its name: `run_` and twelve hex digits."""
+        return self.session.session_id
+
+    @property
+    def status(self) -> Status:
+        """`error` if a fault of the system halted it; what was done until then is done."""
+        if self._fault is not None:
+            return "error"
+        return "completed" if self.session.is_complete else "awaiting_approval"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events so far, the question that it waits for last."""
+        self._catch_up()
+        return (*self._told, *self._pending)
+
+    def message(self, since: int = 0) -> EventsMessage:
+        """Gives the events message; without the first `since` events."""
+        events = self.events[since:]
+        return EventsMessage(
+            protocol_version="1.0", run_id=self.run_id, status=self.status, events=events
+        )
+
+    def go_on(self) -> None:
+        """Executes what is not done yet; stops where an operation needs a yes, or the system fails."""
+        self._fault = None
+        try:
+            self._execution.settle()
+            self._execution.perform(self._items, self._catch_up)
+        except ApprovalError:
+            self._catch_up()
+            for event in self._pending:
+                self._tell(event)
+            return
+        except WorkError as fault:
+            # 001, graceful degradation: a system error may halt the run.
+            self._halt(str(fault))
+            return
+        self._end()
+
+    @property
+    def pending_approval(self) -> ApprovalRequiredEvent | None:
+        """What it waits for a yes for; None if it does not wait."""
+        asked = self.session.asked
+        waits = self.session.phase is Phase.AWAITING_APPROVAL
+        return approval_event(asked) if waits and asked is not None else None
+
+    def approve(self, operation_id: str | None = None) -> None:
+        """Lets what waits be done, and goes on with the rest.
+
+        Args:
+            operation_id: of the operation; None is whichever waits.
+
+        Raises:
+            UsageError: if the run does not wait, or waits for another operation; nothing is executed.
+        """
+        self.decide(operation_id, Answer("yes"))
+
+    def deny(self, operation_id: str | None = None, reason: str = "") -> None:
+        """Refuses what waits: its event is `policyDenied`, with the reason; the rest goes on.
+
+        Raises:
+            UsageError: as `approve`.
+        """
+        self.decide(operation_id, Answer("no", reason=reason))
+
+    def answer(self, message: object) -> None:
+        """Does what an answer says that came as a message: `{"approval": …}`, or a `userMessage`.
+
+        Args:
+            message: JSON (str or bytes), or a value of JSON.
+
+        Raises:
+            MessageError: if it is no answer.
+            UsageError: as `approve`.
+        """
+        self.decide(*read_answer(message))
+
+    def decide(self, operation_id: str | None, answer: Answer) -> None:
+        """Takes the person's answer, and goes on.
+
+        Raises:
+            UsageError: as `approve`.
+        """
+        self._execution.answer(operation_id, answer)
+        self.go_on()
+
+    def to_json(self, since: int = 0) -> str:
+        """Gives the events message as JSON on one line; without the first `since` events."""
+        return to_json(self.message(since))
+
+    def _end(self) -> None:
+        try:
+            self._execution.ledger.record(TurnEnded(1, (), self._now()))
+            self._finish(self.session)
+        except WorkError as fault:
+            self._halt(str(fault))
+
+    def _halt(self, message: str) -> None:
+        self._catch_up()
+        self._fault = ErrorEvent(timestamp=self._now(), category="system", message=message)
+        self._tell(self._fault)
+
+    @property
+    def _pending(self) -> tuple[Event, ...]:
+        last = self._fault or self.pending_approval
+        return () if last is None else (last,)
+
+    def _catch_up(self) -> None:
+        """Tells what has ended and was not told yet."""
+        for ended in self.session.ends[len(self._told) :]:
+            event = event_of(ended)
+            self._told.append(event)
+            self._tell(event)
+
+
+def document(run: Run, operations: Sequence[object]) -> dict[str, object]:
+    """Gives a run as `sessions/runs/RUN_ID.json` holds it (design, operations and events).
+
+    Args:
+        run: what it tells of.
+        operations: those still to come, as they were sent.
+    """
+    session = run.session
+    return {
+        **to_wire(run.message()),
+        "workspace": session.workspace,
+        "createdAt": session.created_at,
+        "updatedAt": session.updated_at,
+        "operations": list(operations),
+    }

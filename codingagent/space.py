@@ -1,0 +1,302 @@
+"""A workspace for programs: operations in, events out, without a chat (specification 001).
+
+    with Space("project") as space:
+        run = space.run(operations=[{"type": "shell", "command": "pytest -q"}])
+        if run.pending_approval:
+            run.approve(run.pending_approval.operation_id)
+        print(run.status, run.events[-1])
+
+The command line's `run`, `approve` and `deny` are this and no more.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from codingagent import compose, homes
+from codingagent.compose import Bench, Person, Place
+from codingagent.core.findings import digest_of
+from codingagent.core.messages.events import Event
+from codingagent.core.messages.operations import Operation
+from codingagent.core.messages.reading import (
+    ReceivedMessage,
+    read_operations_message,
+    to_wire,
+    value_of,
+)
+from codingagent.core.messages.translating import items_of
+from codingagent.core.notices import Remark
+from codingagent.core.session import Record, RunStarted, Session, fold
+from codingagent.core.settings import Settings
+from codingagent.errors import UsageError, WorkError
+from codingagent.execution import Execution, Ledger
+from codingagent.homes import Home
+from codingagent.runs import Run, document
+from codingagent.world import disk
+from codingagent.world.journal import Journal
+from codingagent.world.workspace import Workspace
+
+
+class Space:
+    """One workspace, in which operations messages are executed.
+
+    Without a home, runs live in memory. With one they are kept under its `sessions/runs/`, can be
+    approved later or by another process, and undone; the home's lock is held from the first run until
+    `close`. One thread at a time.
+
+    Args:
+        path: the workspace, an existing folder.
+        policy: `restrictive`, `standard`, `permissive`, or a TOML file.
+        home: a folder for the record; made if it is missing.
+        sandbox: `auto` (use one where it works), `require` or `off`.
+        network: let sandboxed commands use the network.
+        command_timeout: seconds for a command that names no timeout.
+        on_event: gets each event as it comes.
+
+    Raises:
+        UsageError: if the workspace, the policy or the home can't be used.
+    """
+
+    def __init__(  # noqa: PLR0913  # all but two have their defaults
+        self,
+        path: str | os.PathLike[str],
+        policy: str | os.PathLike[str] = "standard",
+        *,
+        home: str | os.PathLike[str] | None = None,
+        sandbox: str = "auto",
+        network: bool = False,
+        command_timeout: int = 30,
+        on_event: Callable[[Event], None] = lambda _: None,
+    ) -> None:
+        options = {
+            "policy": os.fspath(policy),
+            "sandbox": sandbox,
+            "network": network,
+            "command_timeout": command_timeout,
+        }
+        root = Path(path).absolute()
+        settings = homes.resolve_settings(root, options, {}, with_file=False).settings
+        kept = None if home is None else Home.at(Path(home).absolute(), create=True)
+        if kept is not None:
+            homes.check_apart(kept.root, root)
+        self._begin(root, settings, kept, Person(lambda _: None), on_event)
+
+    @classmethod
+    def of(
+        cls,
+        home: Home,
+        root: Path,
+        settings: Settings,
+        person: Person,
+        on_event: Callable[[Event], None],
+    ) -> Self:
+        """Gives the space of a home that is there already, with settings that were resolved already.
+
+        Raises:
+            UsageError: as the class.
+        """
+        self = cls.__new__(cls)
+        self._begin(root, settings, home, person, on_event)
+        return self
+
+    def _begin(
+        self,
+        root: Path,
+        settings: Settings,
+        home: Home | None,
+        person: Person,
+        on_event: Callable[[Event], None],
+    ) -> None:
+        Workspace(root).close()
+        self._root, self._settings, self._home = root, settings, home
+        self._person, self._on_event = person, on_event
+        self._stack = contextlib.ExitStack()
+        self._bench: Bench | None = None
+        # Of one that nobody closes too, no process and no lock is left.
+        self._closing = weakref.finalize(self, self._stack.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends what still runs and gives back all that is held, the home's lock too."""
+        self._bench = None
+        self._closing()
+
+    # --- runs ----------------------------------------------------------------------------------
+
+    def run(
+        self,
+        operations: Iterable[Operation | Mapping[str, object]] | None = None,
+        *,
+        message: str | bytes | Mapping[str, object] | None = None,
+    ) -> Run:
+        """Executes operations in order, up to their end or to one that needs a yes.
+
+        Args:
+            operations: each a value of JSON (a dict), or an operation of `codingagent`.
+            message: in their place, a whole operations message: JSON, or a value of JSON.
+
+        Returns:
+            The run: its `status`, its `events`, and what it waits for.
+
+        Raises:
+            MessageError: if the message is no operations message. What is wrong with a single operation
+                is an event of the run.
+            UsageError, WorkError: if the workspace or the home can't be used now.
+        """
+        if (operations is None) == (message is None):
+            raise UsageError("give either operations or a message")
+        if operations is not None:
+            values = [op if isinstance(op, Mapping) else to_wire(op) for op in operations]
+            message = {"protocolVersion": "1.0", "operations": values}
+        assert message is not None
+        received = read_operations_message(message)
+        if self._home is None:
+            run = self._passing(received)
+        else:
+            data = message if isinstance(message, bytes) else _as_json(message)
+            del message
+            run = self._kept(self._home, self._begun(self._home, data), received)
+        run.go_on()
+        return run
+
+    def open_run(self, run_id: str) -> Run:
+        """Gives a run that the home keeps: one that waits for a yes, was interrupted, or is done.
+
+        Raises:
+            UsageError: if there is no home, or no such run in it, or it belongs to another workspace.
+            WorkError: if its record is damaged.
+        """
+        if self._home is None:
+            raise UsageError("without a home no run is kept")
+        session = self._home.runs.load(run_id)
+        if Path(session.workspace) != self._root.resolve():
+            raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
+        received = ReceivedMessage(())
+        if not session.is_complete:
+            data = self._home.messages.read(run_id)
+            if session.reply is None or digest_of(data) != session.reply.digest:
+                raise WorkError(
+                    f"the message of {run_id} was changed after it began; what is left of it is not"
+                    " executed: send it again as a new run"
+                )
+            received = read_operations_message(data)
+        return self._kept(self._home, session, received)
+
+    def _ready(self) -> Bench:
+        if not self._closing.alive:
+            raise UsageError("this space is closed")
+        if self._bench is None:
+            home = self._home
+            if home is None:
+                temporary = self._stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+                )
+                place = Place(self._root, (), Path(temporary) / "tmp", None)
+                folders: tuple[Path, ...] = ()
+            else:
+                self._stack.enter_context(home.locked())
+                place, folders = compose.place_of_runs(home, self._root), (home.root,)
+            bench = compose.bench_at(place, self._settings, folders)
+            self._bench = self._stack.enter_context(bench)
+            if self._bench.sandbox.tier == "none" and self._settings.sandbox != "off":
+                self._person.show(Remark(self._bench.sandbox.remark))
+        return self._bench
+
+    def _passing(self, received: ReceivedMessage) -> Run:
+        bench = self._ready()
+        session = fold(None, self._started(""))
+        ledger = Ledger(_Unkept(), session)
+        surroundings = bench.surroundings(self._person, lambda _: None)
+        execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
+        return Run(execution, items_of(received), compose.now, lambda _: None, self._on_event)
+
+    def _begun(self, home: Home, data: bytes) -> Session:
+        self._ready()
+        record = self._started(digest_of(data))
+        home.messages.keep(record.run_id, data)
+        home.runs.begin(record.run_id, record)
+        return fold(None, record)
+
+    def _started(self, digest: str) -> RunStarted:
+        settings = self._settings
+        return RunStarted(
+            compose.new_run_id(),
+            str(self._root.resolve()),
+            digest,
+            compose.now(),
+            compose.kept_policy(settings),
+            settings.sandbox,
+            settings.network,
+        )
+
+    def _kept(self, home: Home, session: Session, received: ReceivedMessage) -> Run:
+        bench = self._ready()
+        journal = home.runs.open(session.session_id)
+        kept = _Kept(home, bench, journal)
+        self._stack.callback(kept.close)
+        ledger = Ledger(journal, session)
+        compose.finish_undo(home, ledger, bench.checkpoints, self._person.show)
+        surroundings = bench.surroundings(self._person, lambda _: kept.pause(run))
+        execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
+        items = items_of(received)
+        run = Run(execution, items, compose.now, lambda _: kept.finish(run), self._on_event)
+        return run
+
+
+class _Kept:
+    """What a home keeps of one run."""
+
+    def __init__(self, home: Home, bench: Bench, journal: Journal) -> None:
+        self._home = home
+        self._bench = bench
+        self._journal: Journal | None = journal
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def pause(self, run: Run) -> None:
+        """Tells other programs what the run waits for, and what is still to come."""
+        message = value_of(self._home.messages.read(run.run_id))
+        operations = message["operations"] if isinstance(message, dict) else []
+        done = len(run.session.ends)
+        self._home.messages.write_document(run.run_id, document(run, operations[done:]))
+
+    def finish(self, run: Run) -> None:
+        """Makes all that was done durable, and gives up what was only needed to go on."""
+        disk.sync(self._bench.folders)
+        if self._home.messages.has_document(run.run_id):
+            self._home.messages.write_document(run.run_id, document(run, ()))
+        self._home.messages.drop(run.run_id)
+        self.close()
+
+
+class _Unkept:
+    """A journal of what need not outlive us."""
+
+    def append(self, record: Record) -> None: ...
+    def sync(self) -> None: ...
+
+
+def _as_json(message: object) -> bytes:
+    """Gives a message as the bytes to be kept; a value that JSON has no way to say becomes text."""
+    if isinstance(message, str):
+        return message.encode("utf-8", "surrogatepass")
+    return json.dumps(message, default=repr).encode()
