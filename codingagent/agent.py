@@ -276,7 +276,7 @@ class Agent:
         exists = workspace.exists(path)
         if exists and not operation.overwrite:
             raise OperationError(
-                f"File '{path}' exists already; leave out overwrite=\"false\" to replace it"
+                f"File '{path}' already exists; say that it is to be overwritten, or name another"
             )
         if not exists:
             paths.check_new_name(path)

@@ -23,7 +23,7 @@ from codingagent.core.findings import digest_of
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
 from codingagent.core.policy import PRESETS, Policy
-from codingagent.core.session import Session, SessionStarted, Step, fold, steps
+from codingagent.core.session import Protocol, Session, SessionStarted, Step, fold, steps
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Ledger, Surroundings
@@ -74,7 +74,9 @@ _PROGRAMS = (
 )
 
 
-def start_session(home: Home, workspace: Path, task: str, settings: Settings) -> Session:
+def start_session(
+    home: Home, workspace: Path, task: str, settings: Settings, protocol: Protocol = "tags"
+) -> Session:
     """Begins a session, which keeps its policy and its sandbox.
 
     Raises:
@@ -95,6 +97,7 @@ def start_session(home: Home, workspace: Path, task: str, settings: Settings) ->
         kept_policy(settings),
         settings.sandbox,
         settings.network,
+        protocol,
     )
     home.sessions.begin(session_id, record)
     session = fold(None, record)

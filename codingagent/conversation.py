@@ -6,14 +6,14 @@ turn, write the next request. All of it is in the journal, so that `recover` goe
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from codingagent.agent import Agent, Views
 from codingagent.core import encoding, outbox, paths, reply, results, tokens
 from codingagent.core.approval import Answer
-from codingagent.core.events import FileRequested, Finished
+from codingagent.core.events import FileFetched, FileRequested, Finished
 from codingagent.core.findings import Letter, digest_of
 from codingagent.core.notices import (
     OutboxReady,
@@ -219,13 +219,29 @@ class Conversation:
         read = encoding.decode_reply(data, self._mail.locale_codec)
         if read is None:
             return None
-        found = reply.with_note(reply.read(read.text), read.note)
+        found = reply.with_note(self._read(read.text), read.note)
         said = None if found.header is None else found.header.sequence
         awaited = self.session.sequence
         if said is None or said <= awaited:
             return found
         note = f"the reply says sequence {said}; it was taken as the one to {awaited}"
         return reply.with_note(found, note)
+
+    def _read(self, text: str) -> Reply:
+        """Reads a reply in either protocol, whichever the request was in."""
+        found = reply.read(text)
+        if not found.is_bare or found.has_outbox:
+            return found
+        is_json = self.session.protocol == "json"
+        if "{" not in text and not is_json:
+            return found
+        # Imported late: it costs a third of a second, which tag blocks need not pay.
+        from codingagent.core.messages import replies
+
+        message = replies.read(text)
+        if message is None and is_json:
+            return replace(found, items=(replies.no_message(),))
+        return message or found
 
     def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
         """Gives why a reply is not to be executed, or None if it is."""
@@ -303,7 +319,8 @@ class Conversation:
 
     def _write_outbox(self) -> None:
         """Writes the request that is due. All that it tells of is durable before it appears."""
-        text = outbox.render(self.session, self._context(), self._mail.budget)
+        context, budget = self._context(), self._mail.budget
+        text = outbox.render(self.session, context, budget, self._dialect())
         self._means.sync()
         session_id, sequence = self.session.session_id, self.session.sequence
         path = self._mail.mailbox.write_outbox(session_id, sequence, text)
@@ -317,10 +334,27 @@ class Conversation:
                 Remark(f"it is longer than context_chars ({limit}): the task itself is")
             )
 
+    def _dialect(self) -> outbox.Dialect:
+        if self.session.protocol == "tags":
+            return outbox.tag_dialect()
+        from codingagent.core.messages.dialect import dialect
+
+        return dialect()
+
+    def _requests(self) -> list[FileRequested]:
+        """Gives what the request is to hold the text of; events as JSON hold what they fetched themselves."""
+        requests: list[FileRequested] = []
+        for event in self.session.results:
+            if isinstance(event, FileRequested):
+                requests.append(event)
+            elif isinstance(event, FileFetched) and self.session.protocol == "tags":
+                requests.append(FileRequested(event.path, (event.path,)))
+        return requests
+
     def _context(self) -> outbox.Context:
         views: dict[tuple[str, int | None, int | None], outbox.FileView] = {}
         unread: list[str] = []
-        requests = [event for event in self.session.results if isinstance(event, FileRequested)]
+        requests = self._requests()
         shown = Views(self._means.workspace)
         room = _VIEWS_PER_BUDGET * self._mail.budget.characters
         for path, start, end in _wanted(requests):

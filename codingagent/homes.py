@@ -336,17 +336,21 @@ def latest_session(sessions: list[Session]) -> Session:
     return open_ones[0]
 
 
-def all_sessions(home: Home, on_damage: Callable[[str], None]) -> list[Session]:
+def all_sessions(
+    home: Home, on_damage: Callable[[str], None], *, runs: bool = False
+) -> list[Session]:
     """Gives all sessions, the one that changed last first.
 
     Args:
         home: where they are.
+        runs: give the runs instead.
         on_damage: gets a line for each session that can't be read; the others are given all the same.
     """
     found: list[Session] = []
-    for session_id in home.sessions.ids():
+    where = home.runs if runs else home.sessions
+    for session_id in where.ids():
         try:
-            found.append(home.sessions.load(session_id))
+            found.append(where.load(session_id))
         except WorkError as fault:
             on_damage(str(fault))
     return sorted(found, key=lambda session: session.updated_at, reverse=True)

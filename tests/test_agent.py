@@ -113,7 +113,7 @@ def test_create_file_can_be_told_not_to_replace(desk: Desk) -> None:
     """Design, attributes added: overwrite="false"."""
     (desk.workspace / "a.txt").write_bytes(b"old\n")
     text = desk.answer(create("a.txt", "new\n", ' overwrite="false"'))
-    assert text.startswith("[FAILED] CREATE_FILE: File 'a.txt' exists already")
+    assert text.startswith("[FAILED] CREATE_FILE: File 'a.txt' already exists")
     assert (desk.workspace / "a.txt").read_bytes() == b"old\n"
 
 

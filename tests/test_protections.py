@@ -1090,8 +1090,8 @@ ROWS: dict[str, Row] = {
         (),
         (
             "conversation.py",
-            "self._mail.budget)\n        self._means.sync()\n",
-            "self._mail.budget)\n",
+            "budget, self._dialect())\n        self._means.sync()\n",
+            "budget, self._dialect())\n",
         ),
     ),
     "a command is not run again": Row(

@@ -1,13 +1,19 @@
 """What README says and can be derived is derived: it may not drift from the code."""
 
+import contextlib
+import json
 import re
 import shlex
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import typer
 
+import codingagent
 from codingagent.core.commands import COMMANDS, Command
+from codingagent.core.messages.events import EVENT_TYPES
+from codingagent.core.messages.operations import OPERATION_TYPES, Operation
 from codingagent.core.settings import Settings, meanings
 from codingagent.faces import cli
 
@@ -62,3 +68,32 @@ def test_the_two_command_lines_name_what_is_there() -> None:
         line[:4] == ["python3", "-m", "venv", ".venv"] and line[-1] == "demo" for line in words
     )
     assert "python3 tests/check.py" in (root / ".ci" / "run").read_text("utf-8")
+
+
+def test_the_messages_in_readme_are_valid() -> None:
+    """What a program is written after must be what is read and written."""
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", README, re.DOTALL)]
+    operations, events = blocks
+    assert codingagent.validate_operations_message(operations).success
+    assert codingagent.validate_events_message(events).success
+
+
+def test_every_operation_with_its_fields_stands_in_readme() -> None:
+    """A program on another stack can be written from README alone."""
+    table = README.partition("## For programs")[2].partition("## What holds")[0]
+    for type_, each in zip(OPERATION_TYPES, get_args(Operation), strict=True):
+        row = re.search(rf"^\| `{type_}` \|.*$", table, re.MULTILINE)
+        assert row is not None, each
+        for name in {field.name for field in fields(each)} - {"type", "id"}:
+            assert f"`{name}" in row[0], (each, name)
+    for name in EVENT_TYPES:
+        assert f"`{name}`" in table or name == "userMessage", name
+
+
+def test_the_python_example_in_readme_works(tmp_path: Path) -> None:
+    """Each example in the docs is run."""
+    (tmp_path / "project" / "build").mkdir(parents=True)
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    with contextlib.chdir(tmp_path):
+        exec(compile(example, "README.md", "exec"), {})
+    assert not (tmp_path / "project" / "build").exists()

@@ -6,7 +6,7 @@ What does not fit is cut there and the cut says how to ask for the rest.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.core import guide, listing, plain, results
@@ -85,14 +85,36 @@ class Budget:
     entries: int
 
 
-def render(session: Session, context: Context, budget: Budget) -> str:
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a request says in one protocol otherwise than in another.
+
+    `guide` is PROTOCOL; `results` gives what came of the last turn, within so many characters;
+    `go_on` says what to do next, `reminder` how to answer.
+    """
+
+    guide: str
+    results: Callable[[Session, int], str]
+    go_on: str
+    reminder: Callable[[Session], str]
+
+
+def tag_dialect() -> Dialect:
+    """Gives the one of tag blocks."""
+    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder)
+
+
+def render(
+    session: Session, context: Context, budget: Budget, dialect: Dialect | None = None
+) -> str:
     """Gives the whole request, ready to be pasted; ends with "\\n"."""
-    head = f"{_header(session)}\n=== PROTOCOL ===\n{guide.protocol_text()}\n\n=== CONTEXT ===\n"
-    tail = f"{_environment(context.environment)}\n=== PROMPT ===\n{_prompt(session)}"
+    dialect = dialect or tag_dialect()
+    head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
+    tail = f"{_environment(context.environment)}\n=== PROMPT ===\n{_prompt(session, dialect)}"
     room = max(budget.characters - len(head) - len(tail), 0)
     files = _files(session, context.listing, room // 4, budget.entries)
     room -= len(files)
-    outcome = _results(session, room // 2)
+    outcome = dialect.results(session, room // 2)
     room -= len(outcome)
     return head + files + outcome + _contents(context, room) + tail
 
@@ -106,17 +128,21 @@ def _header(session: Session) -> str:
     )
 
 
-def _prompt(session: Session) -> str:
-    reminder = (
+def _reminder(session: Session) -> str:
+    return (
         f'Answer with commands as PROTOCOL says: first [REPLY session="{session.session_id}"'
         f' sequence="{session.sequence}"], last [END]. Never put [DONE] behind changes: wait for'
         " their results.\n"
     )
+
+
+def _prompt(session: Session, dialect: Dialect) -> str:
+    reminder = dialect.reminder(session)
     if session.sequence == 1:
         return f"{session.task}\n\n{reminder}"
     is_cut = plain.one_line(session.task) != session.task
     whole_task = f"\n\nThe whole task:\n{session.task}" if is_cut else ""
-    return f"{CONTINUE}{whole_task}\n\n{reminder}"
+    return f"{dialect.go_on}{whole_task}\n\n{reminder}"
 
 
 def _environment(environment: Environment) -> str:

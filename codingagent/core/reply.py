@@ -62,6 +62,8 @@ class Reply:
     header: Header | None
     has_outbox: bool
     notes: tuple[str, ...]
+    is_bare: bool = False
+    """No block of ours was found in it."""
 
 
 def read(text: str) -> Reply:
@@ -94,7 +96,7 @@ def read(text: str) -> Reply:
             "the reply has no [END], so it may have been cut short: what arrived whole was executed;"
             " send only what is missing"
         )
-    return Reply(tuple(items), header, found.has_outbox, tuple(notes))
+    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare=not found.blocks)
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:

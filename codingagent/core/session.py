@@ -61,6 +61,10 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
+Protocol = Literal["tags", "json"]
+"""What a session's requests ask to be answered in."""
+
+
 # --- records ---------------------------------------------------------------------------------------
 # `at` is UTC, ISO 8601 with Z.
 
@@ -77,6 +81,7 @@ class SessionStarted:
     """A preset's name or a file's path; empty: as the settings say when it goes on."""
     sandbox: str = ""
     network: bool = False
+    protocol: Protocol = "tags"
     kind: Literal["session_started"] = "session_started"
 
 
@@ -338,6 +343,7 @@ class Session:
     checkpoint: str = ""
     """The workspace as it was before the part of a turn that is under way."""
     undoing: UndoBegan | None = None
+    protocol: Protocol = "tags"
     is_run: bool = False
     """One message and no conversation: it is complete when that is done."""
 
@@ -369,6 +375,7 @@ def fold(session: Session | None, record: Record) -> Session:
             policy=record.policy,
             sandbox=record.sandbox,
             network=record.network,
+            protocol=record.protocol,
         )
     if isinstance(record, RunStarted):
         if session is not None:

@@ -136,6 +136,13 @@ _Yes = Annotated[
 ]
 
 
+class _Protocol(StrEnum):
+    """What a session's requests may ask to be answered in."""
+
+    TAGS = "tags"
+    JSON = "json"
+
+
 @app.command(
     epilog='Example: codingagent new "Add a --verbose option to cli.py, with a test"', name="new"
 )
@@ -154,6 +161,10 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Exit when the first request is written.")
     ] = False,
+    protocol: Annotated[
+        _Protocol,
+        typer.Option(help="What the model is asked to answer in: tags, or JSON operations."),
+    ] = _Protocol.TAGS,
     policy: _Policy = None,
     sandbox: _Sandbox = None,
     network: _Network = None,
@@ -182,7 +193,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     confinement.policy_of(settings, folder)
     home = homes.Home.at(root, create=True, was_found=was_found)
     with screen_for(json) as screen, home.locked():
-        session = compose.start_session(home, folder, task, settings)
+        session = compose.start_session(home, folder, task, settings, protocol.value)
         person = person_at(screen, approves_all=yes)
         _say_if_not_obeyed(screen, root, folder)
         with _at_work(home, session, settings, person) as conversation:
@@ -349,13 +360,17 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 
 
 @app.command(epilog="Example: codingagent list --json", name="list")
-def _list(context: typer.Context, json: _Json = False) -> None:
+def _list(
+    context: typer.Context,
+    runs: Annotated[bool, typer.Option("--runs", help="List the runs instead.")] = False,
+    json: _Json = False,
+) -> None:
     """List all sessions, the latest first."""
     from codingagent import homes
     from codingagent.faces import tables
 
     home = _home(context)
-    sessions = homes.all_sessions(home, _say_fault)
+    sessions = homes.all_sessions(home, _say_fault, runs=runs)
     tables.show_sessions(sessions, json=json)
 
 

@@ -31,7 +31,7 @@ def show_sessions(sessions: list[Session], *, json: bool) -> None:
         for session in sessions
     ]
     if not rows:
-        _print("no sessions yet; start one with `codingagent new`")
+        _print("none yet; start one with `codingagent new`, or `run`")
         return
     show_table(("session", "state", "turn", "changed (UTC)", "task"), rows)
 
@@ -44,10 +44,13 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
             sys.stdout, {**session_.document(session), "turns": [_turn(t) for t in turns]}
         )
         return
-    _print(f"session {session.session_id}: {session.phase.value}, turn {session.sequence}")
+    what = "run" if session.is_run else "session"
+    turn_ = "" if session.is_run else f", turn {session.sequence}"
+    _print(f"{what} {session.session_id}: {session.phase.value}{turn_}")
     _print(f"workspace {session.workspace}")
     _print(f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}")
-    _print(f"task {plain.without_controls(session.task)}")
+    if not session.is_run:
+        _print(f"task {plain.without_controls(session.task)}")
     for turn in turns:
         _print(f"\nturn {turn.sequence}  {turn.at[:16].replace('T', ' ')}  {turn.reply_name}")
         for event in turn.results:
