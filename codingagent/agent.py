@@ -28,6 +28,8 @@ from codingagent.core.events import (
     FileFetched,
     FileRequested,
     Finished,
+    FolderEntry,
+    FolderListed,
     Interrupted,
     MessageShown,
     Refused,
@@ -43,6 +45,7 @@ from codingagent.core.operations import (
     Finish,
     LineEnd,
     LineRange,
+    ListFolder,
     Operation,
     ReadFile,
     RunCommand,
@@ -90,6 +93,7 @@ class WorkspaceLike(Protocol):
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
     def discard_temporary(self, path: str) -> None: ...
     def folder(self, path: str) -> AbstractContextManager[int | str]: ...
+    def entries(self, path: str) -> tuple[FolderEntry, ...]: ...
     def resolved(self, path: str, *, follow_last: bool = True) -> str: ...
     def has_git(self) -> bool: ...
     def listing(self, always: frozenset[str] = frozenset()) -> Listing: ...
@@ -227,6 +231,8 @@ class Agent:
                 return self._request(order, operation)
             case FetchFile():
                 return self._fetch(order, operation)
+            case ListFolder():
+                return self._list(order, operation)
             case RunCommand():
                 return self._run(order, operation, approved)
             case ShowMessage():
@@ -388,6 +394,18 @@ class Agent:
                 ) from fault
         return FileFetched(path, content, operation.encoding, size_bytes)
 
+    def _list(self, order: Order, operation: ListFolder) -> Event:
+        path = operation.path
+        # The root has no name of its own that a policy could block; whether files are at hand counts.
+        verdict = (
+            policies.judge_read(self._means.policy, path)
+            if path == "."
+            else self._verdict_on_reading(path)
+        )
+        if isinstance(verdict, Deny):
+            return _denied(order, path, verdict)
+        return FolderListed(path, self._means.workspace.entries(path))
+
     def _verdict_on_reading(self, path: str) -> Verdict:
         return policies.judge_read(self._means.policy, self._means.workspace.resolved(path))
 
@@ -453,6 +471,7 @@ def subject_of(operation: Operation) -> str:
             | DeleteFile(path=path)
             | ReadFile(path=path)
             | FetchFile(path=path)
+            | ListFolder(path=path)
         ):
             return path
         case RunCommand(command=command):

@@ -84,6 +84,25 @@ class FileFetched:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """One name in a folder; a folder's size is 0. A link that stays inside is what it leads to."""
+
+    name: str
+    is_folder: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FolderListed:
+    """What a folder holds, by name."""
+
+    path: str
+    entries: tuple[FolderEntry, ...]
+    notes: tuple[str, ...] = ()
+    kind: Literal["folder_listed"] = "folder_listed"
+
+
+@dataclass(frozen=True, slots=True)
 class CommandRan:
     """A command ended by itself, or was ended at a limit.
 
@@ -170,6 +189,7 @@ Event = (
     | FileDeleted
     | FileRequested
     | FileFetched
+    | FolderListed
     | CommandRan
     | Interrupted
     | MessageShown

@@ -96,6 +96,13 @@ class FetchFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ListFolder:
+    """Ask for what a folder holds; `.` is the workspace root."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunCommand:
     """Run a shell command in the workspace, or in `cwd` within it."""
 
@@ -124,5 +131,13 @@ class Finish:
 
 
 Operation = (
-    CreateFile | EditFile | DeleteFile | ReadFile | FetchFile | RunCommand | ShowMessage | Finish
+    CreateFile
+    | EditFile
+    | DeleteFile
+    | ReadFile
+    | FetchFile
+    | ListFolder
+    | RunCommand
+    | ShowMessage
+    | Finish
 )

@@ -15,6 +15,7 @@ from codingagent.core.events import (
     FileFetched,
     FileRequested,
     Finished,
+    FolderListed,
     Hunk,
     Interrupted,
     MessageShown,
@@ -84,6 +85,8 @@ def _words(event: Event) -> tuple[str, str, str]:
         case FileFetched():
             size = f"{event.size_bytes} {'byte' if event.size_bytes == 1 else 'bytes'}"
             return "READ_FILE", f"Read '{event.path}' ({size})", ""
+        case FolderListed():
+            return "LIST_FOLDER", f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case CommandRan():
             return "RUN_COMMAND", _ran(event), event.output
         case Interrupted():

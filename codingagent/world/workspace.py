@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.core import paths
+from codingagent.core.events import FolderEntry
 from codingagent.core.findings import Seen
 from codingagent.core.listing import Ignored, ListedFile, Listing
 from codingagent.errors import OperationError, UsageError, WorkError
@@ -42,6 +43,9 @@ _SYSTEM = frozenset(
     }
 )
 
+# A list of more is of use to nobody, and megabytes of JSON.
+_ENTRIES_LIMIT = 200_000
+
 # As Linux itself (MAXSYMLINKS).
 _LINK_LIMIT = 40
 
@@ -53,6 +57,7 @@ class Workspace:
         root: the folder; links in it are resolved once, here.
         hidden: folders that do not exist for operations, though they may lie inside.
         open_folder: how to hold the root.
+        is_guest: the folder is what a whole machine is served by: whatever it is, it may be used.
 
     Raises:
         UsageError: if the root is no folder, or too much of the machine to hand to a model.
@@ -63,8 +68,10 @@ class Workspace:
         root: Path,
         hidden: tuple[Path, ...] = (),
         open_folder: Callable[[Path], Folder] = open_root,
+        *,
+        is_guest: bool = False,
     ) -> None:
-        self.root = _checked_root(root)
+        self.root = _checked_root(root, is_guest=is_guest)
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
         self._hidden = frozenset(
@@ -245,8 +252,48 @@ class Workspace:
         Raises:
             OperationError: if it is no folder of the workspace.
         """
+        with self._opened(path) as folder:
+            yield folder.handle()
+
+    def entries(self, path: str) -> tuple[FolderEntry, ...]:
+        """Gives what a folder holds, by name; a link that stays inside is what it leads to.
+
+        Raises:
+            OperationError: if it is no folder of the workspace, or holds too much to be told.
+        """
+        with self._opened(path) as folder:
+            try:
+                found = folder.entries()
+            except OSError as fault:
+                raise OperationError(reason_of(fault, path)) from fault
+            if len(found) > _ENTRIES_LIMIT:
+                raise OperationError(
+                    f"'{paths.shown(path)}' holds {len(found)} entries, more than {_ENTRIES_LIMIT}"
+                )
+            told = (self._entry(path, entry) for entry in found)
+            return tuple(sorted(filter(None, told), key=lambda entry: entry.name))
+
+    def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
+        """Gives one entry; None for one that is ours, or gone since."""
+        try:
+            seen = entry.stat(follow_symlinks=False)
+            if stat.S_ISLNK(seen.st_mode):
+                # What it leads to is found by the walk, which does not leave the workspace.
+                with self._walk(f"{folder}/{entry.name}") as place:
+                    seen = place.folder.lstat(place.name) or seen
+        except (OSError, OperationError):
+            # Gone since; or a link to nowhere, or out: that it is there is all that is told of it.
+            return FolderEntry(entry.name, is_folder=False, size_bytes=0)
+        if (seen.st_dev, seen.st_ino) in self._hidden:
+            return None
+        is_folder = stat.S_ISDIR(seen.st_mode)
+        size = seen.st_size if stat.S_ISREG(seen.st_mode) else 0
+        return FolderEntry(entry.name, is_folder, size)
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[Folder]:
         if path == ".":
-            yield self._folder.handle()
+            yield self._folder
             return
         with self._walk(path) as place:
             try:
@@ -257,7 +304,7 @@ class Workspace:
                 raise OperationError(f"'{paths.shown(path)}' is not a folder") from fault
             with contextlib.closing(folder):
                 self._refuse_hidden(folder, path)
-                yield folder.handle()
+                yield folder
 
     # --- listing -------------------------------------------------------------------------------
 
@@ -347,7 +394,7 @@ class Workspace:
         if not os.path.isabs(target):
             return target.split("/")[::-1]
         for root in self._names:
-            root_name = root.replace(os.sep, "/")
+            root_name = root.replace(os.sep, "/").rstrip("/")
             if target == root_name or target.startswith(f"{root_name}/"):
                 place.restart()
                 return target[len(root_name) :].split("/")[::-1]
@@ -393,7 +440,7 @@ def temporary_name(name: str) -> str:
     return f".ca-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}.tmp"
 
 
-def _checked_root(root: Path) -> Path:
+def _checked_root(root: Path, *, is_guest: bool) -> Path:
     name = os.fspath(root)
     if "\0" in name or name.encode("utf-8", "replace") != os.fsencode(root):
         raise UsageError(
@@ -407,14 +454,18 @@ def _checked_root(root: Path) -> Path:
         ) from None
     if not real.is_dir():
         raise UsageError(f"workspace {root} is not a folder; name a folder")
-    home = Path.home().resolve()
-    if real in (home, *home.parents) or os.fspath(real) in _SYSTEM:
+    if not is_guest and _is_too_much(real):
         raise UsageError(
             f"workspace {real} is too much to hand to a model; name a project's folder inside it"
         )
     if not os.access(real, os.R_OK | os.X_OK):
         raise UsageError(f"workspace {root} can't be read; change its permissions or name another")
     return real
+
+
+def _is_too_much(real: Path) -> bool:
+    home = Path.home().resolve()
+    return real in (home, *home.parents) or os.fspath(real) in _SYSTEM
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.core.events import FolderEntry
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.world.folders import walk_names
 from codingagent.world.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
@@ -56,9 +57,10 @@ WRITE: Act = lambda yard, path: yard.write(path, b"new")  # noqa: E731
 EDIT: Act = lambda yard, path: yard.edit(path)  # noqa: E731
 DELETE: Act = lambda yard, path: yard.workspace.delete(path)  # noqa: E731
 ENTER: Act = lambda yard, path: yard.enter(path)  # noqa: E731
+LIST: Act = lambda yard, path: yard.workspace.entries(path)  # noqa: E731
 DIGEST: Act = lambda yard, path: yard.workspace.digest(path)  # noqa: E731
 CHANGES = {"create": CREATE, "write": WRITE, "edit": EDIT, "delete": DELETE}
-ALL = {"read": READ, **CHANGES, "enter": ENTER, "digest": DIGEST}
+ALL = {"read": READ, **CHANGES, "enter": ENTER, "list": LIST, "digest": DIGEST}
 
 
 def acts(table: dict[str, Act]) -> pytest.MarkDecorator:
@@ -453,7 +455,7 @@ def test_git_can_be_read_and_its_neighbours_written(yard: Yard) -> None:
 # --- a home inside the workspace -------------------------------------------------------------------
 
 
-@acts({"read": READ, **CHANGES, "enter": ENTER})
+@acts({"read": READ, **CHANGES, "enter": ENTER, "list": LIST})
 def test_a_home_inside_the_workspace_is_out_of_reach(yard: Yard, act: Act) -> None:
     """Design, workspace: a home inside is invisible to listing and file operations."""
     home = yard.root / ".codingagent"
@@ -462,13 +464,35 @@ def test_a_home_inside_the_workspace_is_out_of_reach(yard: Yard, act: Act) -> No
     (yard.root / "link").symlink_to(".codingagent/sessions")
     with contextlib.closing(type(yard.workspace)(yard.root, (home, home / "sessions"))) as hiding:
         hidden = Yard(yard.root, yard.outside, hiding)
-        paths = [".codingagent/sessions", "link"] if act is ENTER else []
+        paths = [".codingagent/sessions", "link"] if act in (ENTER, LIST) else []
         for path in paths or [".codingagent/sessions/x.json", "link/x.json"]:
             with pytest.raises(OperationError, match="belongs to codingagent itself"):
                 act(hidden, path)
         always = frozenset({".codingagent/sessions/x.json", "link/x.json"})
         assert hidden.listed(always) == ["ok.txt", "sub/in.txt"]
+        assert ".codingagent" not in [entry.name for entry in hiding.entries(".")]
     assert (home / "sessions" / "x.json").read_bytes() == SECRET
+
+
+def test_a_folder_is_listed_by_name_with_what_its_links_lead_to(yard: Yard) -> None:
+    """Specification 004, FileEntry: name, whether it is a folder, its size (0 for folders)."""
+    folder = yard.root / "list"
+    (folder / "b").mkdir(parents=True)
+    (folder / "a.txt").write_bytes(b"12345")
+    (folder / "inner").symlink_to("b")
+    (folder / "file").symlink_to("../list/a.txt")
+    (folder / "out").symlink_to(yard.outside)
+    (folder / "nowhere").symlink_to("missing")
+    os.mkfifo(folder / "pipe")
+    assert yard.workspace.entries("list") == (
+        FolderEntry("a.txt", is_folder=False, size_bytes=5),
+        FolderEntry("b", is_folder=True, size_bytes=0),
+        FolderEntry("file", is_folder=False, size_bytes=5),
+        FolderEntry("inner", is_folder=True, size_bytes=0),
+        FolderEntry("nowhere", is_folder=False, size_bytes=0),
+        FolderEntry("out", is_folder=False, size_bytes=0),
+        FolderEntry("pipe", is_folder=False, size_bytes=0),
+    )
 
 
 # --- the root --------------------------------------------------------------------------------------

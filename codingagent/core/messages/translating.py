@@ -146,9 +146,10 @@ def event_of(ended: OperationEnded) -> wire.Event:
                 encoding=event.encoding,
                 size=event.size_bytes,
             )
-        case core.FileRequested():
+        case core.FileRequested(asked=path) | core.FolderListed(path=path):
+            # Asked for in another protocol, which shows what was found itself.
             return wire.ReadFileEvent(
-                operation_id=name, timestamp=at, path=_text(event.asked), success=True
+                operation_id=name, timestamp=at, path=_text(path), success=True
             )
         case core.FileEdited():
             return wire.EditFileEvent(
