@@ -48,7 +48,7 @@ def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
                     raise
             return connection
         case Tcp():
-                        try:
+            try:
                 connection = socket.create_connection((endpoint.host, endpoint.port), timeout_s)
             except socket.gaierror as fault:
                 raise UsageError(
@@ -91,4 +91,6 @@ def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
             raise ConnectionResetError(f"the guest does not listen on port {port}")
         said += byte
     if not said.startswith(b"OK "):
-        raise ConnectionAbortedError(f"the handshake failed: {visible(said.decode(errors='replace'))}")
+        raise ConnectionAbortedError(
+            f"the handshake failed: {visible(said.decode(errors='replace'))}"
+        )
