@@ -90,7 +90,7 @@ def answers(
     for request in message.requests:
         try:
             answer = request.answer()
-        except Exception as fault:
+        except Exception as fault:  # noqa: BLE001  # it is the server's loop here
             broke(fault)
             answer = request.broken()
         if answer.data:
@@ -163,8 +163,10 @@ SECTION_7: list[tuple[str, str, object]] = [
     ),
     (
         "a batch of invalid JSON",
-        '[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},'
-        ' {"jsonrpc": "2.0", "method"]',
+        (
+            '[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},'
+            ' {"jsonrpc": "2.0", "method"]'
+        ),
         refused(-32700),
     ),
     ("an empty array", "[]", refused(-32600)),
@@ -318,7 +320,7 @@ def test_of_a_key_that_stands_twice_the_last_counts() -> None:
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'["[",', b'["\\"[",[', b'{"a":"]","b":'])
 def test_deep_nesting_is_refused(opening: bytes) -> None:
     """Python's own limit is the C stack."""
-    for depth in (DEPTH_LIMIT + 1, 10_000, 1_000_000):
+    for depth in (DEPTH_LIMIT + 1, 10_000, 200_000):
         assert error(opening * depth) == (
             -32700,
             f"parse error: nested more than {DEPTH_LIMIT} deep",
@@ -340,12 +342,12 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b'"' + b'\\"' * 4_000_000,
-        b"[" * 8_000_000,
-        b'["' * 4_000_000,
-        b"1" * 8_000_000,
-        b"[" + b"[]," * 2_000_000,
-        b"[" + b"1," * 3_000_000 + b"1]",
+        b'"' + b'\\"' * 2_000_000,
+        b"[" * 4_000_000,
+        b'["' * 2_000_000,
+        b"1" * 4_000_000,
+        b"[" + b"[]," * 1_000_000,
+        b"[" + b"1," * 2_000_000 + b"1]",
     ],
     ids=["quotes", "brackets", "strings", "digits", "lists", "numbers"],
 )
@@ -404,13 +406,17 @@ def test_a_broken_method_costs_a_batch_only_its_own_answer() -> None:
         ('["x",1,true,false]', '"count" must be a whole number, not false'),
         (
             '{"text":"x","cwd\\u001b":1}',
-            '"cwd\\x1b" is unknown; echo takes text (a string), number (a number, optional),'
-            " flag (true or false, optional), count (a whole number, optional)",
+            (
+                '"cwd\\x1b" is unknown; echo takes text (a string), number (a number, optional),'
+                " flag (true or false, optional), count (a whole number, optional)"
+            ),
         ),
         (
             '["x",1,true,1,2]',
-            "5 given by position; echo takes text (a string), number (a number, optional),"
-            " flag (true or false, optional), count (a whole number, optional)",
+            (
+                "5 given by position; echo takes text (a string), number (a number, optional),"
+                " flag (true or false, optional), count (a whole number, optional)"
+            ),
         ),
         ('["\\ud83d"]', '"text" has half a character (a lone surrogate) at 0'),
     ],
