@@ -43,7 +43,7 @@ class LineBuffer:
         found: list[bytes | TooLong] = []
         for end in ends:
             self._add(end, found)
-            if not self._is_dropping and self._held:
+            if self._held:
                 line = bytes(self._held)
                 if not line.isspace():
                     found.append(line)

@@ -152,12 +152,11 @@ class Connection:
                 self._is_over = True
 
     def stop(self) -> None:
-        """Ends the connection and the method under way; called in another thread."""
+        """Ends the connection; called in another thread. The watch cancels the method under way."""
         with self._lock:
             if not self._is_over:
                 self._is_over = True
                 self._stream.stop()
-                self._cancel()
 
     def look(self) -> bool:
         """Cancels a long method if its answer has nobody to go to; tells whether one is under way."""
@@ -169,12 +168,8 @@ class Connection:
                 # Again and again until it ends: it may not have begun when it was cancelled first.
                 if self._methods is not None and (self._is_over or self._stream.is_gone()):
                     self._is_over = True
-                    self._cancel()
+                    attempt(self._methods.cancel, self._log)
         return True
-
-    def _cancel(self) -> None:
-        if self._methods is not None:
-            attempt(self._methods.cancel, self._log)
 
     # --- the connection's own thread ---------------------------------------------------------------
 
