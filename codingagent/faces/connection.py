@@ -2,7 +2,7 @@
 
 One thread reads, runs the method and writes, since handing a request to another costs more than a
 ping. So while a method runs nobody listens: a Watch, one thread for all connections, looks after
-those whose method takes longer than a moment, and cancels it when the peer is gone.
+those that have been at it for longer than a moment, and cancels the method when the peer is gone.
 
 While an answer can't be written, input is read on, up to a bound: a peer may send all that it has
 before it reads anything. Past the bound it is a peer that reads nothing, and only it waits.
@@ -35,7 +35,7 @@ BACKLOG_BYTES = 4 * 2**20
 # Answers to a batch leave together up to this; longer ones are written as they are, not copied.
 _GATHERED_BYTES = 64 * 1024
 
-# A method that takes longer is looked after: often enough that a client's end is noticed at once,
+# What takes longer is looked after: often enough that a client's end is noticed at once,
 # seldom enough to cost nothing.
 _LOOK_AFTER_S = 0.05
 
@@ -61,7 +61,7 @@ OpenMethods = Callable[[], AbstractContextManager[Methods]]
 
 
 class Watch:
-    """Looks after connections whose method takes long; sleeps while there are none."""
+    """Looks after connections that are at work for long; sleeps while there are none."""
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
@@ -89,7 +89,7 @@ class Watch:
             self._connections.discard(connection)
 
     def note_busy(self) -> None:
-        """Says that a method is about to run; costs next to nothing while the watch is awake."""
+        """Says that methods are about to run; costs next to nothing while the watch is awake."""
         if not self._is_busy.is_set():
             self._is_busy.set()
 
@@ -112,7 +112,7 @@ class Connection:
     Args:
         stream: closed at the end.
         open_methods: called once, in the thread of `serve`.
-        watch: looks after long methods.
+        watch: looks after what takes long.
         log: gets one line for each event.
         shows_bodies: the log has the messages too, clipped.
     """
@@ -159,7 +159,7 @@ class Connection:
                 self._stream.stop()
 
     def look(self) -> bool:
-        """Cancels a long method if its answer has nobody to go to; tells whether one is under way."""
+        """Cancels what takes long if its answers have nobody to go to; tells whether anything is at work."""
         since = self._busy_since
         if since is None:
             return False
@@ -194,14 +194,21 @@ class Connection:
 
     def _converse(self, dispatcher: Dispatcher) -> None:
         while piece := self._next_piece():
+            self._be_busy()
             for line in self._lines.receive(piece):
                 if self._is_over:
                     return
                 if not self._take(line, dispatcher):
                     return
+            self._busy_since = None
+        self._be_busy()
         last = self._lines.end()
         if last is not None and not self._is_over:
             self._take(last, dispatcher)
+
+    def _be_busy(self) -> None:
+        self._busy_since = perf_counter()
+        self._watch.note_busy()
 
     def _next_piece(self) -> bytes:
         if self._backlog:
@@ -258,10 +265,8 @@ class Connection:
             self._write(bytes(gathered), b"]\n")
 
     def _answer(self, request: Request) -> bytes:
-        started = self._busy_since = perf_counter()
-        self._watch.note_busy()
+        started = perf_counter()
         answer: Answer = attempt(request.answer, self._log) or request.broken()
-        self._busy_since = None
         took_ms = (perf_counter() - started) * 1e3
         code = f" error {answer.code}" if answer.code else ""
         self._log(f"{request.name or '-'} {took_ms:.3f} ms{code}")

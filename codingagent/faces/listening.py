@@ -106,6 +106,9 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
             _make_way(path)
             _bind(listening, path, endpoint, mask=0o177)
             ours = os.lstat(whole)
+    except OSError as fault:
+        listening.close()
+        raise UsageError(f"{path} can't be listened on: {fault.strerror or fault}") from fault
     except BaseException:
         listening.close()
         raise

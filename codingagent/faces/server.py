@@ -27,9 +27,12 @@ _STACK_BYTES = 2**20
 # Of the two seconds, so much for methods that were cancelled.
 _PATIENCE_S = 1.5
 
-# Out of handles or memory: until another connection has ended, asking again at once is of no use.
-_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+# Out of handles, memory or threads: until another connection has ended, to ask again at once is of no
+# use. Some systems also report here what befell a connection that had not been taken yet.
 _EXHAUSTED_PAUSE_S = 0.1
+
+# The listening socket itself is of no use any more.
+_BROKEN = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK}
 
 # One write to a pipe of at most this many bytes is whole, or not at all (Linux).
 _LINE_LIMIT_BYTES = 4096
@@ -83,7 +86,7 @@ class Server:
             except (BlockingIOError, ConnectionError):
                 continue  # it has gone again
             except (OSError, RuntimeError) as fault:
-                if isinstance(fault, OSError) and fault.errno not in _EXHAUSTED:
+                if isinstance(fault, OSError) and fault.errno in _BROKEN:
                     raise
                 if not was_exhausted:
                     self._log(f"no further connection can be taken now: {fault}")

@@ -328,6 +328,15 @@ def test_a_client_that_hangs_up_ends_its_method(
     assert world.counted == 0
 
 
+def test_a_client_that_hangs_up_ends_all_that_it_has_sent(either: Listenable, world: World) -> None:
+    """Many short methods are as long as one."""
+    with connected(either) as connection:
+        note = b'{"jsonrpc":"2.0","method":"pause","params":[0.01]}\n'
+        connection.sendall(request("ping") + note * 1000)
+        assert connection.recv(1)
+    wait_until(lambda: world.closed == 1, 1.0)
+
+
 def test_a_client_that_is_killed_ends_its_method(either: Listenable, world: World) -> None:
     program = (
         "import socket, sys\n"
