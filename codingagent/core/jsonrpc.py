@@ -148,9 +148,12 @@ class Request:
         body = _to_json(result)
         if len(body) < _SHORT_CHARACTERS:
             return Answer(_utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":{body}}}'))
-        # A long text is not copied again to stand in its response.
+        # A file's text stands in memory three times as it is. Not more: each goes as soon as it can.
+        del result
         head = _utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":')
-        return Answer(b"%b%b}" % (head, _utf8(body)))
+        parts = (head, _utf8(body), b"}")
+        del body
+        return Answer(b"".join(parts))
 
     def broken(self) -> Answer:
         """Gives the response for a request whose `answer` raised."""
