@@ -22,6 +22,9 @@ VIOLATIONS = [
     ("faces/drop.py", "import rich", "only console"),
     ("faces/drop.py", "import typer", "only cli"),
     ("compose.py", "from codingagent.faces import drop", "faces -> compose"),
+    ("compose.py", "from codingagent import rpc", "faces -> compose"),
+    ("rpc.py", "from codingagent import agent", "a host's client"),
+    ("core/jsonrpc.py", "import socket", "the core has no files"),
 ]
 
 

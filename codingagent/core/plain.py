@@ -47,6 +47,12 @@ def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
     return f"{head.rstrip(chr(10))}\n… {left_out} characters left out …\n{tail}"
 
 
+def visible(text: str, limit: int = 200) -> str:
+    """Gives a text on one line, clipped; what is not printable is written as an escape."""
+    clipped = text if len(text) <= limit else f"{text[:limit]}…"
+    return clipped if clipped.isprintable() else repr(clipped)[1:-1]
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """Gives the first line of a text, clipped, with a word on how much follows."""
     text = without_controls(text).strip("\n")

@@ -49,6 +49,9 @@ _TRIAL_S = 20
 # The guard ends a command at its limit and reports at once; later, something keeps it from that.
 _OVERDUE_AFTER_S = 1.0
 
+# How long a program that carried a connection may take to end when that is closed.
+_TRANSPORT_PATIENCE_S = 2.0
+
 _PASSED = (
     *(
         "PATH",
@@ -319,6 +322,47 @@ def open_editor(path: Path) -> None:
         raise UsageError(
             f"the editor {editor!r} ended with exit code {status}; nothing was started"
         )
+
+
+class Transport:
+    """A program whose standard input and output are one connection; `connection` is our end.
+
+    Its messages go where ours go.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.connection, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    argv, stdin=theirs.fileno(), stdout=theirs.fileno()
+                )
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def close(self) -> int:
+        """Hangs up and waits for the program to end, which it is helped to; gives its exit code."""
+        self.connection.close()
+        for urge in (self._process.terminate, self._process.kill):
+            try:
+                return self._process.wait(_TRANSPORT_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                urge()
+        return self._process.wait()
+
+
+def open_transport(argv: Sequence[str]) -> Transport:
+    """Starts a program that carries a connection: `ssh HOST codingagent serve --stdio`.
+
+    Raises:
+        WorkError: if it can't be started.
+    """
+    try:
+        return Transport(argv)
+    except (OSError, ValueError) as fault:
+        why = fault.strerror if isinstance(fault, OSError) else None
+        raise WorkError(f"{argv[0]!r} can't be started: {why or fault}") from fault
 
 
 def find_program(name: str, *outside: Path) -> str | None:

@@ -1,0 +1,76 @@
+"""Where a server listens and a client finds it, as values; nothing here opens one."""
+
+import re
+from dataclasses import dataclass
+
+from codingagent.errors import UsageError
+
+_HOST_AND_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})", re.ASCII)
+
+# <linux/vm_sockets.h>: the machine that runs the guest.
+HOST_CID = 2
+
+
+@dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """A socket file.
+
+    Args:
+        path: the file.
+        guest_port: for a client whose hypervisor leads a guest's vsock to a file (Firecracker): it
+            begins with `CONNECT <port>` then.
+    """
+
+    path: str
+    guest_port: int | None = None
+
+    def __str__(self) -> str:
+        return f"socket {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """A port of this machine; 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"tcp {f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Vsock:
+    """A port between a virtual machine and its host; a server takes calls to any `cid` of its own."""
+
+    port: int
+    cid: int = HOST_CID
+
+    def __str__(self) -> str:
+        return f"vsock port {self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program whose standard input and output are the connection: `ssh HOST codingagent serve --stdio`."""
+
+    line: str
+
+    def __str__(self) -> str:
+        return f"command {self.line!r}"
+
+
+Listenable = UnixSocket | Tcp | Vsock
+Endpoint = Listenable | Command
+
+
+def tcp_from(words: str) -> Tcp:
+    """Reads `HOST:PORT`; an IPv6 address stands in brackets.
+
+    Raises:
+        UsageError: if it is not that.
+    """
+    found = _HOST_AND_PORT.fullmatch(words)
+    if found is None or int(found[3]) > 0xFFFF:
+        raise UsageError(f"{words!r} is no HOST:PORT; write 127.0.0.1:8000, or [::1]:8000")
+    return Tcp(found[1] or found[2], int(found[3]))

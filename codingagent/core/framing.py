@@ -1,0 +1,81 @@
+"""A stream of bytes as lines: pieces in, complete lines out, whatever the pieces are.
+
+It knows how long a line may be and what a connection's first line may say; of JSON it knows nothing.
+"""
+
+import re
+from typing import NamedTuple
+
+# 004 leaves it open. A file operation carries at most 10 MB, which JSON makes longer.
+LINE_LIMIT_BYTES = 2**24
+
+_HEAD_BYTES = 256
+
+# Firecracker's hypervisor says it to a guest before the host's first byte.
+_HANDSHAKE = re.compile(rb"CONNECT ([0-9]{1,10})\r?")
+
+# What a browser's request begins with: a web page may send one to any port of this machine, and the
+# lines of its body would be requests. Nothing that speaks JSON begins so.
+_HTTP = re.compile(rb"(?:[A-Z]{3,20} +(?:/|\*|https?:|[^ ]+ +HTTP/)|PRI \* HTTP/)")
+
+
+class TooLong(NamedTuple):
+    """In the place of a line that was not kept; `head` is how it began."""
+
+    head: bytes
+
+
+class LineBuffer:
+    """Takes a stream in pieces and gives its lines, without their ends; blank ones are left out.
+
+    A line beyond the limit is given as TooLong, once and as soon as that is known; what follows of it
+    is dropped as it comes.
+    """
+
+    def __init__(self, limit_bytes: int = LINE_LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._held = bytearray()
+        self._is_dropping = False
+
+    def receive(self, piece: bytes) -> list[bytes | TooLong]:
+        """Gives the lines that end in this piece."""
+        *ends, rest = piece.split(b"\n")
+        found: list[bytes | TooLong] = []
+        for end in ends:
+            self._add(end, found)
+            if self._held:
+                line = bytes(self._held)
+                if not line.isspace():
+                    found.append(line)
+                self._held.clear()
+            self._is_dropping = False
+        self._add(rest, found)
+        return found
+
+    def end(self) -> bytes | None:
+        """Gives the last line of a stream that ended without a line end, if there is one."""
+        line = bytes(self._held)
+        self._held.clear()
+        return line if line and not line.isspace() else None
+
+    def _add(self, part: bytes, found: list[bytes | TooLong]) -> None:
+        if self._is_dropping:
+            return
+        if len(self._held) + len(part) <= self._limit_bytes:
+            self._held += part
+            return
+        head = self._held[:_HEAD_BYTES]
+        found.append(TooLong(bytes(head + part[: _HEAD_BYTES - len(head)])))
+        self._held = bytearray()
+        self._is_dropping = True
+
+
+def handshake(first_line: bytes) -> bytes | None:
+    """Gives what to answer to a first line that is a handshake, else None."""
+    found = _HANDSHAKE.fullmatch(first_line)
+    return b"OK %s\n" % found[1] if found else None
+
+
+def is_http(first_line: bytes) -> bool:
+    """Tells whether a connection's first line, or its head, is a web client's."""
+    return _HTTP.match(first_line) is not None

@@ -1,0 +1,405 @@
+"""JSON-RPC 2.0 without a wire: a line in, its requests checked, and the bytes of each answer.
+
+A line becomes a Message. Its caller has the requests answered one after the other, so that the answers
+to a batch can leave as they come, and catches what is our own fault: a method raises MethodError, or
+something is broken. This file knows neither connections nor what the methods do.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from itertools import accumulate
+from math import isfinite
+from typing import Any, Final, NamedTuple, NoReturn, assert_never
+
+from codingagent.core.plain import visible
+
+# A host drives one guest; a batch beyond this is a program gone wrong, and its answers have no bound.
+BATCH_LIMIT = 1000
+
+# Requests are four deep. The limit is ours since the parser's own is the C stack, which is small in a
+# thread and unguarded in some versions of Python.
+DEPTH_LIMIT = 200
+
+_SHORT_CHARACTERS = 4096
+
+# Whole strings, or one that never ends; possessive, so that hostile text costs no second look.
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_DEPTHS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+
+# Line ends to some readers of lines (Node's readline, Python's splitlines), though not to JSON.
+_LINE_ENDS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085"))
+
+
+class Code(IntEnum):
+    """The specification's error codes."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+
+
+class MethodError(Exception):
+    """A method can't do what was asked; the caller is told why.
+
+    Args:
+        code: INVALID_PARAMS or INTERNAL_ERROR, or a number of the method's own.
+        message: one line for a person.
+        data: more of it for a program, or None.
+    """
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = int(code)
+        self.message = message
+        self.data = data
+
+
+class Kind(Enum):
+    """What a parameter may be; the value says it in words."""
+
+    TEXT = "a string"
+    INTEGER = "a whole number"
+    NUMBER = "a number"
+    FLAG = "true or false"
+
+
+class _Required(Enum):
+    REQUIRED = 0
+
+
+REQUIRED: Final = _Required.REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of a method; with a default it may be left out, or be null."""
+
+    name: str
+    kind: Kind
+    default: object = REQUIRED
+
+    def __str__(self) -> str:
+        optional = "" if self.default is REQUIRED else ", optional"
+        return f"{self.name} ({self.kind.value}{optional})"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A function and what it takes, in order."""
+
+    run: Callable[..., object]
+    params: tuple[Param, ...] = ()
+
+
+class Answer(NamedTuple):
+    """One response as JSON, without a line end; empty for a notification.
+
+    `code` is that of the error in it, or of the one that a notification did not get; else 0.
+    """
+
+    data: bytes
+    code: int = 0
+
+
+class Request:
+    """One request, checked as far as it can be before it runs.
+
+    Args:
+        name: the method's, harmless to show; empty where there is none.
+        id_json: the id as JSON; None for a notification.
+        method: what to run, and `arguments` for it; or the fault that stands against it.
+    """
+
+    __slots__ = ("_arguments", "_id_json", "_method", "name")
+
+    def __init__(
+        self,
+        name: str,
+        id_json: str | None,
+        method: Callable[..., object] | MethodError,
+        arguments: Sequence[object] = (),
+    ) -> None:
+        self.name = name
+        self._id_json = id_json
+        self._method = method
+        self._arguments = arguments
+
+    def answer(self) -> Answer:
+        """Runs the method and gives the response.
+
+        Raises:
+            Exception: whatever the method raises but MethodError, or what its result is no JSON for.
+        """
+        method = self._method
+        if isinstance(method, MethodError):
+            return self._failed(method)
+        try:
+            result = method(*self._arguments)
+        except MethodError as fault:
+            return self._failed(fault)
+        if self._id_json is None:
+            return Answer(b"")
+        body = _to_json(result)
+        if len(body) < _SHORT_CHARACTERS:
+            return Answer(_utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":{body}}}'))
+        # A file's text stands in memory three times as it is. Not more: each goes as soon as it can.
+        del result
+        head = _utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":')
+        parts = (head, _utf8(body), b"}")
+        del body
+        return Answer(b"".join(parts))
+
+    def broken(self) -> Answer:
+        """Gives the response for a request whose `answer` raised."""
+        return self._failed(
+            MethodError(Code.INTERNAL_ERROR, "internal error: see the server's log")
+        )
+
+    def _failed(self, fault: MethodError) -> Answer:
+        if self._id_json is None:
+            return Answer(b"", fault.code)
+        error = {"code": fault.code, "message": fault.message}
+        if fault.data is not None:
+            error["data"] = fault.data
+        response = f'{{"jsonrpc":"2.0","id":{self._id_json},"error":{_to_json(error)}}}'
+        return Answer(_utf8(response), fault.code)
+
+
+class Message(NamedTuple):
+    """The requests of one line; those of a batch are answered in one array, in order."""
+
+    requests: Sequence[Request]
+    is_batch: bool = False
+
+
+class Dispatcher:
+    """Reads lines as requests to the methods of a table."""
+
+    def __init__(self, methods: Mapping[str, Method]) -> None:
+        self._methods = methods
+
+    def read(self, line: bytes) -> Message:
+        """Gives what a line asks for; every fault in it is a request that has but an answer."""
+        try:
+            document = _parsed(line)
+        except ValueError as fault:
+            return Message((_refused(Code.PARSE_ERROR, f"parse error: {_reason(fault)}"),))
+        if type(document) is not list:
+            return Message((self._request(document),))
+        if not document:
+            return Message((_refused(Code.INVALID_REQUEST, "invalid request: the batch is empty"),))
+        if len(document) > BATCH_LIMIT:
+            said = f"a batch holds at most {BATCH_LIMIT} requests, not {len(document)}"
+            return Message((_refused(Code.INVALID_REQUEST, f"invalid request: {said}"),))
+        return Message([self._request(each) for each in document], is_batch=True)
+
+    def _request(self, document: Any) -> Request:
+        if type(document) is not dict:
+            return _invalid("it must be an object")
+        id_json = None
+        if "id" in document:
+            id_json = _id_json(document["id"])
+            if id_json is None:
+                return _invalid('"id" must be a string, a number or null')
+        # From here on the id is known, and a fault is answered with it.
+        if document.get("jsonrpc") != "2.0":
+            return _invalid('"jsonrpc" must be "2.0"', id_json)
+        name = document.get("method")
+        if type(name) is not str:
+            return _invalid('"method" must be a string', id_json)
+        given = document.get("params")
+        # Many libraries write null for no params.
+        if given is not None and type(given) is not dict and type(given) is not list:
+            return _invalid('"params" must be an object or an array', id_json)
+        method = self._methods.get(name)
+        if method is None:
+            shown = visible(name)
+            fault = MethodError(Code.METHOD_NOT_FOUND, f"method not found: {shown}")
+            return Request(shown, id_json, fault)
+        if not given and not method.params:
+            return Request(name, id_json, method.run)
+        try:
+            arguments = _arguments(name, method.params, given)
+        except MethodError as wrong:
+            return Request(name, id_json, wrong)
+        return Request(name, id_json, method.run, arguments)
+
+
+def refusal(code: Code, message: str) -> bytes:
+    """Gives the response, as JSON without a line end, to what could not be read as a request."""
+    return _refused(code, message).answer().data
+
+
+def _refused(code: Code, message: str, id_json: str = "null") -> Request:
+    return Request("", id_json, MethodError(code, message))
+
+
+def _invalid(why: str, id_json: str | None = None) -> Request:
+    # Without an id it is no notification either: it is no request. The specification has null then.
+    return _refused(Code.INVALID_REQUEST, f"invalid request: {why}", id_json or "null")
+
+
+# --- JSON in ---------------------------------------------------------------------------------------
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def _parsed(line: bytes) -> Any:
+    """Reads JSON; of a key that stands twice the last one counts.
+
+    Raises:
+        ValueError: for what is no JSON, too deep, or a number beyond Python's 4,300 digits.
+    """
+    if line.count(b"[") + line.count(b"{") > DEPTH_LIMIT and _depth(line) > DEPTH_LIMIT:
+        raise ValueError(f"nested more than {DEPTH_LIMIT} deep")
+    return _decode(line.decode())
+
+
+def _depth(line: bytes) -> int:
+    """Gives how deep the brackets outside of strings are nested."""
+    brackets = _STRINGS.sub(b"", line).translate(_DEPTHS, _NO_BRACKETS)
+    return max(accumulate(memoryview(brackets).cast("b")), default=0)
+
+
+def _reason(fault: ValueError) -> str:
+    if isinstance(fault, UnicodeDecodeError):
+        return f"not UTF-8 at byte {fault.start}"
+    if isinstance(fault, json.JSONDecodeError):
+        return f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos}"
+    # Of what Python says of a number with too many digits, the rest is for its own programmers.
+    return str(fault).partition(" for integer")[0]
+
+
+def _id_json(value: Any) -> str | None:
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if value is None:
+        return "null"
+    if kind is str:
+        return _to_json(value)
+    # 1e999 is a number to JSON and infinite to us: it can't be echoed.
+    return repr(value) if kind is float and isfinite(value) else None
+
+
+# --- params ----------------------------------------------------------------------------------------
+
+
+def _arguments(
+    name: str, params: tuple[Param, ...], given: dict[str, Any] | list[Any] | None
+) -> list[object]:
+    """Gives a value for each declared parameter, in order.
+
+    Raises:
+        MethodError: one is missing, unknown or of a wrong kind.
+    """
+    if isinstance(given, list):
+        if len(given) > len(params):
+            raise _wrong(f"{len(given)} given by position; {_takes(name, params)}")
+        given = {param.name: value for param, value in zip(params, given, strict=False)}
+    elif given is None:
+        given = {}
+    values = [_argument(param, given.get(param.name, REQUIRED)) for param in params]
+    known = sum(param.name in given for param in params)
+    if known < len(given):
+        names = {param.name for param in params}
+        unknown = next(each for each in given if each not in names)
+        raise _wrong(f'"{visible(unknown, 60)}" is unknown; {_takes(name, params)}')
+    return values
+
+
+def _argument(param: Param, value: Any) -> object:
+    if value is REQUIRED or (value is None and param.default is not REQUIRED):
+        if param.default is REQUIRED:
+            raise _wrong(f'"{param.name}" is missing; it must be {param.kind.value}')
+        return param.default
+    kind = type(value)
+    match param.kind:
+        case Kind.TEXT:
+            if kind is str:
+                return _whole_text(param, value)
+        case Kind.INTEGER:
+            if kind is int:
+                return value
+        case Kind.NUMBER:
+            if kind is int or kind is float:
+                return _finite(param, value)
+        case Kind.FLAG:
+            if kind is bool:
+                return value
+        case _:
+            assert_never(param.kind)
+    raise _wrong(f'"{param.name}" must be {param.kind.value}, not {_named(value)}')
+
+
+def _whole_text(param: Param, text: str) -> str:
+    """Gives a text that can be written as UTF-8: JSON can say half a character, and nothing else can."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as fault:
+            raise _wrong(
+                f'"{param.name}" has half a character (a lone surrogate) at {fault.start}'
+            ) from fault
+    return text
+
+
+def _finite(param: Param, value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if not isfinite(number):
+        raise _wrong(f'"{param.name}" is too large')
+    return number
+
+
+def _named(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return Kind.TEXT.value
+        case int() | float():
+            return Kind.NUMBER.value
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def _takes(name: str, params: tuple[Param, ...]) -> str:
+    return f"{name} takes {', '.join(map(str, params)) or 'none'}"
+
+
+def _wrong(why: str) -> MethodError:
+    return MethodError(Code.INVALID_PARAMS, f"invalid params: {why}")
+
+
+# --- JSON out --------------------------------------------------------------------------------------
+
+_to_json = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+def _utf8(text: str) -> bytes:
+    """Encodes JSON: one line to everyone, and what UTF-8 can't say is escaped."""
+    if not text.isascii():
+        for character, escape in _LINE_ENDS:
+            text = text.replace(character, escape)
+    # Half characters stand in strings only, where this handler's escape is JSON's own.
+    return text.encode("utf-8", "backslashreplace")

@@ -1,0 +1,328 @@
+"""One JSON-RPC connection: lines in, answers out, in order, until the peer has ended it or is gone.
+
+One thread reads, runs the method and writes, since handing a request to another costs more than a
+ping. So while a method runs nobody listens: a Watch, one thread for all connections, looks after
+those that have been at it for longer than a moment, and cancels the method when the peer is gone.
+
+While an answer can't be written, input is read on, up to a bound: a peer may send all that it has
+before it reads anything. Past the bound it is a peer that reads nothing, and only it waits.
+"""
+
+import contextlib
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from threading import Event, Lock, Thread
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+from codingagent.core.framing import (
+    LINE_LIMIT_BYTES,
+    LineBuffer,
+    TooLong,
+    handshake,
+    is_http,
+)
+from codingagent.core.jsonrpc import Answer, Code, Dispatcher, Method, Request, refusal
+from codingagent.core.plain import visible
+from codingagent.errors import CodingAgentError
+from codingagent.faces.streams import Stream
+
+# Input that waits while the peer does not read its answers.
+BACKLOG_BYTES = 4 * 2**20
+
+# Answers to a batch leave together up to this; longer ones are written as they are, not copied.
+_GATHERED_BYTES = 64 * 1024
+
+# What takes longer is looked after: often enough that a client's end is noticed at once,
+# seldom enough to cost nothing.
+_LOOK_AFTER_S = 0.05
+
+_SHOWN_CHARACTERS = 2000
+
+T = TypeVar("T")
+
+Log = Callable[[str], None]
+
+
+class Methods(Protocol):
+    """What one connection can ask for."""
+
+    @property
+    def table(self) -> Mapping[str, Method]: ...
+
+    def cancel(self) -> None:
+        """Ends what is under way, if anything, and comes back at once; called in another thread, often."""
+        ...
+
+
+OpenMethods = Callable[[], AbstractContextManager[Methods]]
+
+
+class Watch:
+    """Looks after connections that are at work for long; sleeps while there are none."""
+
+    def __init__(self) -> None:
+        self._connections: set[Connection] = set()
+        self._lock = Lock()
+        self._is_busy = Event()
+        self._is_ending = False
+        self._pause = Event()
+        self._thread = Thread(target=self._run, name="rpc-watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._is_ending = True
+        self._pause.set()
+        self._is_busy.set()
+        self._thread.join()
+
+    def add(self, connection: "Connection") -> None:
+        with self._lock:
+            self._connections.add(connection)
+
+    def remove(self, connection: "Connection") -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+    def note_busy(self) -> None:
+        """Says that methods are about to run; costs next to nothing while the watch is awake."""
+        if not self._is_busy.is_set():
+            self._is_busy.set()
+
+    def _run(self) -> None:
+        while not self._is_ending:
+            self._is_busy.wait()
+            self._pause.wait(_LOOK_AFTER_S)
+            # Before the look: who starts after it wakes us again.
+            self._is_busy.clear()
+            with self._lock:
+                connections = tuple(self._connections)
+            looks = [connection.look() for connection in connections]
+            if any(looks):
+                self._is_busy.set()
+
+
+class Connection:
+    """Serves one stream.
+
+    Args:
+        stream: closed at the end.
+        open_methods: called once, in the thread of `serve`.
+        watch: looks after what takes long.
+        log: gets one line for each event.
+        shows_bodies: the log has the messages too, clipped.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        open_methods: OpenMethods,
+        watch: Watch,
+        log: Log,
+        *,
+        shows_bodies: bool = False,
+    ) -> None:
+        self._stream = stream
+        self._open_methods = open_methods
+        self._watch = watch
+        self._log = log
+        self._shows_bodies = shows_bodies
+        self._lines = LineBuffer()
+        self._is_first_line = True
+        self._backlog: deque[bytes] = deque()
+        self._backlog_bytes = 0
+        self._input_ended = False
+        # What other threads touch. The lock is held while they do, and while it is taken away.
+        self._lock = Lock()
+        self._methods: Methods | None = None
+        self._busy_since: float | None = None
+        self._is_over = False
+
+    def serve(self) -> None:
+        """Answers requests until the input ends, the peer is gone, or `stop` is called."""
+        try:
+            attempt(self._serve, self._log)
+        finally:
+            with self._lock:
+                self._stream.close()
+                self._is_over = True
+
+    def stop(self) -> None:
+        """Ends the connection; called in another thread. The watch cancels the method under way."""
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._stream.stop()
+
+    def look(self) -> bool:
+        """Cancels what takes long if its answers have nobody to go to; tells whether anything is at work."""
+        since = self._busy_since
+        if since is None:
+            return False
+        if perf_counter() - since >= _LOOK_AFTER_S:
+            with self._lock:
+                # Again and again until it ends: it may not have begun when it was cancelled first.
+                if self._methods is not None and (self._is_over or self._stream.is_gone()):
+                    self._is_over = True
+                    attempt(self._methods.cancel, self._log)
+        return True
+
+    # --- the connection's own thread ---------------------------------------------------------------
+
+    def _serve(self) -> None:
+        try:
+            with self._open_methods() as methods:
+                with self._lock:
+                    self._methods = methods
+                self._watch.add(self)
+                try:
+                    self._converse(Dispatcher(methods.table))
+                finally:
+                    self._watch.remove(self)
+                    with self._lock:
+                        self._methods = None
+        except CodingAgentError as fault:
+            self._log(f"not served: {visible(str(fault))}")
+            with contextlib.suppress(OSError):
+                self._write(refusal(Code.INTERNAL_ERROR, str(fault)), b"\n")
+        except OSError as fault:
+            self._log(f"the client is gone: {visible(fault.strerror or str(fault))}")
+
+    def _converse(self, dispatcher: Dispatcher) -> None:
+        while piece := self._next_piece():
+            self._be_busy()
+            for line in self._lines.receive(piece):
+                if self._is_over:
+                    return
+                if not self._take(line, dispatcher):
+                    return
+            self._busy_since = None
+        self._be_busy()
+        last = self._lines.end()
+        if last is not None and not self._is_over:
+            self._take(last, dispatcher)
+
+    def _be_busy(self) -> None:
+        self._busy_since = perf_counter()
+        self._watch.note_busy()
+
+    def _next_piece(self) -> bytes:
+        if self._backlog:
+            piece = self._backlog.popleft()
+            self._backlog_bytes -= len(piece)
+            return piece
+        return b"" if self._input_ended else self._stream.read()
+
+    def _take(self, line: bytes | TooLong, dispatcher: Dispatcher) -> bool:
+        """Answers a line; False if the connection has to end."""
+        if self._is_first_line:
+            self._is_first_line = False
+            head = line.head if isinstance(line, TooLong) else line
+            if is_http(head):
+                self._refuse(Code.INVALID_REQUEST, "this is JSON-RPC, a line a message, not HTTP")
+                return False
+            if (ok := handshake(head)) is not None:
+                self._write(ok)
+                return True
+        if isinstance(line, TooLong):
+            self._refuse(
+                Code.INVALID_REQUEST,
+                f"invalid request: a line holds at most {LINE_LIMIT_BYTES} bytes",
+            )
+            return True
+        if self._shows_bodies:
+            self._log(f"< {_shown(line)}")
+        message = dispatcher.read(line)
+        if message.is_batch:
+            self._answer_batch(message.requests)
+        else:
+            data = self._answer(message.requests[0])
+            if data:
+                self._write(data, b"\n")
+        return True
+
+    def _answer_batch(self, requests: Sequence[Request]) -> None:
+        gathered = bytearray()
+        mark = b"["
+        for request in requests:
+            if self._is_over:
+                return
+            data = self._answer(request)
+            if not data:
+                continue
+            gathered += mark
+            mark = b","
+            if len(gathered) + len(data) > _GATHERED_BYTES:
+                self._write(bytes(gathered), data)
+                gathered.clear()
+            else:
+                gathered += data
+        if mark == b",":
+            self._write(bytes(gathered), b"]\n")
+
+    def _answer(self, request: Request) -> bytes:
+        started = perf_counter()
+        answer: Answer = attempt(request.answer, self._log) or request.broken()
+        took_ms = (perf_counter() - started) * 1e3
+        code = f" error {answer.code}" if answer.code else ""
+        self._log(f"{request.name or '-'} {took_ms:.3f} ms{code}")
+        if self._shows_bodies and answer.data:
+            self._log(f"> {_shown(answer.data)}")
+        return answer.data
+
+    def _refuse(self, code: Code, message: str) -> None:
+        self._log(f"- error {int(code)}: {message}")
+        self._write(refusal(code, message), b"\n")
+
+    def _write(self, *parts: bytes) -> None:
+        """Writes parts as one, or one after the other where one is too long to be copied."""
+        if sum(map(len, parts)) <= _GATHERED_BYTES:
+            parts = (b"".join(parts),)
+        for part in parts:
+            self._write_all(part)
+
+    def _write_all(self, data: bytes) -> None:
+        try:
+            sent = self._stream.write_some(data)
+        except BlockingIOError:
+            sent = 0
+        if sent == len(data):
+            return
+        rest = memoryview(data)[sent:]
+        while rest:
+            wants_input = not self._input_ended and self._backlog_bytes < BACKLOG_BYTES
+            if self._stream.wait(reading=wants_input):
+                self._read_on()
+            try:
+                rest = rest[self._stream.write_some(rest) :]
+            except BlockingIOError:
+                continue
+
+    def _read_on(self) -> None:
+        piece = self._stream.read()
+        if piece:
+            self._backlog.append(piece)
+            self._backlog_bytes += len(piece)
+        else:
+            self._input_ended = True
+
+
+def attempt(action: Callable[[], T], log: Log) -> T | None:
+    """Does what must not cost the server its life; a fault of ours is logged, and None given."""
+    try:
+        return action()
+    except Exception as fault:  # noqa: BLE001  # the one place: a bug costs one answer
+        trace = traceback.extract_tb(fault.__traceback__)
+        where = " < ".join(f"{each.name}:{each.lineno}" for each in reversed(trace[-4:]))
+        log(f"internal error: {visible(f'{type(fault).__name__}: {fault}', 500)} in {where}")
+        return None
+
+
+def _shown(data: bytes) -> str:
+    # A character has at most four bytes: what is cut off here would not be shown.
+    text = data[: 4 * _SHOWN_CHARACTERS].decode("utf-8", "replace")
+    return f"{visible(text, _SHOWN_CHARACTERS)} ({len(data)} bytes)"

@@ -1,0 +1,240 @@
+"""Sockets that listen: a file for its owner alone, a port of this machine, a port to its host.
+
+What can't be listened on is the person's to mend: a UsageError says how.
+"""
+
+import contextlib
+import errno
+import ipaddress
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from typing import assert_never
+
+from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock
+from codingagent.errors import UsageError
+from codingagent.faces.streams import SocketStream
+
+# Clients that may wait to be taken, which is soon; the system has a limit of its own.
+_WAITING = 1024
+
+# sockaddr_un has 108 bytes on Linux, the last of them NUL.
+_PATH_LIMIT_BYTES = 107
+
+# Two servers that start at once look at a stale socket one after the other, which takes no time.
+_FOLDER_PATIENCE_S = 2.0
+
+
+class Listener:
+    """A listening socket.
+
+    Args:
+        listening: taken over, and closed by `close`.
+        endpoint: where it listens, with the port that the system chose.
+        forget: called by `close`, to remove what lies in the file system.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        endpoint: Listenable,
+        forget: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._socket = listening
+        self._socket.setblocking(False)
+        self._forget = forget
+        self.endpoint = endpoint
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def accept(self) -> SocketStream:
+        """Gives the next connection.
+
+        Raises:
+            OSError: if there is none (BlockingIOError), or nothing to serve it with.
+        """
+        connection, _ = self._socket.accept()
+        connection.setblocking(True)
+        if isinstance(self.endpoint, Tcp):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # On a vsock, too, a peer that has closed and one that has only finished look the same.
+        return SocketStream(connection, ends_with_input=not isinstance(self.endpoint, UnixSocket))
+
+    def close(self) -> None:
+        self._forget()
+        self._socket.close()
+
+
+def listen(endpoint: Listenable) -> Listener:
+    """Opens a listening socket.
+
+    Raises:
+        UsageError: if that can't be done here, or must not.
+    """
+    match endpoint:
+        case UnixSocket():
+            return _listen_on_file(endpoint)
+        case Tcp():
+            return _listen_on_port(endpoint)
+        case Vsock():
+            return _listen_on_vsock(endpoint)
+        case _:
+            assert_never(endpoint)
+
+
+# --- a file ----------------------------------------------------------------------------------------
+
+
+def _listen_on_file(endpoint: UnixSocket) -> Listener:
+    path = endpoint.path
+    size = len(os.fsencode(path))
+    if not path or "\0" in path:
+        raise UsageError(f"{path!r} is no path for a socket")
+    if size > _PATH_LIMIT_BYTES:
+        raise UsageError(
+            f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES};"
+            " name it from another folder"
+        )
+    # It is found again at the end, wherever the process is then.
+    whole = os.path.abspath(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _locked(os.path.dirname(whole)):
+            _make_way(path)
+            _bind(listening, path, endpoint, mask=0o177)
+            ours = os.lstat(whole)
+    except OSError as fault:
+        listening.close()
+        raise UsageError(f"{path} can't be listened on: {fault.strerror or fault}") from fault
+    except BaseException:
+        listening.close()
+        raise
+    return Listener(listening, endpoint, lambda: _remove(whole, ours))
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Holds a folder against another server that starts: it would take our new socket for a stale one."""
+    import fcntl
+
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as fault:
+        raise UsageError(f"{folder} can't hold a socket: {fault.strerror or fault}") from fault
+    deadline = time.monotonic() + _FOLDER_PATIENCE_S
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise UsageError(f"{folder} is locked by another program") from None
+                time.sleep(0.01)
+            else:
+                break
+        yield
+    finally:
+        os.close(handle)
+
+
+def _make_way(path: str) -> None:
+    """Removes a socket that nobody listens on; anything else stays, and is refused."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        kind = "a link" if stat.S_ISLNK(mode) else "no socket"
+        raise UsageError(f"{path} is there already, and {kind}; name another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        trial.setblocking(False)
+        try:
+            trial.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except BlockingIOError:
+            pass  # it has more clients waiting than it takes
+        except OSError as fault:
+            raise UsageError(f"{path} can't be looked at: {fault.strerror or fault}") from fault
+    raise UsageError(f"another server listens on {path}; stop it, or name another path")
+
+
+def _remove(path: str, ours: os.stat_result) -> None:
+    with contextlib.suppress(OSError):
+        if os.path.samestat(os.lstat(path), ours):
+            os.unlink(path)
+
+
+# --- ports -----------------------------------------------------------------------------------------
+
+
+def _listen_on_port(endpoint: Tcp) -> Listener:
+    family, address = _loopback(endpoint)
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Else a server that was just stopped blocks its own port for a minute.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _bind(listening, (address, endpoint.port), endpoint)
+    return Listener(listening, Tcp(address, listening.getsockname()[1]))
+
+
+def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
+    """Gives the address behind a name of this machine; no other name is looked up."""
+    host = endpoint.host
+    try:
+        addresses = [ipaddress.ip_address(host)]
+    except ValueError:
+        addresses = [] if host.lower() != "localhost" else _addresses_of(host)
+    if not addresses or not all(address.is_loopback for address in addresses):
+        raise UsageError(
+            f"{host!r} is not this machine alone: whoever reaches the port can run commands."
+            " Listen on 127.0.0.1, and come from elsewhere through a tunnel:"
+            f" ssh -L {endpoint.port}:127.0.0.1:{endpoint.port} HOST"
+        )
+    first = min(addresses, key=lambda address: address.version)
+    return (socket.AF_INET if first.version == 4 else socket.AF_INET6), str(first)
+
+
+def _addresses_of(host: str) -> "list[ipaddress.IPv4Address | ipaddress.IPv6Address]":
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as fault:
+        raise UsageError(f"{host} is not known here: {fault.strerror or fault}") from fault
+    return [ipaddress.ip_address(each[4][0]) for each in found]
+
+
+def _listen_on_vsock(endpoint: Vsock) -> Listener:
+    try:
+        listening = socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
+    except (AttributeError, OSError) as fault:
+        raise UsageError(
+            "this system has no vsock: it is for a Linux guest of a virtual machine"
+            " (module vmw_vsock_virtio_transport); use a socket file or TCP"
+        ) from fault
+    _bind(listening, (socket.VMADDR_CID_ANY, endpoint.port), endpoint)
+    return Listener(listening, endpoint)
+
+
+def _bind(
+    listening: socket.socket,
+    address: str | tuple[object, int],
+    endpoint: Listenable,
+    mask: int | None = None,
+) -> None:
+    # The file has its mode from its first moment on. Nothing else runs yet that makes files.
+    before = None if mask is None else os.umask(mask)
+    try:
+        listening.bind(address)
+        listening.listen(_WAITING)
+    except (OSError, OverflowError) as fault:
+        listening.close()
+        why = fault.strerror if isinstance(fault, OSError) else None
+        if isinstance(fault, OSError) and fault.errno == errno.EADDRINUSE:
+            why = "another program listens there"
+        raise UsageError(f"{endpoint} can't be listened on: {why or fault}") from fault
+    finally:
+        if before is not None:
+            os.umask(before)

@@ -1,0 +1,218 @@
+"""The JSON-RPC server: takes connections, a thread each, until it is told to stop.
+
+It ends within two seconds, whatever the methods do: what does not end when it is cancelled is left to
+the end of the process.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Self
+
+from codingagent.faces.connection import Connection, Log, OpenMethods, Watch
+from codingagent.faces.listening import Listener
+from codingagent.faces.streams import Stream
+
+# A thousand connections are a thousand stacks. Python's own calls need none of it; the deepest of its
+# C code (JSON, regular expressions) stays below.
+_STACK_BYTES = 2**20
+
+# Of the two seconds, so much for methods that were cancelled.
+_PATIENCE_S = 1.5
+
+# Out of handles, memory or threads: until another connection has ended, to ask again at once is of no
+# use. Some systems also report here what befell a connection that had not been taken yet.
+_EXHAUSTED_PAUSE_S = 0.1
+
+# The listening socket itself is of no use any more.
+_BROKEN = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK}
+
+# One write to a pipe of at most this many bytes is whole, or not at all (Linux).
+_LINE_LIMIT_BYTES = 4096
+
+
+class Server:
+    """Serves connections. Close it by leaving its `with` block.
+
+    Args:
+        open_methods: gives a connection's methods; called in its thread, one context for each.
+        log: gets one line for each event, from any thread; must not raise.
+        shows_bodies: the log has the messages too, clipped.
+    """
+
+    def __init__(self, open_methods: OpenMethods, log: Log, *, shows_bodies: bool = False) -> None:
+        self._open_methods = open_methods
+        self._log = log
+        self._shows_bodies = shows_bodies
+        self._stopped, self._stop = socket.socketpair()
+        self._stop.setblocking(False)
+        self._watch = Watch()
+        # Shared with the threads of the connections.
+        self._lock = threading.Lock()
+        self._open: dict[Connection, threading.Thread] = {}
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_connections()
+        self._watch.close()
+        self._stop.close()
+        self._stopped.close()
+
+    def stop(self) -> None:
+        """Has `serve` or `serve_one` come back; for any thread, and for a signal's handler."""
+        with contextlib.suppress(OSError):
+            self._stop.send(b".")
+
+    def serve(self, listener: Listener) -> None:
+        """Takes connections until `stop` is called."""
+        poll = select.poll()
+        poll.register(self._stopped, select.POLLIN)
+        poll.register(listener, select.POLLIN)
+        was_exhausted = False
+        while not self._is_stopped(poll.poll()):
+            try:
+                self._start(listener.accept())
+            except (BlockingIOError, ConnectionError):
+                continue  # it has gone again
+            except (OSError, RuntimeError) as fault:
+                if isinstance(fault, OSError) and fault.errno in _BROKEN:
+                    raise
+                if not was_exhausted:
+                    self._log(f"no further connection can be taken now: {fault}")
+                was_exhausted = True
+                if self._is_stopped(self._wait_for_stop(_EXHAUSTED_PAUSE_S)):
+                    return
+            else:
+                was_exhausted = False
+
+    def serve_one(self, stream: Stream) -> None:
+        """Serves a single connection to its end, or until `stop` is called."""
+        self._start(stream, stops_all=True)
+        self._wait_for_stop(None)
+
+    # --- within ------------------------------------------------------------------------------------
+
+    def _is_stopped(self, events: list[tuple[int, int]]) -> bool:
+        return any(handle == self._stopped.fileno() for handle, _ in events)
+
+    def _wait_for_stop(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        poll = select.poll()
+        poll.register(self._stopped, select.POLLIN)
+        return poll.poll(None if timeout_s is None else timeout_s * 1e3)
+
+    def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
+        """Serves a stream in a thread of its own.
+
+        Raises:
+            RuntimeError: if there can't be another thread; the stream is closed.
+        """
+        self._count += 1
+        number = self._count
+
+        def log(line: str) -> None:
+            self._log(f"{number} {line}")
+
+        connection = Connection(
+            stream, self._open_methods, self._watch, log, shows_bodies=self._shows_bodies
+        )
+
+        def run() -> None:
+            try:
+                connection.serve()
+            finally:
+                with self._lock:
+                    self._open.pop(connection, None)
+                    left = len(self._open)
+                log(f"closed ({left} open)")
+                if stops_all:
+                    self.stop()
+
+        thread = threading.Thread(target=run, name=f"rpc-{number}", daemon=True)
+        with self._lock:
+            self._open[connection] = thread
+            count = len(self._open)
+        log(f"opened ({count} open)")
+        before = threading.stack_size(_STACK_BYTES)
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                del self._open[connection]
+            stream.close()
+            raise
+        finally:
+            threading.stack_size(before)
+
+    def _end_connections(self) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        with self._lock:
+            left = dict(self._open)
+        for connection in left:
+            connection.stop()
+        for thread in left.values():
+            thread.join(max(deadline - time.monotonic(), 0))
+        count = sum(thread.is_alive() for thread in left.values())
+        if count:
+            self._log(f"{count} connections did not end in {_PATIENCE_S} s")
+
+
+@contextlib.contextmanager
+def stopped_by_signals(server: Server) -> Iterator[None]:
+    """Has SIGTERM, SIGHUP and Ctrl-C stop a server within the block; for the main thread.
+
+    Raises:
+        KeyboardInterrupt: after the block, if it was Ctrl-C.
+    """
+    seen: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        seen.append(number)
+        server.stop()
+
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    # Ignored, it was nohup's doing.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if signal.SIGINT in seen:
+        raise KeyboardInterrupt
+
+
+class HandleLog:
+    """Writes lines to a handle, standard error say; what it does not take at once is lost, and counted."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._lost = 0
+        self._lock = threading.Lock()
+        self._writable = select.poll()
+        self._writable.register(handle, select.POLLOUT)
+
+    def __call__(self, line: str) -> None:
+        with self._lock:
+            if self._lost and self._write(f"{self._lost} lines of the log are lost"):
+                self._lost = 0
+            if not self._write(line):
+                self._lost += 1
+
+    def _write(self, line: str) -> bool:
+        data = line.encode("utf-8", "backslashreplace")[: _LINE_LIMIT_BYTES - 1] + b"\n"
+        with contextlib.suppress(OSError):
+            return bool(self._writable.poll(0)) and os.write(self._handle, data) > 0
+        return False

@@ -1,0 +1,273 @@
+"""The methods of specification 004 on the core: what a host asks of a workspace, or of a whole guest.
+
+The same agent executes them that executes a chat's answers, under the same policy and sandbox; only
+there is nobody to ask, so what needs a yes is refused, and nothing is kept to be undone.
+"""
+
+import contextlib
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codingagent.agent import Agent, Means, Order
+from codingagent.compose import now
+from codingagent.confinement import choose_sandbox, policy_of
+from codingagent.core import paths
+from codingagent.core.approval import Question
+from codingagent.core.events import CommandRan, Denied, Event, FileFetched, FolderListed, Refused
+from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
+from codingagent.core.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
+from codingagent.core.policy import Policy
+from codingagent.core.session import OperationStarted
+from codingagent.core.settings import Settings
+from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.world.runner import Runner, environment
+from codingagent.world.sandbox import Bubblewrap, Unconfined
+from codingagent.world.workspace import Workspace
+
+# Specification 004, language mapping: a language's interpreter, and how it is given a program's text.
+_LANGUAGES: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("python", "python3"), ("python3", "-c")),
+    **dict.fromkeys(("node", "javascript", "js"), ("node", "-e")),
+    "bash": ("bash", "-c"),
+    "sh": ("sh", "-c"),
+}
+
+# 004, ExecResult: what could not be started. And as in the other protocols: a time-out, a signal.
+_NOT_STARTED = -1
+_TIMED_OUT = 124
+_SIGNAL_BASE = 128
+
+_TIMEOUT = Param("timeout", Kind.NUMBER, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What all connections of a server share.
+
+    Args:
+        workspace: the root of all paths.
+        root: the root as it was named.
+        sandbox: what confines commands.
+        policy: what may be done; what it would ask for is refused.
+        variables: the environment of commands.
+        timeout_s: for a command that names none; None for no limit.
+    """
+
+    workspace: Workspace
+    root: Path
+    sandbox: Bubblewrap | Unconfined
+    policy: Policy
+    variables: Mapping[str, str]
+    timeout_s: float | None
+
+    @contextlib.contextmanager
+    def open_methods(self) -> Iterator["RemoteMethods"]:
+        """Gives one connection its methods; what it left running is ended with it.
+
+        To be entered and left in the thread that calls them: a command ends with the thread that
+        started it.
+        """
+        runner = Runner(self.sandbox, self.variables)
+        try:
+            yield RemoteMethods(self, runner)
+        finally:
+            runner.close()
+
+
+@contextlib.contextmanager
+def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
+    """Gives what a server of this root works with.
+
+    Args:
+        root: a folder; `/` serves the whole machine, whose commands no sandbox holds then.
+        settings: the policy, the sandbox and what commands see of the environment.
+        timeout_s: for a command that names none; None for no limit.
+
+    Raises:
+        UsageError: if the root or the policy can't be used.
+        WorkError: if a sandbox is required and does not work.
+    """
+    with contextlib.ExitStack() as stack:
+        workspace = Workspace(root, is_guest=True)
+        stack.callback(workspace.close)
+        policy = policy_of(settings, root) if not _is_machine(root) else _policy_of_guest(settings)
+        temporary = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+        )
+        if _is_machine(root):
+            if settings.sandbox == "require":
+                raise UsageError(
+                    "a sandbox can't hold commands in the whole machine: name another --root, or leave"
+                    " out --sandbox require"
+                )
+            sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
+        else:
+            sandbox = choose_sandbox(settings, policy, root, (), Path(temporary) / "tmp")
+        variables = environment(os.environ, settings.pass_env)
+        yield Host(workspace, root, sandbox, policy, variables, timeout_s)
+
+
+def _is_machine(root: Path) -> bool:
+    real = root.resolve()
+    return real == Path(real.anchor)
+
+
+def _policy_of_guest(settings: Settings) -> Policy:
+    """Gives the policy for a whole machine: each file of a policy lies in it, so that is no objection."""
+    return policy_of(settings, Path(os.devnull))
+
+
+class RemoteMethods:
+    """The methods of one connection; one call at a time."""
+
+    def __init__(self, host: Host, runner: Runner) -> None:
+        self._host = host
+        self._runner = runner
+        means = Means(host.workspace, runner, _NoRecord(), now, lambda _: None, 0, host.policy)
+        self._agent = Agent(means)
+        path = Param("path", Kind.TEXT)
+        self.table: Mapping[str, Method] = {
+            "ping": Method(lambda: {"pong": True}),
+            "exec": Method(self.exec, (Param("cmd", Kind.TEXT), _TIMEOUT)),
+            "exec_code": Method(
+                self.exec_code, (Param("lang", Kind.TEXT), Param("code", Kind.TEXT), _TIMEOUT)
+            ),
+            "read_file": Method(self.read_file, (path,)),
+            "write_file": Method(self.write_file, (path, Param("content", Kind.TEXT))),
+            "list_dir": Method(self.list_dir, (path,)),
+        }
+
+    def cancel(self) -> None:
+        """Ends the command that runs now, if one does; for another thread."""
+        self._runner.end_command()
+
+    def exec(self, cmd: str, timeout: float | None) -> dict[str, Any]:
+        """Runs a shell line in the root (004, exec)."""
+        if timeout is not None and timeout <= 0:
+            raise MethodError(
+                Code.INVALID_PARAMS, 'invalid params: "timeout" must be more than 0 seconds'
+            )
+        # To the core 0 is no limit, and None its own.
+        limit_s = timeout or self._host.timeout_s or 0
+        event = self._perform(RunCommand(cmd, limit_s, parts_streams=True))
+        match event:
+            case CommandRan():
+                return _exec_result(event)
+            case Refused():
+                return _not_started(event.reason)
+            case Denied():
+                return _not_started(f"refused by policy: {event.reason}")
+            case _:
+                raise AssertionError(event)
+
+    def exec_code(self, lang: str, code: str, timeout: float | None) -> dict[str, Any]:
+        """Runs a program's text (004, exec_code)."""
+        known = _LANGUAGES.get(lang)
+        if known is None:
+            return _not_started(f"unsupported language: {lang}")
+        interpreter, flag = known
+        if shutil.which(interpreter, path=self._host.variables.get("PATH", os.defpath)) is None:
+            return _not_started(f"{interpreter} is not installed here")
+        return self.exec(f"exec {interpreter} {flag} {shlex.quote(code)}", timeout)
+
+    def read_file(self, path: str) -> dict[str, Any]:
+        """Gives a file's text (004, read_file)."""
+        event = _done(self._perform(FetchFile(self._path(path, paths.workspace_path))))
+        assert isinstance(event, FileFetched)
+        return {"content": event.content}
+
+    def write_file(self, path: str, content: str) -> dict[str, Any]:
+        """Writes a file, whole; missing folders are made (004, write_file)."""
+        plain = self._path(path, paths.workspace_path)
+        _done(self._perform(CreateFile(plain, content.encode())))
+        return {"success": True}
+
+    def list_dir(self, path: str) -> dict[str, Any]:
+        """Gives what a folder holds, by name (004, list_dir)."""
+        event = _done(self._perform(ListFolder(self._path(path, paths.folder_path))))
+        assert isinstance(event, FolderListed)
+        return {
+            "entries": [
+                {"name": _shown(e.name), "is_dir": e.is_folder, "size": e.size_bytes}
+                for e in event.entries
+            ]
+        }
+
+    def _perform(self, operation: Operation) -> Event:
+        try:
+            self._host.workspace.check()
+            found = self._agent.perform(Order(0, type(operation).__name__, operation))
+        except WorkError as fault:
+            raise MethodError(Code.INTERNAL_ERROR, str(fault)) from fault
+        if isinstance(found, Question):
+            reason = f"it needs approval, which nobody can give here: {'; '.join(found.reasons)}"
+            return Denied(found.tag, found.subject, found.rules, reason)
+        return found
+
+    def _path(self, text: str, plain: Callable[[str], str]) -> str:
+        """Gives a path in its plain form, relative to the root, whether it came so or absolute.
+
+        Raises:
+            MethodError: -32602 for one that is outside, or no path (design, JSON-RPC).
+        """
+        relative = text
+        for root in (self._host.root.absolute(), self._host.workspace.root):
+            name = root.as_posix().rstrip("/")
+            if text == name or text.startswith(f"{name}/"):
+                relative = text[len(name) :].lstrip("/") or "."
+                break
+        try:
+            return plain(relative)
+        except OperationError as fault:
+            raise MethodError(Code.INVALID_PARAMS, f"invalid params: {fault.reason}") from fault
+
+
+def _done(event: Event) -> Event:
+    """Gives the event of a file operation that was done.
+
+    Raises:
+        MethodError: if it was not: -32602 where its path leads outside, else -32603.
+    """
+    match event:
+        case Refused():
+            outside = event.reason.startswith(paths.OUTSIDE)
+            code = Code.INVALID_PARAMS if outside else Code.INTERNAL_ERROR
+            raise MethodError(code, event.reason)
+        case Denied():
+            raise MethodError(Code.INTERNAL_ERROR, f"refused by policy: {event.reason}")
+        case _:
+            return event
+
+
+def _exec_result(event: CommandRan) -> dict[str, Any]:
+    code = event.exit_code
+    if event.ended_by == "time_limit":
+        code = _TIMED_OUT
+    elif code < 0:
+        code = _SIGNAL_BASE - code
+    errors = event.stderr or ""
+    if event.ended_by != "itself":
+        errors += f"\n... [ended: {event.limit or 'cancelled'}]"
+    return {"exit_code": code, "stdout": event.stdout or "", "stderr": errors}
+
+
+def _not_started(reason: str) -> dict[str, Any]:
+    return {"exit_code": _NOT_STARTED, "stdout": "", "stderr": reason}
+
+
+def _shown(name: str) -> str:
+    """Gives a file's name as JSON can hold it; bytes that are no UTF-8 become question marks."""
+    return name.encode("utf-8", "replace").decode()
+
+
+class _NoRecord:
+    """Where a host's calls are recorded: nowhere, it is the host that knows what it asked for."""
+
+    def record(self, record: OperationStarted) -> None: ...
+    def sync(self) -> None: ...

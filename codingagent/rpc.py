@@ -1,0 +1,435 @@
+"""The client for a host that drives a workspace or a guest over JSON-RPC.
+
+    from codingagent.rpc import Client, UnixSocket
+
+    with Client.connect(UnixSocket("/run/agent.sock")) as guest:
+        print(guest.exec("uname -a").stdout)
+
+What can go wrong:
+
+RpcError                        a call, or the connection, came to nothing
+├── ConnectError                nobody answers at the endpoint
+├── ClosedError                 the connection ended before the answer came
+├── CallTimeoutError            no answer in time; the connection is closed
+├── AnswerError                 what came is no answer to the call
+└── RemoteError                 the server answered with an error: its code, message and data
+    ├── ParseError              -32700
+    ├── InvalidRequestError     -32600
+    ├── MethodNotFoundError     -32601
+    ├── InvalidParamsError      -32602
+    └── InternalError           -32603
+"""
+
+import contextlib
+import json
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal, Self, TypeVar
+
+from codingagent.core.endpoints import Command, Endpoint, Tcp, UnixSocket, Vsock
+from codingagent.core.framing import LineBuffer, TooLong
+from codingagent.core.jsonrpc import Code
+from codingagent.core.plain import visible
+from codingagent.errors import CodingAgentError, UsageError, WorkError
+from codingagent.world.dialing import dial, may_come
+
+__all__ = [
+    "AnswerError",
+    "CallTimeoutError",
+    "Client",
+    "ClosedError",
+    "Command",
+    "ConnectError",
+    "ExecResult",
+    "FileEntry",
+    "InternalError",
+    "InvalidParamsError",
+    "InvalidRequestError",
+    "MethodNotFoundError",
+    "ParseError",
+    "RemoteError",
+    "RpcError",
+    "Tcp",
+    "UnixSocket",
+    "Vsock",
+]
+
+# 004's host: a guest that boots is there after some seconds.
+_RETRY_EVERY_S = 0.1
+_CONNECT_PATIENCE_S = 10.0
+_CALL_PATIENCE_S = 30.0
+
+# A file of 10 MB whose every byte takes six characters of JSON.
+_ANSWER_LIMIT_BYTES = 64 * 2**20
+
+_CHUNK_BYTES = 64 * 1024
+
+T = TypeVar("T")
+
+
+class _Unsaid(Enum):
+    UNSAID = 0
+
+
+UNSAID: Final = _Unsaid.UNSAID
+
+Patience = float | Literal[_Unsaid.UNSAID] | None
+"""How long a call waits, in seconds; None: for ever."""
+
+
+class RpcError(CodingAgentError):
+    """A call, or the connection, came to nothing."""
+
+
+class ConnectError(RpcError):
+    """Nobody answers at the endpoint."""
+
+
+class ClosedError(RpcError):
+    """The connection ended before the answer came, or was closed."""
+
+
+class CallTimeoutError(RpcError):
+    """No answer came in time."""
+
+
+class AnswerError(RpcError):
+    """What came is no answer to the call."""
+
+
+class RemoteError(RpcError):
+    """The server answered with an error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(f"{visible(message, 1000)} (code {code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ParseError(RemoteError):
+    """The server read no JSON."""
+
+
+class InvalidRequestError(RemoteError):
+    """The server read no request, or one that is too long."""
+
+
+class MethodNotFoundError(RemoteError):
+    """The server has no such method."""
+
+
+class InvalidParamsError(RemoteError):
+    """The method takes other parameters, or not these values."""
+
+
+class InternalError(RemoteError):
+    """The method failed; the message says at what."""
+
+
+_ERRORS: Mapping[int, type[RemoteError]] = {
+    Code.PARSE_ERROR: ParseError,
+    Code.INVALID_REQUEST: InvalidRequestError,
+    Code.METHOD_NOT_FOUND: MethodNotFoundError,
+    Code.INVALID_PARAMS: InvalidParamsError,
+    Code.INTERNAL_ERROR: InternalError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """What came of a command; -1 as exit code: it could not start, and `stderr` says why."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One name in a folder; the size is in bytes, 0 for folders."""
+
+    name: str
+    is_dir: bool
+    size: int
+
+
+class Client:
+    """A connection to a server; one call at a time, from any thread. Close it, or use it in `with`.
+
+    Args:
+        connection: taken over.
+        timeout_s: how long a call waits for its answer unless it says otherwise; None: for ever.
+        hang_up: closes what lies behind the connection; gives a word on why it ended, or nothing.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        *,
+        timeout_s: float | None = _CALL_PATIENCE_S,
+        hang_up: Callable[[], str] = str,
+    ) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._hang_up = hang_up
+        self._lock = threading.Lock()
+        self._lines = LineBuffer(_ANSWER_LIMIT_BYTES)
+        self._count = 0
+        self._closed_because = ""
+
+    @classmethod
+    def connect(
+        cls,
+        endpoint: Endpoint,
+        *,
+        patience_s: float = _CONNECT_PATIENCE_S,
+        timeout_s: float | None = _CALL_PATIENCE_S,
+    ) -> Self:
+        """Connects to a server, which may still be starting.
+
+        Args:
+            endpoint: where it is.
+            patience_s: for how long to try again, ten times a second.
+            timeout_s: as for the client.
+
+        Raises:
+            ConnectError: if nobody answers there.
+            UsageError: if there can be nobody: no such host, no vsock here.
+        """
+        deadline = time.monotonic() + patience_s
+        if isinstance(endpoint, Command):
+            return cls._over_command(endpoint, timeout_s)
+        while True:
+            try:
+                connection = dial(endpoint, max(deadline - time.monotonic(), _RETRY_EVERY_S))
+            except OSError as fault:
+                why = fault.strerror or str(fault)
+                if not may_come(fault):
+                    raise ConnectError(f"{endpoint} can't be reached: {why}") from fault
+                if time.monotonic() + _RETRY_EVERY_S > deadline:
+                    said = f"nobody answers at {endpoint} in {patience_s:g} s: {why}"
+                    raise ConnectError(said) from fault
+            else:
+                return cls(connection, timeout_s=timeout_s)
+            time.sleep(_RETRY_EVERY_S)
+
+    @classmethod
+    def _over_command(cls, endpoint: Command, timeout_s: float | None) -> Self:
+        from codingagent.world.runner import open_transport
+
+        try:
+            argv = shlex.split(endpoint.line)
+        except ValueError as fault:
+            raise UsageError(f"{endpoint.line!r} is no command: {fault}") from fault
+        if not argv:
+            raise UsageError("the command is empty")
+        try:
+            transport = open_transport(argv)
+        except WorkError as fault:
+            raise ConnectError(str(fault)) from fault
+        return cls(
+            transport.connection,
+            timeout_s=timeout_s,
+            hang_up=lambda: f"{argv[0]} ended with exit code {transport.close()}",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up; a call that waits in another thread ends with ClosedError."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._close("it was closed")
+
+    # --- methods -----------------------------------------------------------------------------------
+
+    def call(
+        self,
+        method: str,
+        params: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        timeout_s: Patience = UNSAID,
+    ) -> Any:
+        """Calls a method and gives its result.
+
+        Args:
+            method: its name.
+            params: by name or by position.
+            timeout_s: how long to wait, in place of what the client was given; None: for ever.
+
+        Raises:
+            RpcError: see the module's tree.
+        """
+        if timeout_s is UNSAID:
+            timeout_s = self._timeout_s
+        with self._lock:
+            if self._closed_because:
+                raise ClosedError(f"the connection has ended: {self._closed_because}")
+            self._count += 1
+            request: dict[str, object] = {"jsonrpc": "2.0", "id": self._count, "method": method}
+            if params is not None:
+                request["params"] = params
+            line = json.dumps(request, allow_nan=False).encode() + b"\n"
+            deadline = None if timeout_s is None else time.monotonic() + timeout_s
+            try:
+                answer = self._exchange(line, deadline)
+            except TimeoutError:
+                # Its answer may still come, and would be taken for the next call's.
+                self._close("a call took too long")
+                raise CallTimeoutError(f"{method} gave no answer in {timeout_s:g} s") from None
+            except OSError as fault:
+                self._close(fault.strerror or str(fault))
+                raise ClosedError(f"the connection ended: {self._closed_because}") from fault
+            except BaseException as fault:
+                self._close(str(fault) or type(fault).__name__)
+                raise
+        return _result(answer)
+
+    def ping(self) -> None:
+        """Asks for a sign of life."""
+        _field(self.call("ping", {}), "pong", bool)
+
+    def exec(
+        self,
+        cmd: str,
+        *,
+        limit_s: float | None = None,
+        timeout_s: Patience = UNSAID,
+    ) -> ExecResult:
+        """Runs a shell line.
+
+        Args:
+            cmd: the line.
+            limit_s: after so long the server ends it (exit code 124); None: the server's own limit.
+            timeout_s: as for `call`.
+        """
+        return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
+
+    def exec_code(
+        self,
+        lang: str,
+        code: str,
+        *,
+        limit_s: float | None = None,
+        timeout_s: Patience = UNSAID,
+    ) -> ExecResult:
+        """Runs a program text in a language (python, node, bash, sh); arguments as for `exec`."""
+        return self._run("exec_code", {"lang": lang, "code": code}, limit_s, timeout_s)
+
+    def read_file(self, path: str) -> str:
+        """Gives a file's text."""
+        return _field(self.call("read_file", {"path": path}), "content", str)
+
+    def write_file(self, path: str, content: str) -> None:
+        """Writes a file's text, whole."""
+        _field(self.call("write_file", {"path": path, "content": content}), "success", bool)
+
+    def list_dir(self, path: str) -> tuple[FileEntry, ...]:
+        """Gives what lies in a folder."""
+        entries = _field(self.call("list_dir", {"path": path}), "entries", list)
+        return tuple(
+            FileEntry(
+                _field(each, "name", str), _field(each, "is_dir", bool), _field(each, "size", int)
+            )
+            for each in entries
+        )
+
+    def _run(
+        self, method: str, params: dict[str, object], limit_s: float | None, timeout_s: Patience
+    ) -> ExecResult:
+        if limit_s is not None:
+            params["timeout"] = limit_s
+        result = self.call(method, params, timeout_s=timeout_s)
+        return ExecResult(
+            _field(result, "exit_code", int),
+            _field(result, "stdout", str),
+            _field(result, "stderr", str),
+        )
+
+    # --- the wire ----------------------------------------------------------------------------------
+
+    def _exchange(self, line: bytes, deadline: float | None) -> dict[str, Any]:
+        """Sends a request and gives the response to it.
+
+        Raises:
+            OSError: the connection ended, or (TimeoutError) the time is up.
+            RpcError: what came is no response to it.
+        """
+        self._connection.settimeout(_left(deadline))
+        self._connection.sendall(line)
+        while True:
+            self._connection.settimeout(_left(deadline))
+            piece = self._connection.recv(_CHUNK_BYTES)
+            if not piece:
+                raise ConnectionResetError("the server has hung up")
+            lines = self._lines.receive(piece)
+            if lines:
+                return self._response(lines)
+
+    def _response(self, lines: Sequence[bytes | TooLong]) -> dict[str, Any]:
+        if len(lines) > 1:
+            raise AnswerError("the server sent more than the answer")
+        [line] = lines
+        if isinstance(line, TooLong):
+            raise AnswerError(f"the answer is longer than {_ANSWER_LIMIT_BYTES // 2**20} MiB")
+        try:
+            response = json.loads(line)
+        except (ValueError, RecursionError) as fault:
+            shown = visible(line[:400].decode("utf-8", "replace"), 100)
+            raise AnswerError(f"the answer is no JSON: {shown}") from fault
+        if not isinstance(response, dict) or ("result" in response) == _has_error(response):
+            raise AnswerError("the answer is no response of JSON-RPC 2.0")
+        # An error about a line that could not be read has no id; with one call at a time it is ours.
+        if response.get("id") != self._count and not (
+            response.get("id") is None and _has_error(response)
+        ):
+            raise AnswerError("the answer is to another call")
+        return response
+
+    def _close(self, why: str) -> None:
+        """Closes the connection, once; needs the lock."""
+        if self._closed_because:
+            return
+        self._connection.close()
+        self._closed_because = self._hang_up() or why
+
+
+def _left(deadline: float | None) -> float | None:
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _has_error(response: Mapping[str, Any]) -> bool:
+    # Some servers write a null error beside the result.
+    return response.get("error") is not None
+
+
+def _result(response: Mapping[str, Any]) -> Any:
+    if not _has_error(response):
+        return response["result"]
+    error = response["error"]
+    code, message = _field(error, "code", int), _field(error, "message", str)
+    raise _ERRORS.get(code, RemoteError)(code, message, error.get("data"))
+
+
+def _field(value: Any, name: str, kind: type[T]) -> T:
+    found = value.get(name) if isinstance(value, dict) else None
+    # A boolean is no number here.
+    if type(found) is not kind:
+        raise AnswerError(f'the answer has no "{name}" as it should be')
+    return found

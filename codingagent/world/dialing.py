@@ -1,0 +1,96 @@
+"""Connects to a server: a socket file, a port, a guest's or a host's vsock."""
+
+import errno
+import socket
+import time
+from typing import assert_never
+
+from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock
+from codingagent.core.plain import visible
+from codingagent.errors import UsageError
+
+# Not there yet: neither the file, nor the one who listens, nor the guest.
+_NOT_YET = (
+    FileNotFoundError,
+    ConnectionRefusedError,
+    ConnectionResetError,
+    TimeoutError,
+    BlockingIOError,
+)
+
+# Zero would mean not to wait at all, which is another error.
+_SHORTEST_S = 0.001
+
+_REPLY_LIMIT_BYTES = 256
+
+
+def may_come(fault: OSError) -> bool:
+    """Tells whether it is worth to try again: a server starts, a guest boots."""
+    return isinstance(fault, _NOT_YET) or fault.errno == errno.ENODEV
+
+
+def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
+    """Connects to an endpoint.
+
+    Raises:
+        OSError: if nobody answers there.
+        UsageError: if there can be nobody: no such host, no vsock here.
+    """
+    deadline = time.monotonic() + timeout_s
+    match endpoint:
+        case UnixSocket():
+            connection = _opened(socket.AF_UNIX, endpoint.path, timeout_s)
+            if endpoint.guest_port is not None:
+                try:
+                    _shake_hands(connection, endpoint.guest_port, deadline)
+                except BaseException:
+                    connection.close()
+                    raise
+            return connection
+        case Tcp():
+            try:
+                connection = socket.create_connection((endpoint.host, endpoint.port), timeout_s)
+            except socket.gaierror as fault:
+                raise UsageError(
+                    f"{endpoint.host!r} is not known here: {fault.strerror}"
+                ) from fault
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+        case Vsock():
+            if not hasattr(socket, "AF_VSOCK"):
+                raise UsageError("this system has no vsock; use a socket file or TCP")
+            return _opened(socket.AF_VSOCK, (endpoint.cid, endpoint.port), timeout_s)
+        case _:
+            assert_never(endpoint)
+
+
+def _opened(family: int, address: str | tuple[int, int], timeout_s: float) -> socket.socket:
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
+    """Asks a hypervisor for a port of its guest.
+
+    Raises:
+        OSError: it says no, or hangs up since nobody listens there yet.
+    """
+    connection.sendall(b"CONNECT %d\n" % port)
+    said = b""
+    while not said.endswith(b"\n"):
+        connection.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
+        # A byte at a time: what follows the line is not ours to take.
+        byte = connection.recv(1)
+        if not byte or len(said) > _REPLY_LIMIT_BYTES:
+            raise ConnectionResetError(f"the guest does not listen on port {port}")
+        said += byte
+    if not said.startswith(b"OK "):
+        raise ConnectionAbortedError(
+            f"the handshake failed: {visible(said.decode(errors='replace'))}"
+        )

@@ -1,0 +1,585 @@
+"""JSON-RPC 2.0: the specification's own examples, what is malformed, and what holds for any bytes."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.core.jsonrpc import (
+    BATCH_LIMIT,
+    DEPTH_LIMIT,
+    Code,
+    Dispatcher,
+    Kind,
+    Method,
+    MethodError,
+    Param,
+    refusal,
+)
+
+
+def integers(*names: str) -> tuple[Param, ...]:
+    return tuple(Param(name, Kind.INTEGER) for name in names)
+
+
+def add(*numbers: int) -> int:
+    return sum(numbers)
+
+
+def nothing(*_: object) -> None:
+    """Takes a notification."""
+
+
+def subtract(minuend: int, subtrahend: int) -> int:
+    return minuend - subtrahend
+
+
+def fail(message: str) -> None:
+    raise MethodError(Code.INTERNAL_ERROR, message, {"path": "x"} if message == "data" else None)
+
+
+def stumble() -> None:
+    raise KeyError("ours")
+
+
+def echo(*values: object) -> list[object]:
+    return list(values)
+
+
+METHODS = {
+    "subtract": Method(subtract, integers("minuend", "subtrahend")),
+    "sum": Method(add, integers("a", "b", "c")),
+    "update": Method(nothing, integers("a", "b", "c", "d", "e")),
+    "foobar": Method(nothing),
+    "notify_hello": Method(nothing, integers("n")),
+    "notify_sum": Method(nothing, integers("a", "b", "c")),
+    "get_data": Method(lambda: ["hello", 5]),
+    "fail": Method(fail, (Param("message", Kind.TEXT),)),
+    "stumble": Method(stumble),
+    "not_json": Method(lambda: {1, 2}),
+    "not_a_number": Method(lambda: math.nan),
+    "echo": Method(
+        echo,
+        (
+            Param("text", Kind.TEXT),
+            Param("number", Kind.NUMBER, 1.5),
+            Param("flag", Kind.FLAG, default=False),
+            Param("count", Kind.INTEGER, None),
+        ),
+    ),
+}
+
+# The section's `foobar` is unknown in one place and a notification in another: unknown serves both.
+EXAMPLES_OF_SECTION_7 = {name: METHODS[name] for name in METHODS if name != "foobar"}
+
+
+def answers(
+    line: bytes | str,
+    methods: dict[str, Method] | None = None,
+    broke: Callable[[Exception], None] = nothing,
+) -> bytes:
+    """Answers a line as a server's loop does; empty where nothing is answered."""
+    data = line.encode() if isinstance(line, str) else line
+    message = Dispatcher(METHODS if methods is None else methods).read(data)
+    found = []
+    for request in message.requests:
+        try:
+            answer = request.answer()
+        except Exception as fault:  # noqa: BLE001  # it is the server's loop here
+            broke(fault)
+            answer = request.broken()
+        if answer.data:
+            found.append(answer.data)
+    if not message.is_batch:
+        return b"".join(found)
+    return b"[" + b",".join(found) + b"]" if found else b""
+
+
+def answer(line: bytes | str) -> Any:
+    return json.loads(answers(line))
+
+
+def error(line: bytes | str) -> tuple[int, str]:
+    """Gives code and message of the one error that answers a line."""
+    response = answer(line)
+    assert set(response) == {"jsonrpc", "id", "error"}
+    assert set(response["error"]) == {"code", "message"}
+    return response["error"]["code"], response["error"]["message"]
+
+
+# --- the specification's section 7 -----------------------------------------------------------------
+
+
+def result(value: object, id_: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "result": value, "id": id_}
+
+
+def refused(code: int, id_: object = None) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "error": code, "id": id_}
+
+
+SECTION_7: list[tuple[str, str, object]] = [
+    (
+        "positional parameters",
+        '{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}',
+        result(19, 1),
+    ),
+    (
+        "positional parameters, the other way round",
+        '{"jsonrpc": "2.0", "method": "subtract", "params": [23, 42], "id": 2}',
+        result(-19, 2),
+    ),
+    (
+        "named parameters",
+        '{"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}',
+        result(19, 3),
+    ),
+    (
+        "named parameters in the other order",
+        '{"jsonrpc": "2.0", "method": "subtract", "params": {"minuend": 42, "subtrahend": 23}, "id": 4}',
+        result(19, 4),
+    ),
+    ("a notification", '{"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}', None),
+    ("a notification without params", '{"jsonrpc": "2.0", "method": "foobar"}', None),
+    (
+        "a method that does not exist",
+        '{"jsonrpc": "2.0", "method": "foobar", "id": "1"}',
+        refused(-32601, "1"),
+    ),
+    (
+        "invalid JSON",
+        '{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]',
+        refused(-32700),
+    ),
+    (
+        "an invalid request object",
+        '{"jsonrpc": "2.0", "method": 1, "params": "bar"}',
+        refused(-32600),
+    ),
+    (
+        "a batch of invalid JSON",
+        (
+            '[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},'
+            ' {"jsonrpc": "2.0", "method"]'
+        ),
+        refused(-32700),
+    ),
+    ("an empty array", "[]", refused(-32600)),
+    ("an invalid batch, not empty", "[1]", [refused(-32600)]),
+    ("an invalid batch", "[1,2,3]", [refused(-32600), refused(-32600), refused(-32600)]),
+    (
+        "a batch",
+        """[
+        {"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
+        {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
+        {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"},
+        {"foo": "boo"},
+        {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
+        {"jsonrpc": "2.0", "method": "get_data", "id": "9"}
+        ]""",
+        [
+            result(7, "1"),
+            result(19, "2"),
+            refused(-32600),
+            refused(-32601, "5"),
+            result(["hello", 5], "9"),
+        ],
+    ),
+    (
+        "a batch of notifications",
+        """[
+        {"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
+        {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}
+        ]""",
+        None,
+    ),
+]
+
+
+def coded(response: Any) -> Any:
+    """Gives a response with its error's code in the place of the error."""
+    if isinstance(response, list):
+        return [coded(each) for each in response]
+    return {**response, "error": response["error"]["code"]} if "error" in response else response
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [pytest.param(*row[1:], id=row[0]) for row in SECTION_7]
+)
+def test_an_example_of_the_specification(line: str, expected: object) -> None:
+    """JSON-RPC 2.0, section 7, in full."""
+    data = answers(line.replace("\n", " "), EXAMPLES_OF_SECTION_7)
+    assert (coded(json.loads(data)) if data else None) == expected
+
+
+# --- ids -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "id_json",
+    [
+        *("0", "1", "-7", "1.5", "-0.25", "null", '"1"', '""', '"a b"', "1e300", str(2**64)),
+        *('"\\ud800"', '"é"', '"\\n"', "1" * 4000, '"\\u0000"'),
+    ],
+)
+def test_an_id_is_echoed_as_it_came(id_json: str) -> None:
+    """JSON-RPC 2.0, section 5: the same value as the id in the request."""
+    data = answers(f'{{"jsonrpc":"2.0","id":{id_json},"method":"get_data"}}')
+    echoed, sent = json.loads(data)["id"], json.loads(id_json)
+    assert (type(echoed), echoed) == (type(sent), sent)
+    data.decode()
+
+
+@pytest.mark.parametrize("id_json", ["true", "false", "{}", "[]", "[1]", "1e999", "-1e999"])
+def test_an_id_of_another_kind_is_refused(id_json: str) -> None:
+    """JSON-RPC 2.0, section 4; what can't be echoed is answered with null."""
+    line = f'{{"jsonrpc":"2.0","id":{id_json},"method":"get_data"}}'
+    assert error(line) == (-32600, 'invalid request: "id" must be a string, a number or null')
+    assert answer(line)["id"] is None
+
+
+def test_a_null_id_is_no_notification() -> None:
+    assert answer('{"jsonrpc":"2.0","id":null,"method":"get_data"}')["id"] is None
+
+
+# --- requests --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("1", -32600, "invalid request: it must be an object"),
+        ("null", -32600, "invalid request: it must be an object"),
+        ('"ping"', -32600, "invalid request: it must be an object"),
+        ("{}", -32600, 'invalid request: "jsonrpc" must be "2.0"'),
+        ('{"id":1,"method":"sum"}', -32600, 'invalid request: "jsonrpc" must be "2.0"'),
+        ('{"jsonrpc":2.0,"id":1}', -32600, 'invalid request: "jsonrpc" must be "2.0"'),
+        ('{"jsonrpc":"1.0","id":1}', -32600, 'invalid request: "jsonrpc" must be "2.0"'),
+        ('{"jsonrpc":"2.0","id":1}', -32600, 'invalid request: "method" must be a string'),
+        (
+            '{"jsonrpc":"2.0","id":1,"method":null}',
+            -32600,
+            'invalid request: "method" must be a string',
+        ),
+        (
+            '{"jsonrpc":"2.0","id":1,"method":"sum","params":"x"}',
+            -32600,
+            'invalid request: "params" must be an object or an array',
+        ),
+        (
+            '{"jsonrpc":"2.0","id":1,"method":"sum","params":0}',
+            -32600,
+            'invalid request: "params" must be an object or an array',
+        ),
+        ('{"jsonrpc":"2.0","id":1,"method":"unknown"}', -32601, "method not found: unknown"),
+        ('{"jsonrpc":"2.0","id":1,"method":""}', -32601, "method not found: "),
+        (
+            '{"jsonrpc":"2.0","id":1,"method":"\\u001b[2J\\n\\ud800"}',
+            -32601,
+            "method not found: \\x1b[2J\\n\\ud800",
+        ),
+        ("", -32700, "parse error: expecting value at character 0"),
+        (
+            "{",
+            -32700,
+            "parse error: expecting property name enclosed in double quotes at character 1",
+        ),
+        ("[1] 2", -32700, "parse error: extra data at character 4"),
+        (b"\xff\xfe", -32700, "parse error: not UTF-8 at byte 0"),
+        (b'"\xed\xa0\x80"', -32700, "parse error: not UTF-8 at byte 1"),
+        (b"\x00\x01\x02", -32700, "parse error: expecting value at character 0"),
+        ("NaN", -32700, "parse error: NaN is no JSON"),
+        ("[Infinity]", -32700, "parse error: Infinity is no JSON"),
+        ("[-Infinity]", -32700, "parse error: -Infinity is no JSON"),
+        ("1" * 5000, -32700, "parse error: Exceeds the limit (4300 digits)"),
+    ],
+)
+def test_a_malformed_line_says_what_is_wrong(line: bytes | str, code: int, message: str) -> None:
+    assert error(line) == (code, message)
+
+
+def test_null_params_are_no_params() -> None:
+    """Many libraries write them."""
+    assert answer('{"jsonrpc":"2.0","id":1,"method":"get_data","params":null}')["result"]
+
+
+def test_an_invalid_request_keeps_an_id_that_can_be_read() -> None:
+    assert answer('{"jsonrpc":"2.0","id":"x","method":7}')["id"] == "x"
+
+
+def test_of_a_key_that_stands_twice_the_last_counts() -> None:
+    line = '{"jsonrpc":"2.0","id":1,"id":2,"method":"sum","method":"get_data"}'
+    assert answer(line) == result(["hello", 5], 2)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'["[",', b'["\\"[",[', b'{"a":"]","b":'])
+def test_deep_nesting_is_refused(opening: bytes) -> None:
+    """Python's own limit is the C stack."""
+    for depth in (DEPTH_LIMIT + 1, 10_000, 200_000):
+        assert error(opening * depth) == (
+            -32700,
+            f"parse error: nested more than {DEPTH_LIMIT} deep",
+        )
+
+
+@pytest.mark.parametrize("text", ["[" * 1000, "[{" * 1000 + '"', "\\" * 999 + '"[' * 500])
+def test_brackets_in_a_string_are_not_deep(text: str) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "echo", "params": [text]}
+    assert answer(json.dumps(request))["result"][0] == text
+
+
+def test_nesting_up_to_the_limit_is_read() -> None:
+    assert error("[" * DEPTH_LIMIT + "]" * DEPTH_LIMIT + "1")[1].startswith(
+        "parse error: extra data"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[]" * 200 + b'"' + b'\\"' * 1_000_000,
+        b'"' + b'\\"' * 2_000_000,
+        b"[" * 4_000_000,
+        b'["' * 2_000_000,
+        b"1" * 4_000_000,
+        b"[" + b"[]," * 1_000_000,
+        b"[" + b"1," * 2_000_000 + b"1]",
+    ],
+    ids=["unended", "quotes", "brackets", "strings", "digits", "lists", "numbers"],
+)
+def test_a_hostile_line_costs_its_length(line: bytes) -> None:
+    """Quadratic, each of these would take hours."""
+    started = time.process_time()
+    assert error(line)[0] in (-32700, -32600)
+    assert time.process_time() - started < 10
+
+
+# --- batches ---------------------------------------------------------------------------------------
+
+
+def test_a_batch_has_a_limit() -> None:
+    """Its answers would have none."""
+    request = '{"jsonrpc":"2.0","id":1,"method":"get_data"}'
+    assert len(answer(f"[{','.join([request] * BATCH_LIMIT)}]")) == BATCH_LIMIT
+    assert error(f"[{','.join([request] * (BATCH_LIMIT + 1))}]") == (
+        -32600,
+        "invalid request: a batch holds at most 1000 requests, not 1001",
+    )
+
+
+def test_a_batch_within_a_batch_is_no_request() -> None:
+    assert coded(answer("[[]]")) == [refused(-32600)]
+
+
+def test_a_broken_method_costs_a_batch_only_its_own_answer() -> None:
+    batch = [
+        {"jsonrpc": "2.0", "id": 1, "method": "stumble"},
+        {"jsonrpc": "2.0", "method": "stumble"},
+        {"jsonrpc": "2.0", "id": 2, "method": "get_data"},
+    ]
+    assert coded(answer(json.dumps(batch))) == [refused(-32603, 1), result(["hello", 5], 2)]
+
+
+# --- params ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ("{}", '"text" is missing; it must be a string'),
+        ("[]", '"text" is missing; it must be a string'),
+        ('{"text":null}', '"text" must be a string, not null'),
+        ('{"text":5}', '"text" must be a string, not a number'),
+        ('{"text":true}', '"text" must be a string, not true'),
+        ('{"text":["x"]}', '"text" must be a string, not an array'),
+        ('{"text":{}}', '"text" must be a string, not an object'),
+        ('["x","y"]', '"number" must be a number, not a string'),
+        ('["x",true]', '"number" must be a number, not true'),
+        ('["x",1e999]', '"number" is too large'),
+        (f'["x",{"9" * 400}]', '"number" is too large'),
+        ('["x",1,0]', '"flag" must be true or false, not a number'),
+        ('["x",1,true,1.5]', '"count" must be a whole number, not a number'),
+        ('["x",1,true,false]', '"count" must be a whole number, not false'),
+        (
+            '{"text":"x","cwd\\u001b":1}',
+            (
+                '"cwd\\x1b" is unknown; echo takes text (a string), number (a number, optional),'
+                " flag (true or false, optional), count (a whole number, optional)"
+            ),
+        ),
+        (
+            '["x",1,true,1,2]',
+            (
+                "5 given by position; echo takes text (a string), number (a number, optional),"
+                " flag (true or false, optional), count (a whole number, optional)"
+            ),
+        ),
+        ('["\\ud83d"]', '"text" has half a character (a lone surrogate) at 0'),
+    ],
+)
+def test_wrong_params_are_named_with_what_is_allowed(params: str, message: str) -> None:
+    line = f'{{"jsonrpc":"2.0","id":1,"method":"echo","params":{params}}}'
+    assert error(line) == (-32602, f"invalid params: {message}")
+
+
+def test_a_method_without_params_takes_none() -> None:
+    assert error('{"jsonrpc":"2.0","id":1,"method":"get_data","params":[1]}') == (
+        -32602,
+        "invalid params: 1 given by position; get_data takes none",
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "values"),
+    [
+        ('["x"]', ["x", 1.5, False, None]),
+        ('{"text":"x","count":3}', ["x", 1.5, False, 3]),
+        ('["x",2,true,4]', ["x", 2.0, True, 4]),
+        ('["x",null,null,null]', ["x", 1.5, False, None]),
+        ('{"flag":true,"text":""}', ["", 1.5, True, None]),
+    ],
+)
+def test_what_is_left_out_or_null_has_its_default(params: str, values: list[object]) -> None:
+    line = f'{{"jsonrpc":"2.0","id":1,"method":"echo","params":{params}}}'
+    assert answer(line)["result"] == values
+
+
+# --- faults and answers ----------------------------------------------------------------------------
+
+
+def test_a_method_says_why_it_failed() -> None:
+    line = '{"jsonrpc":"2.0","id":1,"method":"fail","params":["a.txt is missing"]}'
+    assert error(line) == (-32603, "a.txt is missing")
+
+
+def test_an_error_has_data_only_if_there_is_some() -> None:
+    line = '{"jsonrpc":"2.0","id":1,"method":"fail","params":["data"]}'
+    assert answer(line)["error"]["data"] == {"path": "x"}
+
+
+@pytest.mark.parametrize("method", ["stumble", "not_json", "not_a_number"])
+def test_our_own_fault_is_the_callers_to_catch(method: str) -> None:
+    """Style, rule 23: it is not hidden here, and its answer says nothing of its inside."""
+    caught: list[Exception] = []
+    data = answers(f'{{"jsonrpc":"2.0","id":1,"method":"{method}"}}', broke=caught.append)
+    assert json.loads(data)["error"] == {
+        "code": -32603,
+        "message": "internal error: see the server's log",
+    }
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("method", ["stumble", "fail", "unknown", "get_data", "echo"])
+def test_a_notification_is_never_answered(method: str) -> None:
+    """JSON-RPC 2.0, section 4.1: also when it fails."""
+    assert answers(f'{{"jsonrpc":"2.0","method":"{method}"}}') == b""
+
+
+def test_the_code_of_what_was_not_answered_is_known() -> None:
+    """For a log."""
+    dispatcher = Dispatcher(METHODS)
+    [request] = dispatcher.read(b'{"jsonrpc":"2.0","method":"unknown"}').requests
+    assert (request.name, request.answer()) == ("unknown", (b"", -32601))
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud800", "a\udfffb", "é\u2028\u2029\x85\n\r", "\ud83d\ude00", "😀"]
+)
+def test_any_text_is_one_line_of_utf_8(text: str) -> None:
+    """Node's readline ends a line at U+2028; half a character is no UTF-8."""
+    methods = {"say": Method(lambda: {"content": text * 2000}), "say2": Method(lambda: text)}
+    for name in methods:
+        data = answers(f'{{"jsonrpc":"2.0","id":1,"method":"{name}"}}', methods)
+        assert len(data.decode().splitlines()) == 1
+        said = json.loads(data)["result"]
+        joined = (said if isinstance(said, str) else said["content"]).encode(
+            "utf-16", "surrogatepass"
+        )
+        assert joined == (text if name == "say2" else text * 2000).encode("utf-16", "surrogatepass")
+
+
+def test_a_refusal_is_a_response() -> None:
+    assert json.loads(refusal(Code.INVALID_REQUEST, "no")) == {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": -32600, "message": "no"},
+    }
+
+
+# --- properties ------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+IDS = (
+    st.none()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=()))
+)
+LIKE_REQUESTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | JSON,
+        "method": st.sampled_from(sorted(METHODS)) | JSON,
+        "params": JSON,
+        "id": IDS | JSON,
+    },
+)
+
+
+def check_response(response: object) -> None:
+    """Fails unless it is a response object of JSON-RPC 2.0."""
+    assert isinstance(response, dict)
+    assert response["jsonrpc"] == "2.0"
+    assert response["id"] is None or type(response["id"]) in (str, int, float)
+    if "error" in response:
+        assert set(response) == {"jsonrpc", "id", "error"}
+        assert type(response["error"]["code"]) is int
+        assert type(response["error"]["message"]) is str
+    else:
+        assert set(response) == {"jsonrpc", "id", "result"}
+
+
+def check_line(line: bytes) -> None:
+    data = answers(line)
+    assert b"\n" not in data
+    if data:
+        document = json.loads(data.decode("utf-8", "strict"))
+        for response in document if isinstance(document, list) else [document]:
+            check_response(response)
+
+
+@given(st.binary())
+def test_any_bytes_are_answered(line: bytes) -> None:
+    """Never an exception, always a response."""
+    check_line(line)
+
+
+@given(JSON | LIKE_REQUESTS | st.lists(LIKE_REQUESTS | JSON))
+def test_any_json_is_answered(document: object) -> None:
+    check_line(json.dumps(document).encode())
+
+
+@given(st.lists(IDS | st.just(...), min_size=1, max_size=20))
+def test_a_batch_answers_its_requests_in_order(ids: list[object]) -> None:
+    """Every request but the notifications, each with its own id."""
+    batch = [
+        {"jsonrpc": "2.0", "method": ("get_data", "unknown", "stumble")[i % 3]}
+        | ({} if id_ is ... else {"id": id_})
+        for i, id_ in enumerate(ids)
+    ]
+    data = answers(json.dumps(batch))
+    echoed = [response["id"] for response in json.loads(data)] if data else []
+    assert repr(echoed) == repr([id_ for id_ in ids if id_ is not ...])

@@ -1,0 +1,725 @@
+"""The RPC server's connections: real sockets, real threads, and clients that do as they like."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock, tcp_from
+from codingagent.core.framing import LINE_LIMIT_BYTES
+from codingagent.errors import UsageError, WorkError
+from codingagent.faces.connection import BACKLOG_BYTES
+from codingagent.faces.listening import listen
+from codingagent.faces.server import HandleLog, Server
+from codingagent.faces.streams import HandleStream
+from tests.helpers import descriptors, line_from, python, wait_until
+from tests.serving import (
+    World,
+    all_of,
+    ask,
+    beside,
+    connected,
+    mode_of,
+    request,
+    resident_kib,
+    responses,
+    server_at,
+    threads,
+)
+
+PING = request("ping")
+PONG = {"jsonrpc": "2.0", "id": 1, "result": {"pong": True}}
+
+
+def pass_time(seconds: float) -> None:
+    """Lets time go by in which nothing happens, which is what is tested."""
+    until = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() >= until)
+
+
+@pytest.fixture(name="world")
+def _world() -> World:
+    return World()
+
+
+@pytest.fixture(name="unix")
+def _unix(tmp_path: Path, world: World) -> Iterator[Listenable]:
+    with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(name="tcp")
+def _tcp(world: World) -> Iterator[Listenable]:
+    with server_at(Tcp("127.0.0.1", 0), world) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(name="either", params=["unix", "tcp"])
+def _either(request: pytest.FixtureRequest) -> Listenable:
+    endpoint: Listenable = request.getfixturevalue(request.param)
+    return endpoint
+
+
+# --- requests --------------------------------------------------------------------------------------
+
+
+def test_requests_of_a_connection_are_answered_in_order(either: Listenable) -> None:
+    with connected(either) as connection:
+        connection.sendall(
+            request("pause", 1, seconds=0.1) + request("ping", 2) + request("echo", 3, text="é")
+        )
+        connection.shutdown(socket.SHUT_WR) if isinstance(either, UnixSocket) else None
+        answers = responses(connection)
+        assert [next(answers)["id"] for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("cut", ["whole", "byte by byte"])
+def test_a_conversation_is_the_same_however_it_is_cut(either: Listenable, cut: str) -> None:
+    data = b"\r\n\n" + PING.replace(b"\n", b"\r\n") + b"garbage\n[]\n" + PING
+    with connected(either) as connection:
+        for i in range(len(data)) if cut == "byte by byte" else ():
+            connection.sendall(data[i : i + 1])
+        if cut == "whole":
+            connection.sendall(data)
+        answers = responses(connection)
+        assert next(answers) == PONG
+        assert [next(answers)["error"]["code"] for _ in range(2)] == [-32700, -32600]
+        assert next(answers) == PONG
+
+
+def test_a_batch_is_one_line(unix: Listenable) -> None:
+    batch = b"[%s,%s,%s]\n" % (PING.strip(), b'{"jsonrpc":"2.0","method":"ping"}', b"1")
+    with connected(unix) as connection:
+        assert [each["id"] for each in ask(connection, batch)] == [1, None]
+
+
+def test_a_batch_of_long_answers_is_one_line(unix: Listenable) -> None:
+    """They leave as they come: together they have no bound."""
+    sizes = [10, 100_000, 0, 70_000, 10, 2_000_000]
+    batch = b",".join(request("big", i, size=size).strip() for i, size in enumerate(sizes))
+    with connected(unix) as connection:
+        answer = ask(connection, b"[" + batch + b"]\n")
+    assert [len(each["result"]) for each in answer] == sizes
+
+
+def test_notifications_get_no_answer(unix: Listenable) -> None:
+    note = b'{"jsonrpc":"2.0","method":"count"}\n'
+    with connected(unix) as connection:
+        connection.sendall(note + b"[" + note.strip() + b"]\n")
+        assert ask(connection, request("count"))["result"] == 3
+
+
+def test_our_own_fault_costs_one_answer(unix: Listenable, world: World) -> None:
+    with connected(unix) as connection:
+        assert ask(connection, request("stumble"))["error"]["code"] == -32603
+        assert ask(connection, PING) == PONG
+    [line] = [line for line in world.log if "internal error" in line]
+    assert "KeyError: 'ours\\x1b[2J'" in line
+    assert "_stumble:" in line
+
+
+def test_methods_that_can_not_be_had_are_said(unix: Listenable, world: World) -> None:
+    world.fault = WorkError("the root is gone")
+    with connected(unix) as connection:
+        answer = json.loads(all_of(connection))
+    assert answer["error"] == {"code": -32603, "message": "the root is gone"}
+    world.fault = None
+    with connected(unix) as connection:
+        assert ask(connection, PING) == PONG
+
+
+# --- lines -----------------------------------------------------------------------------------------
+
+
+def test_a_line_beyond_the_limit_is_refused_and_the_next_is_read(either: Listenable) -> None:
+    with connected(either) as connection:
+        answer = ask(connection, b'"' + b"x" * LINE_LIMIT_BYTES)
+        assert answer["error"] == {
+            "code": -32600,
+            "message": f"invalid request: a line holds at most {LINE_LIMIT_BYTES} bytes",
+        }
+        assert ask(connection, b"x" * 1000 + b"\n" + PING) == PONG
+
+
+def test_a_line_up_to_the_limit_is_read(unix: Listenable) -> None:
+    size = LINE_LIMIT_BYTES - len(request("echo", text="")) + 1
+    with connected(unix) as connection:
+        assert len(ask(connection, request("echo", text="x" * size))["result"]) == size
+
+
+@pytest.mark.parametrize("last", [PING.strip(), PING, b"\n" + PING.strip() + b"\n\n"])
+def test_a_half_closed_socket_gets_its_answers(unix: Listenable, last: bytes) -> None:
+    """Also a last line that was not ended."""
+    with connected(unix) as connection:
+        connection.sendall(request("pause", 0, seconds=0.15) + last)
+        connection.shutdown(socket.SHUT_WR)
+        assert [answer["id"] for answer in responses(connection)] == [0, 1]
+
+
+def test_a_half_line_at_the_end_is_answered(unix: Listenable) -> None:
+    with connected(unix) as connection:
+        connection.sendall(PING[:20])
+        connection.shutdown(socket.SHUT_WR)
+        assert json.loads(all_of(connection))["error"]["code"] == -32700
+
+
+def test_a_handshake_is_the_first_line_only(either: Listenable) -> None:
+    with connected(either) as connection:
+        connection.sendall(b"CONNECT 52\n" + PING + b"CONNECT 52\n")
+        with connection.makefile("rb") as lines:
+            assert lines.readline() == b"OK 52\n"
+            assert json.loads(lines.readline()) == PONG
+            assert json.loads(lines.readline())["error"]["code"] == -32700
+
+
+@pytest.mark.parametrize(
+    "head", [b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /" + b"x" * LINE_LIMIT_BYTES + b"\r\n"]
+)
+def test_a_web_page_runs_nothing(tcp: Listenable, world: World, head: bytes) -> None:
+    """A browser posts a page's text to any port of this machine."""
+    with connected(tcp) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(head + request("count"))
+        with contextlib.suppress(ConnectionError):
+            answer = json.loads(all_of(connection))
+            assert answer["error"]["code"] == -32600
+            assert "not HTTP" in answer["error"]["message"]
+    wait_until(lambda: world.closed == 1)
+    assert world.counted == 0
+
+
+# --- flow ------------------------------------------------------------------------------------------
+
+
+def test_many_requests_may_be_sent_before_an_answer_is_read(either: Listenable) -> None:
+    with connected(either) as connection:
+        connection.sendall(b"".join(request("ping", i) for i in range(10_000)))
+        answers = responses(connection)
+        assert [next(answers)["id"] for _ in range(10_000)] == list(range(10_000))
+
+
+def test_a_client_that_reads_nothing_waits_alone_and_in_bounded_memory(
+    unix: Listenable, world: World
+) -> None:
+    before = resident_kib()
+    with connected(unix) as mute, connected(unix) as other:
+        mute.setblocking(False)
+        sent = 0
+        data = request("count", "x" * 1000) * 100
+        stuck_at = time.monotonic() + 0.3
+        while time.monotonic() < stuck_at and sent < 8 * BACKLOG_BYTES:
+            with contextlib.suppress(BlockingIOError):
+                sent += mute.send(data)
+                stuck_at = time.monotonic() + 0.3
+        counted = world.counted
+        assert ask(other, PING) == PONG
+        assert sent < 4 * BACKLOG_BYTES
+        assert resident_kib() - before < 8 * BACKLOG_BYTES / 1024
+        # It is only late: all of it is answered once it reads.
+        mute.settimeout(10)
+        with mute.makefile("rb") as lines:
+            assert [json.loads(lines.readline())["result"] for _ in range(counted)]
+
+
+def test_what_waited_is_forgotten_once_it_is_answered(unix: Listenable) -> None:
+    """Else a connection could read on for a while only."""
+    line = request("echo", text="x" * 1000)
+    count = BACKLOG_BYTES // len(line) // 2
+    with connected(unix) as connection:
+        for _ in range(4):
+            connection.sendall(line * count)
+            with connection.makefile("rb") as lines:
+                assert all(b"xxx" in lines.readline() for _ in range(count))
+
+
+def test_a_long_answer_is_whole(either: Listenable) -> None:
+    with connected(either) as connection:
+        assert len(ask(connection, request("big", size=10_000_000))["result"]) == 10_000_000
+
+
+def test_one_slow_method_holds_up_no_other_connection(either: Listenable, world: World) -> None:
+    with connected(either) as slow, connected(either) as quick:
+        slow.sendall(request("wait"))
+        wait_until(lambda: world.waiting == 1)
+        assert ask(quick, PING) == PONG
+    wait_until(lambda: world.waiting == 0)
+
+
+def test_a_thousand_clients_at_once(tmp_path: Path, world: World) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4000:
+        pytest.skip("this system lets a process open too few files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4000), hard))
+    before = threads()
+    try:
+        with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
+            with contextlib.ExitStack() as stack:
+                clients = [stack.enter_context(connected(endpoint)) for _ in range(1000)]
+                for client in clients:
+                    client.sendall(PING)
+                assert all(ask(client, PING[:0]) == PONG for client in clients)
+                assert world.opened == 1000
+            wait_until(lambda: world.closed == 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    wait_until(lambda: threads() <= before)
+
+
+def test_without_handles_the_server_waits_and_goes_on(tmp_path: Path, world: World) -> None:
+    """The connection that can't be taken is taken when another has ended; nothing spins."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with (
+        server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint,
+        connected(endpoint) as first,
+    ):
+        assert ask(first, PING) == PONG
+        waiting = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        highest = max(int(name) for name in descriptors())
+        spare = [os.dup(0) for _ in range(highest - len(descriptors()) + 1)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    spare.append(os.dup(0))
+            used = time.process_time()
+            for each in waiting:
+                assert isinstance(endpoint, UnixSocket)
+                each.connect(endpoint.path)
+            wait_until(lambda: any("can be taken" in line for line in world.log))
+            assert ask(first, PING) == PONG
+            assert len([line for line in world.log if "can be taken" in line]) == 1
+            assert time.process_time() - used < 0.5
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for handle in spare:
+                os.close(handle)
+        for each in waiting:
+            each.settimeout(10)
+            assert ask(each, PING) == PONG
+            each.close()
+
+
+# --- clients that go -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after_s", [0, 0.2])
+def test_a_client_that_hangs_up_ends_its_method(
+    either: Listenable, world: World, after_s: float
+) -> None:
+    """At once, or when it has been waited for a while."""
+    with connected(either) as connection:
+        connection.sendall(request("wait") + request("count"))
+        wait_until(lambda: world.waiting == 1)
+        pass_time(after_s)
+    wait_until(lambda: world.waiting == 0 and world.closed == 1, 1.0)
+    assert world.cancels > 0
+    assert world.counted == 0
+
+
+def test_a_client_that_hangs_up_ends_all_that_it_has_sent(either: Listenable, world: World) -> None:
+    """Many short methods are as long as one."""
+    with connected(either) as connection:
+        note = b'{"jsonrpc":"2.0","method":"pause","params":[0.01]}\n'
+        connection.sendall(request("ping") + note * 1000)
+        assert connection.recv(1)
+    wait_until(lambda: world.closed == 1, 1.0)
+
+
+def test_a_client_that_is_killed_ends_its_method(either: Listenable, world: World) -> None:
+    program = (
+        "import socket, sys\n"
+        "kind, where, line = sys.argv[1:]\n"
+        "if kind == 'unix': s = socket.socket(socket.AF_UNIX); s.connect(where)\n"
+        "else: s = socket.create_connection(('127.0.0.1', int(where)))\n"
+        "s.sendall(line.encode() + b'\\n'); print('sent', flush=True); s.recv(1)\n"
+    )
+    where = either.path if isinstance(either, UnixSocket) else str(either.port)
+    kind = "unix" if isinstance(either, UnixSocket) else "tcp"
+    with python(program, kind, where, request("wait").decode().strip()) as process:
+        assert line_from(process) == "sent"
+        wait_until(lambda: world.waiting == 1)
+        process.kill()
+        wait_until(lambda: world.waiting == 0, 1.0)
+    wait_until(lambda: world.closed == 1)
+
+
+def test_the_end_of_tcp_input_ends_its_method(tcp: Listenable, world: World) -> None:
+    """A peer that was killed looks just so."""
+    with connected(tcp) as connection:
+        connection.sendall(request("wait"))
+        wait_until(lambda: world.waiting == 1)
+        connection.shutdown(socket.SHUT_WR)
+        wait_until(lambda: world.waiting == 0, 1.0)
+
+
+def test_a_half_closed_socket_does_not_end_its_method(unix: Listenable, world: World) -> None:
+    with connected(unix) as connection:
+        connection.sendall(request("pause", seconds=0.3))
+        connection.shutdown(socket.SHUT_WR)
+        assert json.loads(all_of(connection))["result"] == 0.3
+    assert world.cancels == 0
+
+
+def test_a_client_that_goes_while_it_is_written_to_ends(unix: Listenable, world: World) -> None:
+    with connected(unix) as connection:
+        connection.sendall(request("big", size=5_000_000))
+        assert connection.recv(1)
+    wait_until(lambda: world.closed == 1, 1.0)
+    assert any("the client is gone" in line for line in world.log)
+
+
+def test_a_cancel_that_fails_does_not_end_the_watch(unix: Listenable, world: World) -> None:
+    world.cancel_fails = True
+    for _ in range(2):
+        with connected(unix) as connection:
+            connection.sendall(request("wait"))
+            wait_until(lambda: world.waiting == 1)
+        wait_until(lambda: world.waiting == 0, 1.0)
+
+
+def test_nothing_is_left_of_a_connection(either: Listenable, world: World) -> None:
+    with connected(either) as connection:
+        ask(connection, PING)
+    wait_until(lambda: world.closed == 1)
+    handles, running = len(descriptors()), threads()
+    for i in range(50):
+        with connected(either) as connection:
+            ask(connection, PING)
+        wait_until(lambda: world.closed == i + 2)  # noqa: B023  # it is over within this turn
+    wait_until(lambda: len(descriptors()) <= handles and threads() <= running)
+
+
+# --- standard input and output ---------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def over_pipes(world: World) -> Iterator[tuple[io.FileIO, io.FileIO, Server]]:
+    """Serves two pipes beside the test; gives the client's ends."""
+    theirs_in, out = os.pipe()
+    in_, theirs_out = os.pipe()
+    server = Server(world.open_methods, world.log.append)
+
+    def work() -> None:
+        with server:
+            server.serve_one(HandleStream(theirs_in, theirs_out))
+
+    with io.FileIO(in_, "rb") as ours_in, io.FileIO(out, "wb") as ours_out, beside(work):
+        try:
+            yield ours_in, ours_out, server
+        finally:
+            server.stop()
+
+
+def test_the_end_of_input_is_answered_and_ends_the_server(world: World) -> None:
+    with over_pipes(world) as (ours_in, ours_out, _):
+        ours_out.write(request("pause", 1, seconds=0.1) + request("ping", 2).strip())
+        ours_out.close()
+        assert [json.loads(line)["id"] for line in ours_in] == [1, 2]
+    assert world.cancels == 0
+
+
+def test_many_requests_may_come_over_a_pipe_before_an_answer_is_read(world: World) -> None:
+    with over_pipes(world) as (ours_in, ours_out, _):
+        data = b"".join(request("ping", i) for i in range(10_000))
+        while data:
+            data = data[ours_out.write(data[: 2**16]) :]
+        ours_out.write(request("big", "big", size=3_000_000))
+        ours_out.close()
+        with io.BufferedReader(ours_in) as lines:
+            answers = [json.loads(line) for line in lines]
+        assert [answer["id"] for answer in answers[:-1]] == list(range(10_000))
+        assert len(answers[-1]["result"]) == 3_000_000
+
+
+def test_a_pipe_that_nobody_reads_ends_its_method(world: World) -> None:
+    with over_pipes(world) as (ours_in, ours_out, _):
+        ours_out.write(request("wait"))
+        wait_until(lambda: world.waiting == 1)
+        ours_in.close()
+        wait_until(lambda: world.waiting == 0, 1.0)
+
+
+@pytest.mark.parametrize("line", [b"", request("wait"), request("big", size=3_000_000)])
+def test_a_server_of_pipes_can_be_stopped(world: World, line: bytes) -> None:
+    with over_pipes(world) as (_, ours_out, server):
+        ours_out.write(line)
+        wait_until(lambda: world.opened == 1)
+        server.stop()
+        wait_until(lambda: world.closed == 1, 2.0)
+
+
+# --- the socket file -------------------------------------------------------------------------------
+
+
+def test_a_socket_is_for_its_owner_alone_and_goes_with_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    before = os.umask(0)
+    try:
+        listener = listen(UnixSocket(str(path)))
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert stat.S_ISSOCK(path.lstat().st_mode)
+    assert mode_of(path) == 0o600
+    listener.close()
+    assert not path.exists()
+
+
+def test_a_stale_socket_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    listen(UnixSocket(str(path))).close()
+    assert not path.exists()
+
+
+def test_a_live_socket_is_refused_and_stays(unix: UnixSocket) -> None:
+    with pytest.raises(
+        UsageError, match=r"another server listens on .*s; stop it, or name another"
+    ):
+        listen(unix)
+    with connected(unix) as connection:
+        assert ask(connection, PING) == PONG
+
+
+def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    file, folder, link = tmp_path / "f", tmp_path / "d", tmp_path / "l"
+    file.write_text("mine")
+    folder.mkdir()
+    link.symlink_to(tmp_path / "s")
+    for path, kind in ((file, "no socket"), (folder, "no socket"), (link, "a link")):
+        with pytest.raises(UsageError, match=f"is there already, and {kind}; name another path"):
+            listen(UnixSocket(str(path)))
+    assert file.read_text() == "mine"
+    assert not (tmp_path / "s").exists()
+
+
+def test_only_our_own_socket_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    listener = listen(UnixSocket(str(path)))
+    path.unlink()
+    path.write_text("another's")
+    listener.close()
+    assert path.read_text() == "another's"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x" * 200, "too long for a socket: .* at most 107"),
+        ("no/s", "no can't hold a socket: No such file or directory"),
+        ("nul\0", "is no path for a socket"),
+    ],
+)
+def test_a_path_that_can_be_no_socket_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        listen(UnixSocket(f"{tmp_path}/{name}"))
+
+
+def test_two_servers_that_start_at_once_do_not_both_listen(tmp_path: Path) -> None:
+    """Each could take the other's new socket for a stale one."""
+    path = tmp_path / "s"
+    for _ in range(20):
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+        made = []
+
+        def start() -> None:
+            with contextlib.suppress(UsageError):
+                made.append(listen(UnixSocket(str(path))))  # noqa: B023  # over within this turn
+
+        with beside(start), beside(start):
+            pass
+        assert len(made) == 1
+        made[0].close()
+
+
+# --- ports -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost"])
+def test_a_port_of_this_machine_is_chosen_and_said(host: str) -> None:
+    listener = listen(Tcp(host, 0))
+    assert isinstance(listener.endpoint, Tcp)
+    assert listener.endpoint.port > 0
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "", "192.0.2.1", "::", "example.org", "::ffff:127.0.0.1", "8.8.8.8"]
+)
+def test_a_port_that_others_reach_is_refused(host: str) -> None:
+    with pytest.raises(UsageError, match=r"is not this machine alone: .* ssh -L 80:127.0.0.1:80"):
+        listen(Tcp(host, 80))
+
+
+def test_a_port_that_is_taken_is_said(tcp: Listenable) -> None:
+    with pytest.raises(UsageError, match="can't be listened on: another program listens there"):
+        listen(tcp)
+
+
+@pytest.mark.parametrize(
+    ("words", "endpoint"),
+    [
+        ("127.0.0.1:80", Tcp("127.0.0.1", 80)),
+        ("[::1]:0", Tcp("::1", 0)),
+        ("localhost:65535", Tcp("localhost", 65535)),
+        (":80", Tcp("", 80)),
+    ],
+)
+def test_host_and_port_are_read(words: str, endpoint: Tcp) -> None:
+    assert tcp_from(words) == endpoint
+
+
+@pytest.mark.parametrize("words", ["80", "x:", "x:65536", "::1:80", "x:-1", "x:80:80", "[::1]80"])
+def test_what_is_no_host_and_port_is_refused(words: str) -> None:
+    with pytest.raises(UsageError, match=r"is no HOST:PORT; write 127.0.0.1:8000"):
+        tcp_from(words)
+
+
+def test_vsock_listens_or_says_why_not() -> None:
+    """Few kernels outside of a virtual machine have it."""
+    try:
+        listener = listen(Vsock(50_123))
+    except UsageError as fault:
+        assert "vsock" in str(fault)
+    else:
+        listener.close()
+
+
+# --- the log ---------------------------------------------------------------------------------------
+
+
+def test_each_event_is_a_line_of_the_log(tmp_path: Path, world: World) -> None:
+    with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
+        with connected(endpoint) as connection:
+            ask(connection, PING)
+            ask(connection, request("deny", text="no"))
+            ask(connection, request("\x1b[2J\n"))
+            ask(connection, b"garbage\n")
+        wait_until(lambda: world.closed == 1)
+        wait_until(lambda: len(world.log) == 6)
+    shapes = [re.sub(r"[0-9.]+ ms", "T ms", line) for line in world.log]
+    assert shapes == [
+        "1 opened (1 open)",
+        "1 ping T ms",
+        "1 deny T ms error -32602",
+        "1 \\x1b[2J\\n T ms error -32601",
+        "1 - T ms error -32700",
+        "1 closed (0 open)",
+    ]
+
+
+def test_bodies_are_logged_if_asked_for_clipped_and_harmless(tmp_path: Path, world: World) -> None:
+    with (
+        server_at(UnixSocket(str(tmp_path / "s")), world, shows_bodies=True) as endpoint,
+        connected(endpoint) as connection,
+    ):
+        ask(connection, b'{"jsonrpc":"2.0","id":"\x7f\x1b","method":"ping"}\n')
+        ask(connection, request("big", size=10_000))
+    assert any('"\\x7f\\x1b"' in line and line.startswith("1 < ") for line in world.log)
+    [long] = [line for line in world.log if line.startswith("1 > ") and "xxx" in line]
+    assert "… (10036 bytes)" in long
+    assert len(long) < 2100
+
+
+def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
+    ours, theirs = os.pipe()
+    log = HandleLog(theirs)
+    for _ in range(2000):
+        log("x" * 100)
+    written = os.read(ours, 2**20)
+    log("after")
+    assert written.endswith(b"x\n")
+    lost = 2000 - written.count(b"\n")
+    assert os.read(ours, 2**20).decode() == f"{lost} lines of the log are lost\nafter\n"
+    os.close(ours)
+    log("nobody is there")
+    os.close(theirs)
+    log("nor is this")
+
+
+# --- the end ---------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+from codingagent.core.endpoints import UnixSocket
+from codingagent.faces.listening import listen
+from codingagent.faces.server import HandleLog, Server, stopped_by_signals
+from codingagent.faces.streams import take_stdio
+from tests.serving import World
+world = World()
+if sys.argv[1] == "-":
+    stream = take_stdio()
+    print("not an answer", flush=True)
+    with Server(world.open_methods, HandleLog(2)) as server, stopped_by_signals(server):
+        server.serve_one(stream)
+else:
+    listener = listen(UnixSocket(sys.argv[1]))
+    print("ready", flush=True)
+    try:
+        with stopped_by_signals(server := Server(world.open_methods, HandleLog(2))), server:
+            server.serve(listener)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        listener.close()
+print(f"{world.opened} {world.closed} {world.cancels > 0}", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)]
+)
+def test_a_signal_ends_the_server_and_what_runs(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    path = tmp_path / "s"
+    with python(PROGRAM, str(path)) as process:
+        assert line_from(process) == "ready"
+        with connected(UnixSocket(str(path))) as slow, connected(UnixSocket(str(path))) as idle:
+            assert ask(idle, PING) == PONG
+            assert ask(slow, PING) == PONG
+            slow.sendall(request("wait"))
+            # Nothing tells from outside that it runs; it may be stopped before it does, too.
+            process.send_signal(number)
+            assert process.wait(2) == status
+    assert not path.exists()
+
+
+def test_standard_output_has_answers_only() -> None:
+    """What is printed by accident goes to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "-"],
+        cwd=Path(__file__).parents[2],
+        input=PING + request("echo", 2, text="x").strip(),
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2]
+    assert b"not an answer\n" in done.stderr
+    assert done.stderr.endswith(b"1 1 False\n")
+
+
+def test_a_stopped_server_ends_what_runs(tmp_path: Path, world: World) -> None:
+    with server_at(UnixSocket(str(tmp_path / "s")), world) as endpoint:
+        connection = connected(endpoint)
+        connection.sendall(request("wait") + request("count"))
+        wait_until(lambda: world.waiting == 1)
+    connection.close()
+    assert (world.waiting, world.counted) == (0, 0)
+    assert world.cancels > 0

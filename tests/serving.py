@@ -1,0 +1,186 @@
+"""What the tests of the RPC server and of its client share: a server beside the test, and its methods."""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codingagent.core.endpoints import Listenable, Tcp, UnixSocket
+from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
+from codingagent.faces.listening import listen
+from codingagent.faces.server import Server
+
+
+class Doubles:
+    """Methods that echo, wait until they are cancelled, and fail; they count what happens to them."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._cancelled = threading.Event()
+        text = (Param("text", Kind.TEXT),)
+        size = (Param("size", Kind.INTEGER),)
+        self.table = {
+            "ping": Method(lambda: {"pong": True}),
+            "echo": Method(lambda text: text, text),
+            "wait": Method(self._wait),
+            "pause": Method(self._pause, (Param("seconds", Kind.NUMBER),)),
+            "big": Method(lambda size: "x" * size, size),
+            "deny": Method(self._deny, text),
+            "stumble": Method(self._stumble),
+            "count": Method(self._count),
+        }
+
+    def cancel(self) -> None:
+        self._world.cancels += 1
+        self._cancelled.set()
+        if self._world.cancel_fails:
+            raise KeyError("ours")
+
+    def _wait(self) -> str:
+        self._world.waiting += 1
+        try:
+            ended = self._cancelled.wait(60)
+        finally:
+            self._world.waiting -= 1
+        return "cancelled" if ended else "not cancelled"
+
+    def _pause(self, seconds: float) -> float:
+        self._cancelled.wait(seconds)
+        return seconds
+
+    def _count(self) -> int:
+        self._world.counted += 1
+        return self._world.counted
+
+    @staticmethod
+    def _deny(text: str) -> None:
+        raise MethodError(Code.INVALID_PARAMS, text)
+
+    @staticmethod
+    def _stumble() -> None:
+        raise KeyError("ours\x1b[2J")
+
+
+@dataclass
+class World:
+    """What happened to the methods of all connections."""
+
+    opened: int = 0
+    closed: int = 0
+    waiting: int = 0
+    cancels: int = 0
+    counted: int = 0
+    cancel_fails: bool = False
+    fault: Exception | None = None
+    log: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def open_methods(self) -> Iterator[Doubles]:
+        if self.fault is not None:
+            raise self.fault
+        self.opened += 1
+        try:
+            yield Doubles(self)
+        finally:
+            self.closed += 1
+
+
+@contextlib.contextmanager
+def beside(work: Callable[[], None]) -> Iterator[threading.Thread]:
+    """Does work in a thread while the block runs, and fails if it does not end."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    yield thread
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def server_at(
+    endpoint: Listenable, world: World, *, shows_bodies: bool = False
+) -> Iterator[Listenable]:
+    """Runs a server beside the test; gives where it listens. It must end within two seconds."""
+    listener = listen(endpoint)
+    server = Server(world.open_methods, world.log.append, shows_bodies=shows_bodies)
+    ended_in: list[float] = []
+
+    def work() -> None:
+        with server:
+            server.serve(listener)
+            started = time.monotonic()
+        ended_in.append(time.monotonic() - started)
+
+    try:
+        with beside(work):
+            try:
+                yield listener.endpoint
+            finally:
+                server.stop()
+    finally:
+        listener.close()
+    assert ended_in[0] < 2
+    assert world.opened == world.closed
+
+
+def connected(endpoint: Listenable, timeout_s: float = 10) -> socket.socket:
+    """Gives a bare connection to a server."""
+    connection: socket.socket
+    if isinstance(endpoint, Tcp):
+        connection = socket.create_connection((endpoint.host, endpoint.port))
+    else:
+        assert isinstance(endpoint, UnixSocket)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(endpoint.path)
+    connection.settimeout(timeout_s)
+    return connection
+
+
+def request(method: str, id_: object = 1, **params: object) -> bytes:
+    document = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+    return json.dumps(document).encode() + b"\n"
+
+
+def responses(connection: socket.socket) -> Iterator[Any]:
+    """Gives each answer as it comes, until the server hangs up."""
+    with connection.makefile("rb") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def ask(connection: socket.socket, line: bytes) -> Any:
+    """Sends a line and gives its answer."""
+    connection.sendall(line)
+    received = b""
+    while not received.endswith(b"\n"):
+        piece = connection.recv(2**16)
+        assert piece, "the server has hung up"
+        received += piece
+    return json.loads(received)
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """Gives what comes until the server hangs up."""
+    pieces = []
+    while piece := connection.recv(2**16):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def mode_of(path: Path) -> int:
+    return path.lstat().st_mode & 0o7777
+
+
+def threads() -> int:
+    return threading.active_count()
+
+
+def resident_kib() -> int:
+    """Gives the memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
