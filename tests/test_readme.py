@@ -93,7 +93,7 @@ def test_every_operation_with_its_fields_stands_in_readme() -> None:
 def test_the_python_example_in_readme_works(tmp_path: Path) -> None:
     """Each example in the docs is run."""
     (tmp_path / "project" / "build").mkdir(parents=True)
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     with contextlib.chdir(tmp_path):
         exec(compile(example, "README.md", "exec"), {})
     assert not (tmp_path / "project" / "build").exists()

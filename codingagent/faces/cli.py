@@ -531,6 +531,93 @@ def _schema(
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
+_Stdio = Annotated[bool, typer.Option("--stdio", help="Speak on standard input and output.")]
+_Socket = Annotated[str | None, typer.Option("--socket", metavar="PATH", help="A Unix socket.")]
+_Tcp = Annotated[
+    str | None,
+    typer.Option("--tcp", metavar="HOST:PORT", help="A port of this machine: 127.0.0.1:8000."),
+]
+_Vsock = Annotated[
+    int | None,
+    typer.Option("--vsock", metavar="PORT", min=0, help="A port between a guest and its host."),
+]
+
+
+@app.command(epilog="Example: codingagent serve --socket /tmp/agent.sock", name="serve")
+def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    stdio: _Stdio = False,
+    socket: _Socket = None,
+    tcp: _Tcp = None,
+    vsock: _Vsock = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="The folder to serve; / is the whole machine. [default: the workspace]"),
+    ] = None,
+    policy: _Policy = None,
+    sandbox: _Sandbox = None,
+    network: _Network = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Seconds for a command that names none. [default: no limit]"),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
+) -> None:
+    """Serve a workspace, or a whole guest, over JSON-RPC 2.0: exec, read_file and the like."""
+    from codingagent import homes
+    from codingagent.faces import remote
+
+    if root is not None and root.resolve() == Path(root.resolve().anchor) and policy is None:
+        # The machine around it is the wall; what a preset asks for, nobody could answer.
+        policy = "permissive"
+    home = homes.find_home(context.obj, Path.cwd(), os.environ)
+    homes.check_home(home, was_found=_was_found(context))
+    options = _confinement(policy, sandbox, network)
+    resolved, folder = homes.settings_for(home, options, os.environ, root)
+    if root is None:
+        homes.make_workspace(home, folder)
+    named = remote.Named(stdio, socket, tcp, vsock)
+    remote.serve(named, folder, resolved.settings, timeout, verbose=verbose)
+
+
+@app.command(
+    epilog='Example: codingagent call exec \'{"cmd": "ls"}\' --socket /tmp/agent.sock', name="call"
+)
+def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    method: Annotated[
+        str,
+        typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another."),
+    ],
+    params: Annotated[
+        str | None, typer.Argument(metavar="PARAMS_JSON", help="A JSON object or array.")
+    ] = None,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="A server of its own, for this call.")
+    ] = False,
+    socket: _Socket = None,
+    tcp: _Tcp = None,
+    vsock: _Vsock = None,
+    cid: Annotated[
+        int | None, typer.Option(help="Of --vsock: the guest's number. [default: the host]")
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(help='A program that carries it: "ssh HOST codingagent serve --stdio".'),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, help="Seconds to wait for the answer.")
+    ] = 30.0,
+) -> int:
+    """Call a method of a server, and print its result; exit status 1 with its error."""
+    from codingagent import homes
+    from codingagent.faces import remote
+
+    home = homes.find_home(context.obj, Path.cwd(), os.environ)
+    named = remote.Named(stdio, socket, tcp, vsock, command, cid)
+    return remote.call(named, home, method, params, timeout)
+
+
 @app.command(epilog="Example: codingagent demo", name="demo")
 def _demo(json: _Json = False) -> None:
     """See a small real task solved, with recorded answers."""

@@ -1,0 +1,128 @@
+"""The commands `serve` and `call`: a host at the other end of a connection."""
+
+import json
+import os
+import shlex
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.core.endpoints import (
+    HOST_CID,
+    Command,
+    Endpoint,
+    Listenable,
+    UnixSocket,
+    Vsock,
+    tcp_from,
+)
+from codingagent.core.policy import describe
+from codingagent.core.settings import Settings
+from codingagent.errors import UsageError
+from codingagent.faces.listening import listen
+from codingagent.faces.server import HandleLog, Server, stopped_by_signals
+from codingagent.faces.streams import take_stdio
+from codingagent.remote import Host, host_of
+from codingagent.rpc import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The endpoint options of the command line; one of them must be given."""
+
+    stdio: bool = False
+    socket: str | None = None
+    tcp: str | None = None
+    vsock: int | None = None
+    command: str | None = None
+    cid: int | None = None
+    """Of a vsock: whom a client calls; None is the host."""
+
+    def chosen(self) -> Listenable | Command | None:
+        """Gives the endpoint; None is standard input and output.
+
+        Raises:
+            UsageError: if none is given, or several.
+        """
+        given = [
+            self.stdio,
+            *(each is not None for each in (self.socket, self.tcp, self.vsock, self.command)),
+        ]
+        if sum(given) != 1:
+            raise UsageError(
+                "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
+            )
+        if self.socket is not None:
+            return UnixSocket(self.socket)
+        if self.tcp is not None:
+            return tcp_from(self.tcp)
+        if self.vsock is not None:
+            return Vsock(self.vsock, HOST_CID if self.cid is None else self.cid)
+        return None if self.command is None else Command(self.command)
+
+
+def serve(
+    named: Named, root: Path, settings: Settings, timeout_s: float | None, *, verbose: bool
+) -> None:
+    """Serves until it is told to stop; logs on stderr.
+
+    Raises:
+        UsageError: if the root, the policy or the endpoint can't be used.
+        WorkError: if a sandbox is required and does not work.
+    """
+    endpoint = named.chosen()
+    if isinstance(endpoint, Command):
+        raise UsageError("--command is for `call`")
+    log = HandleLog(sys.stderr.fileno())
+    with host_of(root, settings, timeout_s) as host:
+        if endpoint is None:
+            stream = take_stdio()
+            with Server(host.open_methods, log, shows_bodies=verbose) as server:
+                _say(log, host, "standard input and output")
+                with stopped_by_signals(server):
+                    server.serve_one(stream)
+            return
+        with (
+            closing(listen(endpoint)) as listener,
+            Server(host.open_methods, log, shows_bodies=verbose) as server,
+        ):
+            _say(log, host, str(listener.endpoint))
+            with stopped_by_signals(server):
+                server.serve(listener)
+
+
+def _say(log: HandleLog, host: Host, where: str) -> None:
+    held = "commands run in a sandbox" if host.sandbox.tier != "none" else "commands run unconfined"
+    log(f"serving {host.workspace.root} on {where}; {held}")
+    for line in describe(host.policy).splitlines():
+        log(f"policy {line}")
+
+
+def call(named: Named, home: Path, method: str, params: str | None, timeout_s: float | None) -> int:
+    """Calls a method and prints its result as JSON; gives the exit status.
+
+    Raises:
+        UsageError: if the params are no JSON object or array.
+        RpcError: if the call comes to nothing.
+    """
+    values = None
+    if params is not None:
+        try:
+            values = json.loads(params)
+        except (ValueError, RecursionError) as fault:
+            raise UsageError(f"the params are no JSON: {fault}") from fault
+        if not isinstance(values, dict | list):
+            raise UsageError("the params must be a JSON object or array")
+    chosen = named.chosen()
+    endpoint: Endpoint = _served_here(home) if chosen is None else chosen
+    with Client.connect(endpoint, timeout_s=timeout_s) as client:
+        result = client.call(method, values)
+    sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _served_here(home: Path) -> Command:
+    """Gives a server of one's own for a single call."""
+    words = (sys.executable, "-m", "codingagent", "--home", os.fspath(home), "serve", "--stdio")
+    return Command(shlex.join(words))
