@@ -342,7 +342,7 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"[]" * 200 + b'"' + b'\\"' * 1_000_000,
+        b"[]" * DEPTH_LIMIT * 2 + b'"' + b'\\"' * 1_000_000,
         b'"' + b'\\"' * 2_000_000,
         b"[" * 4_000_000,
         b'["' * 2_000_000,
