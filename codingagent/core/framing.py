@@ -39,6 +39,8 @@ class LineBuffer:
 
     def receive(self, piece: bytes) -> list[bytes | TooLong]:
         """Gives the lines that end in this piece."""
+        if self._is_one_line(piece):
+            return [piece[:-1]]
         *ends, rest = piece.split(b"\n")
         found: list[bytes | TooLong] = []
         for end in ends:
@@ -51,6 +53,17 @@ class LineBuffer:
             self._is_dropping = False
         self._add(rest, found)
         return found
+
+    def _is_one_line(self, piece: bytes) -> bool:
+        """Tells whether this is a line by itself, as it is when a client awaits each answer."""
+        last = len(piece) - 1
+        return (
+            0 < last <= self._limit_bytes
+            and not self._held
+            and not self._is_dropping
+            and piece.find(b"\n") == last
+            and not piece.isspace()
+        )
 
     def end(self) -> bytes | None:
         """Gives the last line of a stream that ended without a line end, if there is one."""

@@ -241,7 +241,9 @@ class Connection:
             self._answer_batch(message.requests)
         else:
             data = self._answer(message.requests[0])
-            if data:
+            if 0 < len(data) < _GATHERED_BYTES:
+                self._write_all(data + b"\n")
+            elif data:
                 self._write(data, b"\n")
         return True
 

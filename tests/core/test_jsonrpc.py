@@ -289,7 +289,7 @@ def test_a_null_id_is_no_notification() -> None:
             -32700,
             "parse error: expecting property name enclosed in double quotes at character 1",
         ),
-        ("[1] 2", -32700, "parse error: extra data at character 4"),
+        ("[1] 2", -32700, "parse error: extra data at character 3"),
         (b"\xff\xfe", -32700, "parse error: not UTF-8 at byte 0"),
         (b'"\xed\xa0\x80"', -32700, "parse error: not UTF-8 at byte 1"),
         (b"\x00\x01\x02", -32700, "parse error: expecting value at character 0"),
@@ -342,7 +342,7 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"[]" * 200 + b'"' + b'\\"' * 1_000_000,
+        b"[]" * DEPTH_LIMIT * 2 + b'"' + b'\\"' * 1_000_000,
         b'"' + b'\\"' * 2_000_000,
         b"[" * 4_000_000,
         b'["' * 2_000_000,
