@@ -20,6 +20,7 @@ from codingagent.core import policy as policies
 from codingagent.core.approval import Answer
 from codingagent.core.changes import Checkpoint
 from codingagent.core.findings import digest_of
+from codingagent.core.listing import shown_path
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
 from codingagent.core.policy import PRESETS, Policy
@@ -162,6 +163,7 @@ class Bench:
             show,
             lambda before: _keep(checkpoints, show, before=before),
             lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
+            lambda old, new: _changed(checkpoints, old, new),
             person.ask,
             person.approves_all,
             keep_document,
@@ -321,6 +323,19 @@ def _uncovered(
     except WorkError:
         return ()
     return tuple(path for path in changed if path not in known)
+
+
+def _changed(checkpoints: Checkpoints | None, old: str, new: str) -> tuple[str, ...] | None:
+    """Gives what differs between two checkpoints, in words; None if that can't be known."""
+    if checkpoints is None or not old or not new:
+        return None
+    if old == new:
+        return ()
+    try:
+        found = checkpoints.changes(old, new)
+    except WorkError:
+        return None
+    return tuple(f"{change.kind}: {shown_path(change.path)}" for change in found)
 
 
 def finish_undo(

@@ -48,6 +48,8 @@ class MailboxLike(Protocol):
     rejected: Path
 
     def outbox_path(self, session_id: str, sequence: int) -> Path: ...
+    def short_path(self, session_id: str, sequence: int) -> Path: ...
+    def write_short(self, session_id: str, sequence: int, text: str) -> Path: ...
     def write_outbox(self, session_id: str, sequence: int, text: str) -> Path: ...
     def look(self) -> list[Letter]: ...
     def has(self, name: str) -> bool: ...
@@ -148,7 +150,20 @@ class Conversation:
         session_id, sequence = self.session.session_id, self.session.sequence
         mailbox = self._mail.mailbox
         path = mailbox.outbox_path(session_id, sequence)
-        self._means.show(Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched))
+        short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
+        self._means.show(
+            Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched, short)
+        )
+
+    def is_answer(self, text: str) -> bool:
+        """Tells whether a text says itself that it answers the request that waits, and asks for something."""
+        found = self._read(text)
+        header = found.header
+        if found.has_outbox or header is None:
+            return False
+        awaited = (self.session.session_id, self.session.sequence)
+        has_steps = any(isinstance(item, Step) for item in found.items)
+        return has_steps and (header.session, header.sequence) == awaited
 
     def take(self, name: str, *, accept: bool = False) -> None:
         """Takes a finished file of the inbox: a turn, or to `rejected/` with the reason.
@@ -323,16 +338,33 @@ class Conversation:
         text = outbox.render(self.session, context, budget, self._dialect())
         self._means.sync()
         session_id, sequence = self.session.session_id, self.session.sequence
+        short = self._write_short(context)
         path = self._mail.mailbox.write_outbox(session_id, sequence, text)
         self.ledger.record(OutboxWritten(sequence, self._means.now()))
-        self._means.show(
-            OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
-        )
+        ready = OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
+        if short is not None:
+            short_path, brief = short
+            ready = replace(
+                ready,
+                short_path=str(short_path),
+                short_characters=len(brief),
+                short_tokens=tokens.estimate(brief),
+            )
+        self._means.show(ready)
         if len(text) > self._mail.budget.characters:
             limit = self._mail.budget.characters
             self._means.show(
                 Remark(f"it is longer than context_chars ({limit}): the task itself is")
             )
+
+    def _write_short(self, context: outbox.Context) -> tuple[Path, str] | None:
+        """Writes the request's companion for a chat that has seen the earlier ones; None for the first."""
+        session = self.session
+        if session.sequence == 1:
+            return None
+        changed = self._means.changed(session.shown, session.kept)
+        text = outbox.render_short(session, context, self._mail.budget, self._dialect(), changed)
+        return self._mail.mailbox.write_short(session.session_id, session.sequence, text), text
 
     def _dialect(self) -> outbox.Dialect:
         if self.session.protocol == "tags":

@@ -86,6 +86,8 @@ class Surroundings:
     """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
     uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
     """Gives those of the paths that neither of two checkpoints holds as they are now."""
+    changed: Callable[[str, str], tuple[str, ...] | None]
+    """Gives what differs between two checkpoints, a line each; None if that can't be known."""
     ask: Callable[[ApprovalAwaited], Answer | None]
     """Asks the person; None if there is nobody to ask."""
     approves_all: bool

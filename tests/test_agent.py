@@ -473,7 +473,7 @@ def test_each_reply_is_a_turn_with_the_next_number(desk: Desk) -> None:
     for number in range(1, 6):
         desk.answer(create(f"{number}.txt", "x\n"), f"reply-{number}.txt")
         assert document(desk)["sequenceNumber"] == number + 1
-    names = sorted(path.name for path in desk.home.mailbox.outbox.iterdir())
+    names = sorted(path.name for path in desk.home.mailbox.outbox.glob("*.txt"))
     assert names == [f"{desk.session_id}_seq{number:04d}.txt" for number in range(1, 7)]
     taken = sorted(path.name for path in desk.home.mailbox.processed.iterdir())
     assert taken == [f"{desk.session_id}_seq{number:04d}.txt" for number in range(1, 6)]

@@ -7,13 +7,19 @@ from codingagent.core.results import Result
 
 @dataclass(frozen=True, slots=True)
 class OutboxReady:
-    """A request is written. `characters` and `tokens` are its size, the tokens an estimate."""
+    """A request is written. `characters` and `tokens` are its size, the tokens an estimate.
+
+    `short_path` is its companion for a chat that has seen the earlier ones; empty for the first.
+    """
 
     session_id: str
     sequence: int
     path: str
     characters: int
     tokens: int
+    short_path: str = ""
+    short_characters: int = 0
+    short_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,7 @@ class Waiting:
     outbox: str
     inbox: str
     watched: bool
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)

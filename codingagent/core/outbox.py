@@ -27,6 +27,10 @@ _LOOKALIKE = re.compile(
 )
 _FEWEST_ENTRIES = 20
 
+# More changed files than that are not read one by one; nor are more failures.
+_CHANGES_SHOWN = 100
+_FAILED_NAMED = 20
+
 # What stands around a requested file's text, besides its path, is shorter than this.
 _FRAME_CHARACTERS = 200
 
@@ -117,6 +121,52 @@ def render(
     outcome = dialect.results(session, room // 2)
     room -= len(outcome)
     return head + files + outcome + _contents(context, room) + tail
+
+
+def render_short(
+    session: Session,
+    context: Context,
+    budget: Budget,
+    dialect: Dialect,
+    changed: Sequence[str] | None,
+) -> str:
+    """Gives what a chat still needs that has seen the requests before this one.
+
+    Args:
+        session: the session.
+        context: as for the whole request; its listing and its environment are left out.
+        budget: of the whole request.
+        dialect: of the protocol.
+        changed: what changed in the workspace since the last request, a line each; None: not known.
+    """
+    head = (
+        f"{_header(session)}\n=== PROTOCOL ===\nAs in the requests before, in this chat.\n\n"
+        "=== CONTEXT ===\n"
+    )
+    news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
+    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, dialect)}"
+    room = max(budget.characters - len(head) - len(news) - len(tail), 0)
+    outcome = dialect.results(session, room // 2)
+    return head + news + outcome + _contents(context, room - len(outcome)) + tail
+
+
+def _changes(changed: Sequence[str]) -> str:
+    lines = [f"  {line}" for line in changed[:_CHANGES_SHOWN]]
+    if len(changed) > len(lines):
+        lines.append(f"  … {len(changed) - len(lines)} more")
+    return "\n".join(lines) or "  (none)"
+
+
+def _again(session: Session) -> str:
+    """Names what failed: that alone is to be sent again."""
+    failed = [
+        result for event in session.results if not (result := results.result_of(event)).success
+    ]
+    sendable = [result for result in failed if result.command_type != "RUN_COMMAND"]
+    if not sendable or len(sendable) > _FAILED_NAMED:
+        return ""
+    names = "\n".join(f"  {result.command_type}: {result.summary}" for result in sendable)
+    return f"Of your last answer these failed; send only these blocks again, mended:\n{names}\n\n"
 
 
 def _header(session: Session) -> str:

@@ -342,6 +342,10 @@ class Session:
     """What confined the command that ran last."""
     checkpoint: str = ""
     """The workspace as it was before the part of a turn that is under way."""
+    kept: str = ""
+    """The checkpoint taken last."""
+    shown: str = ""
+    """The one that was last when the request before was written: what changed since is news."""
     undoing: UndoBegan | None = None
     protocol: Protocol = "tags"
     is_run: bool = False
@@ -434,7 +438,7 @@ def _step(session: Session, record: Record) -> Session:
         case InboxFound():
             return replace(session, lying=record.files)
         case OutboxWritten():
-            return replace(session, phase=Phase.AWAITING_REPLY)
+            return replace(session, phase=Phase.AWAITING_REPLY, shown=session.kept)
         case ReplyTaken():
             return replace(
                 session,
@@ -469,7 +473,9 @@ def _step(session: Session, record: Record) -> Session:
         case ApprovalAnswered():
             return _answer(session, record)
         case CheckpointTaken():
-            return replace(session, checkpoint=record.name if record.before else "")
+            name = record.name
+            checkpoint = name if record.before else ""
+            return replace(session, checkpoint=checkpoint, kept=name, shown=session.shown or name)
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():

@@ -131,6 +131,10 @@ _Network = Annotated[
     bool | None,
     typer.Option("--network/--no-network", help="Let sandboxed commands use the network."),
 ]
+_Clipboard = Annotated[
+    bool,
+    typer.Option("--clipboard", help="Watch the clipboard too: copy the chat's answer, no more."),
+]
 _Yes = Annotated[
     bool, typer.Option("--yes", help="Approve whatever would be asked; never what is blocked.")
 ]
@@ -161,6 +165,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Exit when the first request is written.")
     ] = False,
+    clipboard: _Clipboard = False,
     protocol: Annotated[
         _Protocol,
         typer.Option(help="What the model is asked to answer in: tags, or JSON operations."),
@@ -202,7 +207,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             if no_wait:
                 conversation.announce(watched=False)
             else:
-                _follow(conversation, home, screen)
+                _follow(conversation, home, screen, clipboard=clipboard)
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
@@ -217,6 +222,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     accept: Annotated[
         Path | None, typer.Option(help="Execute this file as the reply, though it was set aside.")
     ] = None,
+    clipboard: _Clipboard = False,
     policy: _Policy = None,
     sandbox: _Sandbox = None,
     network: _Network = None,
@@ -254,7 +260,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 if drop.take_present(conversation, _inbox(conversation, home)):
                     remark(screen, "a file in the inbox is still being written: it was left there")
             else:
-                _follow(conversation, home, screen)
+                _follow(conversation, home, screen, clipboard=clipboard)
 
 
 @app.command(
@@ -503,6 +509,46 @@ def _config(context: typer.Context, json: _Json = False) -> None:
     tables.show_settings(root, resolved, describe(policy), json=json)
 
 
+@app.command(epilog="Example: codingagent copy --short", name="copy")
+def _copy(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="The short request, for the chat that saw the others.")
+    ] = False,
+    split: Annotated[
+        int | None,
+        typer.Option(metavar="CHARS", help="In parts of so many characters, one after the other."),
+    ] = None,
+) -> None:
+    """Put the request that waits on the clipboard; piped, print it."""
+    from codingagent.faces import clip
+
+    home = _home(context)
+    state = _latest(home) if session is None else home.sessions.load(session)
+    clip.copy(home, state, short=short, limit=split)
+
+
+@app.command(epilog="Example: xclip -o | codingagent paste", name="paste")
+def _paste(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    editor: Annotated[
+        bool, typer.Option("--editor", help="Paste it into an editor first.")
+    ] = False,
+) -> None:
+    """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
+    from codingagent.faces import clip
+
+    home = _home(context)
+    state = _latest(home) if session is None else home.sessions.load(session)
+    clip.paste(home, state, edits=editor)
+
+
 class _Schema(StrEnum):
     """What there is a schema of."""
 
@@ -733,7 +779,7 @@ def _inbox(conversation: "Conversation", home: "Home") -> "Inbox":
     return Inbox(home.mailbox.look, conversation.session.lying)
 
 
-def _follow(conversation: "Conversation", home: "Home", screen: Screen) -> None:
+def _follow(conversation: "Conversation", home: "Home", screen: Screen, *, clipboard: bool) -> None:
     from codingagent import compose
     from codingagent.faces import drop
 
@@ -742,7 +788,14 @@ def _follow(conversation: "Conversation", home: "Home", screen: Screen) -> None:
             remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
             )
-        drop.follow(conversation, _inbox(conversation, home), watch)
+        inbox = _inbox(conversation, home)
+        if not clipboard:
+            drop.follow(conversation, inbox, watch)
+            return
+        from codingagent.faces.clip import Glance
+
+        glance = Glance(home, lambda complaint: remark(screen, complaint))
+        drop.follow(conversation, inbox, watch, glance)
 
 
 @contextlib.contextmanager

@@ -68,6 +68,11 @@ class Console:
                     f"[bold]Request {notice.sequence}[/] is ready:"
                     f" {notice.characters:,} characters, about {notice.tokens:,} tokens"
                 )
+                if notice.short_path:
+                    self._print(
+                        f"  [dim]short, for the same chat: {notice.short_characters:,} characters,"
+                        f" about {notice.short_tokens:,} tokens[/]"
+                    )
             case Waiting():
                 self._show_waiting(notice)
             case ReplyAccepted():
@@ -152,10 +157,18 @@ class Console:
 
     def _show_waiting(self, notice: Waiting) -> None:
         self._print("Now it is your turn:")
-        self._print("  [bold]1.[/] Attach this file to any chat, or paste its text, and send it:")
+        if notice.short:
+            self._print("  [bold]1.[/] In the same chat send this file, attached or pasted:")
+            self._print_path(notice.short)
+            self._print("     or in a new chat this one, which is whole:")
+        else:
+            self._print(
+                "  [bold]1.[/] Attach this file to any chat, or paste its text, and send it:"
+            )
         self._print_path(notice.outbox)
         self._print("  [bold]2.[/] Save the chat's whole answer as a .txt file in this folder:")
         self._print_path(notice.inbox)
+        self._print("     [dim](`codingagent copy` and `paste` do both by way of the clipboard)[/]")
         if notice.watched:
             self._start_status(waiting_line(notice))
         else:

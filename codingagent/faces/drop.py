@@ -62,8 +62,19 @@ class Inbox:
         return LyingFile(letter.name, now.size_bytes, now.modified_ns) in self._left_alone
 
 
-def follow(conversation: Conversation, inbox: Inbox, patience: Patience) -> None:
+def follow(
+    conversation: Conversation,
+    inbox: Inbox,
+    patience: Patience,
+    glance: Callable[[Conversation], None] = lambda _: None,
+) -> None:
     """Takes replies until the session is complete.
+
+    Args:
+        conversation: the session at work.
+        inbox: where replies come.
+        patience: what wakes us.
+        glance: called each time before we wait: it may bring replies to the inbox from elsewhere.
 
     Raises:
         WorkError: if the disk does not let it; the session can be resumed.
@@ -78,6 +89,7 @@ def follow(conversation: Conversation, inbox: Inbox, patience: Patience) -> None
         if announced != conversation.session.sequence:
             conversation.announce(watched=True)
             announced = conversation.session.sequence
+        glance(conversation)
         inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
 
 

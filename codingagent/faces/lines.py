@@ -68,10 +68,7 @@ def lines_of(notice: Notice) -> str:
     """Gives a notice in words; empty for one that only matters on a living screen."""
     match notice:
         case OutboxReady():
-            return (
-                f"request {notice.sequence} is ready: {notice.path}"
-                f" ({notice.characters} characters, about {notice.tokens} tokens)"
-            )
+            return ready_lines(notice)
         case Waiting():
             return waiting_lines(notice)
         case ReplyAccepted():
@@ -97,11 +94,27 @@ def lines_of(notice: Notice) -> str:
             assert_never(notice)
 
 
+def ready_lines(notice: OutboxReady) -> str:
+    """Says where a request is and how long, and its short companion."""
+    size = f"({notice.characters} characters, about {notice.tokens} tokens)"
+    line = f"request {notice.sequence} is ready: {notice.path} {size}"
+    if not notice.short_path:
+        return line
+    short = f"({notice.short_characters} characters, about {notice.short_tokens} tokens)"
+    return f"{line}\n  short, for the same chat: {notice.short_path} {short}"
+
+
 def waiting_lines(notice: Waiting) -> str:
     """Says what a newcomer has to do now."""
+    first = f"attach this file to any chat, or paste its text, and send it: {notice.outbox}"
+    if notice.short:
+        first = (
+            f"in the same chat send this file, attached or pasted: {notice.short}\n"
+            f"     or in a new chat this one, which is whole: {notice.outbox}"
+        )
     return (
         f"now it is your turn:\n"
-        f"  1. attach this file to any chat, or paste its text, and send it: {notice.outbox}\n"
+        f"  1. {first}\n"
         f"  2. save the chat's whole answer as a .txt file in: {notice.inbox}\n"
         f"{waiting_line(notice)}"
     )

@@ -48,6 +48,24 @@ class Mailbox:
         disk.write_whole(path, text)
         return path
 
+    def short_path(self, session_id: str, sequence: int) -> Path:
+        """Gives where the short companion of a request lies."""
+        return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
+
+    def write_short(self, session_id: str, sequence: int, text: str) -> Path:
+        """Writes the short companion of a request, whole, and gives its path.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        path = self.short_path(session_id, sequence)
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as fault:
+            raise WorkError(f"{path.parent} can't be made: {fault.strerror or fault}") from fault
+        disk.write_whole(path, text)
+        return path
+
     def look(self) -> list[Letter]:
         """Gives the files of the inbox that may be replies, oldest first (specification 003).
 
@@ -118,6 +136,21 @@ class Mailbox:
         new = self._move(self.inbox / name, self.rejected, Path(name).stem, Path(name).suffix)
         disk.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
         return new
+
+    def drop(self, text: str, session_id: str, sequence: int) -> Path:
+        """Puts an answer into the inbox, whole, as if the person had saved it there; gives its path.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        part = self.inbox / f"{_stem(session_id, sequence)}.{os.getpid()}.part"
+        try:
+            part.write_bytes(text.encode("utf-8", "replace"))
+        except OSError as fault:
+            raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
+        return self.inbox / self._move(
+            part, self.inbox, f"{_stem(session_id, sequence)}_pasted", ".txt"
+        )
 
     def bring_back(self, path: Path) -> str:
         """Brings a file to the inbox, to be executed after all; gives its name there.

@@ -1,0 +1,48 @@
+"""A request in numbered parts, for chats that take no more than so much at once."""
+
+# Of a part the words round it; a chat that takes less than this takes nothing.
+_FRAME_CHARACTERS = 400
+SMALLEST_CHARACTERS = 1_000
+
+
+def split(text: str, limit: int) -> tuple[str, ...]:
+    """Gives the text in parts of at most `limit` characters, cut at line ends where there are any.
+
+    Each part but the last asks the chat to wait; a text that fits is one part, as it is.
+
+    Raises:
+        ValueError: for a limit under a thousand characters.
+    """
+    if limit < SMALLEST_CHARACTERS:
+        raise ValueError(f"a part must have at least {SMALLEST_CHARACTERS} characters")
+    if len(text) <= limit:
+        return (text,)
+    room = limit - _FRAME_CHARACTERS
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        end = min(at + room, len(text))
+        if end < len(text):
+            # A whole line where one ends in the last half: code that is cut within a line misleads.
+            line_end = text.rfind("\n", at + room // 2, end)
+            end = line_end + 1 if line_end >= 0 else end
+        pieces.append(text[at:end])
+        at = end
+    count = len(pieces)
+    return tuple(_framed(piece, number, count) for number, piece in enumerate(pieces, start=1))
+
+
+def _framed(piece: str, number: int, count: int) -> str:
+    head = f"[part {number} of {count} of one request]\n"
+    end = "" if piece.endswith("\n") else "\n"
+    if number < count:
+        tail = (
+            f'[end of part {number} of {count}. Don\'t answer yet: reply only "OK" and wait for part'
+            f" {number + 1}.]\n"
+        )
+    else:
+        tail = (
+            f"[end of part {count} of {count}: this was all. Now answer the whole request, as its"
+            " PROTOCOL says.]\n"
+        )
+    return f"{head}{piece}{end}{tail}"

@@ -1,0 +1,137 @@
+"""The commands `copy` and `paste`: requests and answers by way of the clipboard, or of pipes."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from codingagent.conversation import Conversation
+from codingagent.core import parts, tokens
+from codingagent.core.session import Phase, Session
+from codingagent.errors import UsageError, WorkError
+from codingagent.homes import Home
+from codingagent.world import clipboard
+from codingagent.world.mailbox import REPLY_LIMIT_BYTES
+from codingagent.world.runner import open_editor
+
+
+def copy(home: Home, session: Session, *, short: bool, limit: int | None) -> None:
+    """Puts the request that waits on the clipboard; piped, prints it. In parts, one after the other.
+
+    Raises:
+        UsageError: if no request waits, or a part would be too small.
+        WorkError: if there is no clipboard, or the request can't be read.
+    """
+    if session.phase is not Phase.AWAITING_REPLY:
+        raise UsageError(
+            f"session {session.session_id} has no request that waits; it is {session.phase.value}"
+        )
+    path = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if short:
+        path = home.mailbox.short_path(session.session_id, session.sequence)
+        if not path.exists():
+            raise UsageError("there is no short request yet: the first one is only whole")
+    try:
+        text = path.read_text("utf-8")
+    except OSError as fault:
+        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+    pieces = _pieces(text, limit)
+    if not sys.stdout.isatty():
+        # Whoever pipes it on has their own way to the clipboard; parts stand apart by their own lines.
+        sys.stdout.write("".join(pieces))
+        return
+    for number, piece in enumerate(pieces, start=1):
+        _put(piece)
+        which = f"part {number} of {len(pieces)}" if len(pieces) > 1 else path.name
+        size = f"{len(piece):,} characters, about {tokens.estimate(piece):,} tokens"
+        sys.stdout.write(f"{which} is on the clipboard ({size}): paste it into the chat\n")
+        if number < len(pieces):
+            sys.stdout.write("then press Enter for the next part ")
+            sys.stdout.flush()
+            if not sys.stdin.readline():
+                raise UsageError(f"only {number} of {len(pieces)} parts were copied")
+
+
+def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
+    if limit is None:
+        return (text,)
+    try:
+        return parts.split(text, limit)
+    except ValueError as fault:
+        raise UsageError(f"--split {limit}: {fault}") from fault
+
+
+def _put(text: str) -> None:
+    if clipboard.is_remote(os.environ):
+        in_tmux = bool(os.environ.get("TMUX"))
+        if clipboard.write_through_terminal(text, sys.stdout, in_tmux=in_tmux):
+            return
+        raise WorkError(
+            "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
+        )
+    clipboard.write(text)
+
+
+def paste(home: Home, session: Session, *, edits: bool) -> None:
+    """Saves an answer in the inbox: from a pipe, from an editor, else from the clipboard.
+
+    Raises:
+        UsageError: if it is empty, or the request itself.
+        WorkError: if there is no clipboard, or the inbox can't be written.
+    """
+    if edits:
+        text = _written()
+    elif sys.stdin is not None and not sys.stdin.isatty():
+        text = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1).decode("utf-8", "replace")
+    else:
+        text = clipboard.read()
+    if not text.strip():
+        raise UsageError("there is nothing to paste: copy the chat's answer first")
+    request = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
+        raise UsageError("that is the request itself: copy the chat's answer, then paste again")
+    path = home.mailbox.drop(text, session.session_id, session.sequence)
+    sys.stdout.write(
+        f"saved as {path}; a session that waits takes it at once, else:"
+        f" codingagent resume {session.session_id}\n"
+    )
+
+
+class Glance:
+    """Looks at the clipboard now and then, and brings what answers the waiting request to the inbox.
+
+    Args:
+        home: where the inbox is.
+        complain: gets one line if there is no clipboard; then nobody looks any more.
+    """
+
+    def __init__(self, home: Home, complain: Callable[[str], None]) -> None:
+        self._home = home
+        self._complain = complain
+        self._seen = ""
+        self._is_blind = False
+
+    def __call__(self, conversation: Conversation) -> None:
+        if self._is_blind:
+            return
+        try:
+            text = clipboard.read()
+        except WorkError as fault:
+            self._is_blind = True
+            self._complain(f"the clipboard is not watched: {fault}")
+            return
+        if text == self._seen:
+            return
+        self._seen = text
+        if conversation.is_answer(text):
+            session = conversation.session
+            self._home.mailbox.drop(text, session.session_id, session.sequence)
+
+
+def _written() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "answer.txt"
+        file.write_text("", "utf-8")
+        open_editor(file)
+        return file.read_text("utf-8", "replace")

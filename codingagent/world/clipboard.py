@@ -1,0 +1,72 @@
+"""The system's clipboard, and the terminal's where the system is another machine's."""
+
+import base64
+from collections.abc import Mapping
+from typing import TextIO
+
+from codingagent.errors import WorkError
+
+# xterm and others drop what is longer; tmux passes on about as much.
+_TERMINAL_LIMIT_BYTES = 74_000
+
+REMEDY = (
+    "install xclip, xsel or wl-clipboard, or attach the file itself; an answer can be piped:"
+    " `codingagent paste < FILE`"
+)
+
+
+def read() -> str:
+    """Gives the text on the clipboard.
+
+    Raises:
+        WorkError: if there is no clipboard here, or nothing can be read from it.
+    """
+    import pyperclip  # type: ignore[import-untyped]  # its stubs are a package of their own
+
+    try:
+        return str(pyperclip.paste())
+    except (pyperclip.PyperclipException, OSError, ValueError) as fault:
+        raise WorkError(f"the clipboard can't be read: {_first_line(fault)}; {REMEDY}") from fault
+
+
+def write(text: str) -> None:
+    """Puts a text on the clipboard.
+
+    Raises:
+        WorkError: if there is no clipboard here, or it does not take the text.
+    """
+    import pyperclip
+
+    try:
+        pyperclip.copy(text)
+    except (pyperclip.PyperclipException, OSError, ValueError) as fault:
+        raise WorkError(
+            f"the text can't be put on the clipboard: {_first_line(fault)}; {REMEDY}"
+        ) from fault
+
+
+def is_remote(variables: Mapping[str, str]) -> bool:
+    """Tells whether the person sits at another machine: then its terminal has the clipboard."""
+    return bool(variables.get("SSH_TTY") or variables.get("SSH_CONNECTION"))
+
+
+def write_through_terminal(text: str, terminal: TextIO, *, in_tmux: bool) -> bool:
+    """Asks the terminal to take a text (OSC 52); False if that is too long for terminals.
+
+    Whether it did can't be known: many must be told first to allow it.
+    """
+    data = base64.b64encode(text.encode("utf-8", "replace"))
+    if len(data) > _TERMINAL_LIMIT_BYTES:
+        return False
+    sequence = f"\x1b]52;c;{data.decode()}\x07"
+    if in_tmux:
+        sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
+    terminal.write(sequence)
+    terminal.flush()
+    return True
+
+
+def _first_line(fault: Exception) -> str:
+    return next(
+        (line.strip() for line in str(fault).splitlines() if line.strip()), "no reason given"
+    )

@@ -1,0 +1,214 @@
+"""`copy` and `paste`, with a clipboard that is a program of the test's own."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip")
+
+CLIPBOARD = """#!/bin/sh
+case " $* " in *" -o "*) cat "$CLIPBOARD_FILE" ;; *) cat > "$CLIPBOARD_FILE" ;; esac
+"""
+
+
+class Desk:
+    """A home with one session that waits, and a clipboard."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clipboard = root / "clipboard"
+        program = root / "bin" / "xclip"
+        program.parent.mkdir()
+        program.write_text(CLIPBOARD)
+        program.chmod(0o755)
+        self.variables = {
+            **os.environ,
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+            "DISPLAY": ":99",
+            "CLIPBOARD_FILE": str(self.clipboard),
+        }
+        for name in ("WAYLAND_DISPLAY", "SSH_TTY", "SSH_CONNECTION", "TMUX"):
+            self.variables.pop(name, None)
+        done = self.run("new", "--no-wait", "a task")
+        assert done.returncode == 0, done.stderr
+        (self.request,) = (root / "outbox").glob("*.txt")
+
+    def run(self, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+        """Runs the command without a terminal."""
+        return subprocess.run(
+            [sys.executable, "-m", "codingagent", *words],
+            cwd=self.root,
+            env=self.variables,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def on_terminal(self, *words: str, typed: str = "", **variables: str) -> tuple[int, str]:
+        """Runs the command on a terminal; gives its exit status and what stood there."""
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-m", "codingagent", *words],
+            cwd=self.root,
+            env={**self.variables, **variables, "TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        ) as process:
+            os.close(theirs)
+            os.write(ours, typed.encode())
+            seen = b""
+            while True:
+                try:
+                    chunk = os.read(ours, 65536)
+                except OSError:
+                    break
+                if not chunk:
+                    break
+                seen += chunk
+        os.close(ours)
+        return process.returncode, seen.decode()
+
+
+@pytest.fixture(name="desk")
+def _desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_copy_puts_the_request_on_the_clipboard(desk: Desk) -> None:
+    """The request that waits, whole, and its size in words."""
+    status, seen = desk.on_terminal("copy")
+    assert status == 0, seen
+    assert desk.clipboard.read_text() == desk.request.read_text()
+    assert f"{desk.request.name} is on the clipboard" in seen
+
+
+def test_copy_prints_into_a_pipe(desk: Desk) -> None:
+    """Whoever has another clipboard pipes the request there."""
+    assert desk.run("copy").stdout == desk.request.read_text()
+
+
+def test_copy_in_parts_waits_between_them(desk: Desk) -> None:
+    """A chat that takes only so much gets one part after the other."""
+    status, seen = desk.on_terminal("copy", "--split", "4000", typed="\n" * 9)
+    assert status == 0, seen
+    assert "part 1 of" in seen
+    assert "this was all" in desk.clipboard.read_text()
+
+
+def test_copy_over_ssh_asks_the_terminal(desk: Desk) -> None:
+    """OSC 52: the clipboard is that of the machine at which the person sits."""
+    status, seen = desk.on_terminal("copy", SSH_TTY="/dev/pts/0")
+    assert status == 0, seen
+    assert "\x1b]52;c;" in seen
+    assert not desk.clipboard.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("copy", "--split", "10"), "at least 1000 characters"),
+        (("copy", "--short"), "no short request yet"),
+        (("copy", "00000000"), "no session 00000000"),
+    ],
+)
+def test_what_cannot_be_copied_is_said_in_a_line(
+    desk: Desk, words: tuple[str, ...], complaint: str
+) -> None:
+    """Bad input gets one line: what, where, what to do instead."""
+    done = desk.run(*words)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_clipboard_the_remedy_is_said(desk: Desk) -> None:
+    """No traceback, and a way to do it all the same."""
+    status, seen = desk.on_terminal("copy", DISPLAY="", PATH="/usr/bin:/bin")
+    assert status == 1
+    assert "attach the file itself" in seen
+
+
+def test_paste_saves_the_clipboard_in_the_inbox(desk: Desk) -> None:
+    """Letter by letter, and finished at once."""
+    answer = "[MESSAGE]\nHé, “so”\n[/MESSAGE]\n"
+    desk.clipboard.write_text(answer)
+    status, seen = desk.on_terminal("paste")
+    assert status == 0, seen
+    (saved,) = (desk.root / "inbox").glob("*.txt")
+    assert saved.read_text() == answer
+
+
+def test_paste_takes_what_is_piped(desk: Desk) -> None:
+    """Where there is no clipboard a pipe will do; the answer is then executed like any other."""
+    done = desk.run("paste", stdin='[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n')
+    assert done.returncode == 0, done.stderr
+    assert desk.run("resume", "--once").returncode == 0
+    assert (desk.root / "workspace" / "a.txt").read_text() == "hi\n"
+
+
+def test_two_pastes_are_two_answers(desk: Desk) -> None:
+    """Nothing is overwritten."""
+    for text in ("one", "two"):
+        assert desk.run("paste", stdin=text).returncode == 0
+    assert {p.read_text() for p in (desk.root / "inbox").glob("*.txt")} == {"one", "two"}
+
+
+def test_nothing_and_the_request_itself_are_not_pasted(desk: Desk) -> None:
+    """The commonest slips: the copy did not happen, or the wrong text was copied."""
+    for text, complaint in ((" \n", "nothing to paste"), (desk.request.read_text(), "itself")):
+        done = desk.run("paste", stdin=text)
+        assert done.returncode == 2
+        assert complaint in done.stderr
+    assert not list((desk.root / "inbox").glob("*.txt"))
+
+
+def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(desk: Desk) -> None:
+    """`--clipboard` takes only text that has a block of ours for this session."""
+    session_id = desk.request.name[:8]
+    desk.clipboard.write_text('[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n')
+    with subprocess.Popen(
+        [sys.executable, "-m", "codingagent", "resume", "--clipboard"],
+        cwd=desk.root,
+        env=desk.variables,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        seen = ""
+        while "waiting for the answer" not in seen:
+            seen += process.stdout.readline()
+        desk.clipboard.write_text(
+            f'[REPLY session="{session_id}" sequence="1"]\n[DONE]\nall of it\n[/DONE]\n[END]\n'
+        )
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert "done: all of it" in rest
+    assert not (desk.root / "workspace" / "other.txt").exists()
+
+
+def test_a_second_request_has_a_short_one(desk: Desk) -> None:
+    """Design, outbox: complete always; a short companion lies in outbox/short/ under the same name."""
+    edit = '[EDIT_FILE path="b.txt" start_line="1" end_line="1"]\nx\n[/EDIT_FILE]\n'
+    made = f'[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n{edit}'
+    desk.run("paste", stdin=made)
+    done = desk.run("resume", "--once")
+    assert done.returncode == 0, done.stderr
+    (short,) = (desk.root / "outbox" / "short").glob("*.txt")
+    whole = desk.root / "outbox" / short.name
+    text = short.read_text()
+    assert len(text) < len(whole.read_text()) / 3
+    assert "[OK] CREATE_FILE: Created 'a.txt'" in text
+    assert "added: a.txt" in text
+    assert "send only these blocks again" in text
+    assert "EDIT_FILE: File 'b.txt' not found" in text
+    assert desk.run("copy", "--short").stdout == text
+    # Saved into the inbox by mistake it is no more executed than the whole one.
+    desk.run("paste", stdin=f"{text}\n")
+    assert "not taken" in desk.run("resume", "--once").stdout
