@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import edits, encoding, paths, plain
+from codingagent.core import edits, encoding, matching, paths, plain
 from codingagent.core import policy as policies
 from codingagent.core.approval import Question
 from codingagent.core.events import (
@@ -269,6 +269,7 @@ class Agent:
             paths.check_new_name(path)
         # Of a file too large to read its beginning will do: only its line ends matter here.
         seen = workspace.read(path, whole=False) if exists else None
+        _check_whole(operation, seen)
         data = _bytes_of(operation, seen)
         before = workspace.digest(path) if exists else None
         return _Change(path, seen, data, before, FileCreated(path, len(data), exists))
@@ -283,7 +284,7 @@ class Agent:
                 f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
             )
         try:
-            edited = edits.apply(operation.change, text.text)
+            edited = edits.apply(operation.change, text.text, operation.way)
         except OperationError as fault:
             raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
         notes = edited.notes + _shift_notes(operation, earlier)
@@ -463,6 +464,19 @@ class _Live:
 
 def _is_utf8(name: str) -> bool:
     return name.isprintable() or not any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
+    """Refuses to put part of a file, with a line that stands for the rest, in the place of the whole."""
+    if seen is None or isinstance(operation.content, bytes):
+        return
+    old = encoding.decode_file(seen.data)
+    elision = matching.elision_in(operation.content, old.text if old else "", operation.path)
+    if elision:
+        raise OperationError(
+            f"The body has '{plain.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"
+            " part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
+        )
 
 
 def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:

@@ -7,6 +7,8 @@ decided in `encoding` and `edits`.
 from dataclasses import dataclass
 from enum import Enum
 
+from codingagent.core.channel import UNHARMED, Channel
+
 
 class LineEnd(Enum):
     """How the lines of a written file end."""
@@ -49,6 +51,8 @@ class EditFile:
 
     path: str
     change: LineRange | tuple[Replacement, ...]
+    way: Channel = UNHARMED
+    """What the text has suffered before it came here, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True)

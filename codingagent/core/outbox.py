@@ -107,11 +107,7 @@ def _header(session: Session) -> str:
 
 
 def _prompt(session: Session) -> str:
-    reminder = (
-        f'Answer with commands as PROTOCOL says: first [REPLY session="{session.session_id}"'
-        f' sequence="{session.sequence}"], last [END]. Never put [DONE] behind changes: wait for'
-        " their results.\n"
-    )
+    reminder = guide.reminder(session.session_id, session.sequence)
     if session.sequence == 1:
         return f"{session.task}\n\n{reminder}"
     is_cut = plain.one_line(session.task) != session.task
