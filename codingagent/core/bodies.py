@@ -26,9 +26,27 @@ _PROSE_ENDS = (
 )  # fmt: skip
 # Without an ending most files are prose (README, NOTES); these are programs.
 _PROGRAM_NAMES = frozenset(
-    "makefile gnumakefile dockerfile containerfile justfile procfile jenkinsfile vagrantfile rakefile gemfile"
-    " brewfile cmakelists.txt requirements.txt .gitignore .gitattributes .dockerignore .editorconfig .env"
-    " .npmrc .bashrc .profile".split()
+    {
+        *(
+            "makefile",
+            "gnumakefile",
+            "dockerfile",
+            "containerfile",
+            "justfile",
+            "procfile",
+            "gemfile",
+        ),
+        *(
+            "jenkinsfile",
+            "vagrantfile",
+            "rakefile",
+            "brewfile",
+            "cmakelists.txt",
+            "requirements.txt",
+        ),
+        *(".gitignore", ".gitattributes", ".dockerignore", ".editorconfig", ".env", ".npmrc"),
+        *(".bashrc", ".profile"),
+    }
 )
 _MARKUP_ENDS = (
     ".html", ".htm", ".xml", ".xhtml", ".svg", ".vue", ".svelte", ".jsx", ".tsx", ".php", ".erb", ".ejs",
@@ -36,6 +54,8 @@ _MARKUP_ENDS = (
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
+# Joiners and soft hyphens are meant where people write words; these two are not, in a program.
+_STRAY = re.compile("[\u200b\u2060\ufeff]")
 _BLOCK_OPENER = re.compile(
     r"(?:def|class|if|for|while|with|try|else|elif|except|finally|async)\b.*:[ \t]*(?:#.*)?"
 )
@@ -79,12 +99,18 @@ def mend_command(body: str, way: Channel) -> Body:
     bare = _without_fence(body) if _is_marked_up(body) else None
     if bare is not None:
         return Body(bare, ("the code fence round the command was taken off",))
-    if _is_encoded(body, way):
+    mended = _mend_by_channel(body, way, "RUN_COMMAND")
+    what = ""
+    if _is_encoded(mended.text, way):
+        what = "<, > and & stand in it as HTML entities only"
+    elif _begins_with_odd_blanks(mended.text):
+        what = "lines are indented by no-break spaces"
+    if what:
         raise OperationError(
-            "The command looks damaged on its way: <, > and & stand in it as HTML entities only. Send"
-            f" this block again, inside of a code block; {_MEANT.format(name='RUN_COMMAND')}"
+            f"The command looks damaged on its way: {what}. Nothing was run; send this block again,"
+            f" inside of a code block; {_MEANT.format(name='RUN_COMMAND')}"
         )
-    return _mend_by_channel(body, way, "RUN_COMMAND")
+    return mended
 
 
 def mend_lines(body: str, path: str, way: Channel) -> Body:
@@ -272,6 +298,8 @@ def _check_file(body: str, path: str, way: Channel) -> None:
         what = "lines are indented by no-break spaces"
     elif _is_encoded(body, way, may_have_amp=is_prose(path) or name.endswith(_MARKUP_ENDS)):
         what = "<, > and & stand in it as HTML entities only"
+    elif not body.isascii() and not is_prose(path) and _STRAY.search(body, 1):
+        what = "zero-width spaces stand in it"
     elif name.endswith((".py", ".pyi")) and _has_lost_indentation(body):
         what = "no line is indented, so its blocks are empty"
     elif (name in ("makefile", "gnumakefile") or name.endswith(".mk")) and _lacks_tabs(body):

@@ -34,14 +34,15 @@ _NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
 # A line that stands for others. The dots alone are Python's own too, so they are told apart below.
 _DOTS = re.compile(r"[ \t]*(?:\.{3}|…)[ \t]*")
 _ELISION = re.compile(
-    r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)[ \t]*(?:\.{3}|…)?[ \t]*"
+    r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)"
+    r"[ \t]*(?:\.{3}|…)?[ \t]*"
     r"(?:(?:the |all |other |your )*(?:rest|remaining|remainder|existing|unchanged|previous|other|same)\b"
     r"[^\n]{0,60}?)?(?:\.{3}|…)?[ \t]*(?:\*/\}?|-->|\)|\])?[ \t]*",
     re.IGNORECASE,
 )
 _ELISION_WORDS = re.compile(
-    r"\.{3}|…|\b(?:rest of|rest unchanged|remaining (?:code|lines|part)|existing (?:code|lines|content|imports)"
-    r"|unchanged|same as (?:before|above))\b",
+    r"\.{3}|…|\b(?:rest of|rest unchanged|remaining (?:code|lines|part)"
+    r"|existing (?:code|lines|content|imports)|unchanged|same as (?:before|above))\b",
     re.IGNORECASE,
 )
 _LIKENESS = 0.6
@@ -89,7 +90,7 @@ def find(lines: list[str], sought: Sought) -> Found:
         if places:
             place = _only(lines, sought.label, places)
             new = place.new(sought.replace)
-            _check_new_lines(lines, sought)
+            _check_new_lines(lines, sought, new)
             return Found(
                 place.start, place.count, new, _common_ends(search, sought.replace), place.note
             )
@@ -305,14 +306,18 @@ _TRACES: tuple[tuple[Damage, re.Pattern[str], str], ...] = (
 )
 
 
-def _check_new_lines(lines: list[str], sought: Sought) -> None:
+def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> None:
     """Refuses new lines with what the tags of their reply have suffered, where the search proves nothing.
 
     A search that fits as it is, with a character that would have been changed, shows that the body was
     spared. One that has no such character says nothing of REPLACE.
     """
-    known = {*sought.search, *lines}
-    new = [line for line in sought.replace if line not in known]
+    known = set(sought.search)
+    pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
+    there = set(lines) if pairs else set()
+    new = [line for _, line in pairs if line not in there]
+    if not new:
+        return
     text = "\n".join(sought.search)
     for damage, trace, plain in _TRACES:
         if damage not in sought.way or any(c in text for c in plain):
@@ -324,6 +329,7 @@ def _check_new_lines(lines: list[str], sought: Sought) -> None:
                 f" characters in {sought.label}"
             )
     _check_indentation(lines, new)
+    _check_characters(lines, sought, new)
     for line in new:
         if _is_elision(line, bare=False):
             raise OperationError(
@@ -346,6 +352,47 @@ def _check_indentation(lines: list[str], new: list[str]) -> None:
         raise OperationError(
             f"the file is indented by {has} and REPLACE by {came}; write it with {has}"
         )
+
+
+def _check_characters(lines: list[str], sought: Sought, new: list[str]) -> None:
+    """Refuses new lines that are damaged throughout, where neither the file nor SEARCH has the like.
+
+    A chat that damages text damages its tags too, but a model may write so by itself. One character
+    as it should be, or one such sequence in the file, and the lines are taken as they came.
+    """
+    text = "\n".join(new)
+    what = ""
+    if not text.isascii() and _odd_among(new) and not any(map(_odd_in, lines)):
+        what = "is indented by no-break spaces or holds zero-width spaces"
+    elif "\\" in text and channel.is_escaped_throughout(text):
+        marks = set(re.findall(r"\\[_*\[\]]", text))
+        whole = "\n".join((*lines, *sought.search))
+        if not any(c in "\n".join(sought.search) for c in "_[]*") and not any(
+            m in whole for m in marks
+        ):
+            what = "has each _ and each bracket behind a backslash"
+    elif "&" in text and channel.is_encoded_throughout(text):
+        whole = "\n".join((*lines, *sought.search))
+        if not channel.ENTITY.search(whole) and not any(
+            c in "\n".join(sought.search) for c in "<>&"
+        ):
+            what = "has <, > and & as HTML entities only"
+    if what:
+        raise OperationError(
+            f"REPLACE looks damaged on its way: it {what}, and {sought.label} has no such character that"
+            " could prove it; send the edit again with a line in SEARCH that has one"
+        )
+
+
+_ODD = re.compile("^[ \t]*[\u00a0\u3000]|[\u200b\u2060]")
+
+
+def _odd_in(line: str) -> bool:
+    return not line.isascii() and _ODD.search(line) is not None
+
+
+def _odd_among(lines: list[str]) -> bool:
+    return any(map(_odd_in, lines))
 
 
 # --- proven damage ---------------------------------------------------------------------------------
@@ -659,10 +706,10 @@ def elision_in(body: str, old: str, path: str) -> str:
     there = {line.strip() for line in old.split("\n")}
     is_python = path.endswith((".py", ".pyi"))
     for line in body.split("\n"):
-        if _is_elision(line) and line.strip() not in there:
-            # Python's own dots are a body: they stand indented.
-            if not (is_python and _DOTS.fullmatch(line) and line[:1].isspace()):
-                return line.strip()
+        # Python's own dots are a body: they stand indented.
+        is_body = is_python and line[:1].isspace() and _DOTS.fullmatch(line) is not None
+        if _is_elision(line) and line.strip() not in there and not is_body:
+            return line.strip()
     return ""
 
 

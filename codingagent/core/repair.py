@@ -42,11 +42,12 @@ _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 class Mended:
     """A reply that could be read, and what was done to it.
 
-    `doubts` are by the line of the opening tag: why its block is not to be executed. `notes_of` are by
-    line too. `notes` are about the reply as a whole.
+    `text` is what was read in the end. `doubts` are by the line of the opening tag: why its block is
+    not to be executed. `notes_of` are by line too. `notes` are about the reply as a whole.
     """
 
     scan: Scan
+    text: str
     way: Channel = UNHARMED
     notes: tuple[str, ...] = ()
     notes_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -56,29 +57,12 @@ class Mended:
 def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     """Finds the blocks of a reply, also where a chat has damaged the tags. Never raises.
 
+    A reply whose tags are as they should be is read as it came, but for its line ends.
+
     Args:
         text: the reply.
         has_body: the command names, and whether each has a body and a closing tag.
     """
-    mended = mend(text, has_body)
-    return Mended(
-        tags.scan(mended.text, has_body), mended.way, mended.notes, mended.notes_of, mended.doubts
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MendedText:
-    """The text of a reply with its tags as they were meant, and what was done."""
-
-    text: str
-    way: Channel = UNHARMED
-    notes: tuple[str, ...] = ()
-    notes_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    doubts: Mapping[int, str] = field(default_factory=dict)
-
-
-def mend(text: str, has_body: Mapping[str, bool]) -> MendedText:
-    """Gives the text that the strict grammar can read; a clean reply as it came, but for line ends."""
     notes: list[str] = []
     text = _with_line_ends(tags.fold_line_ends(text), notes)
     if text.startswith("\ufeff"):
@@ -91,10 +75,12 @@ def mend(text: str, has_body: Mapping[str, bool]) -> MendedText:
             found = tags.scan(text, has_body)
     mender = _Mender(text, found, has_body)
     if not mender.is_needed():
-        return MendedText(text, notes=tuple(notes))
+        return Mended(found, text, notes=tuple(notes))
     mender.run()
-    return MendedText(
-        mender.text(),
+    text = mender.text()
+    return Mended(
+        tags.scan(text, has_body),
+        text,
         frozenset(mender.way),
         (*notes, *mender.notes()),
         {line: tuple(said) for line, said in mender.notes_of.items()},
@@ -163,7 +149,7 @@ def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
     A reply that begins with <think> is thought up to </think>. Where the opening one was lost, all
     before a </think> is thought, if that stands outside of all blocks.
     """
-    if "</t" not in text and "</r" not in text and "</T" not in text:
+    if not any(mark in text for mark in ("</think", "</thought", "</reason", "</Think")):
         return None
     start = _first_word(text)
     opened = _THOUGHT.match(text, start)
