@@ -11,12 +11,14 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from codingagent.agent import Agent, Means, Order
-from codingagent.core import encoding, policy, reply
+from codingagent.core import encoding, policy, repair, reply
+from codingagent.core.approval import Question
+from codingagent.core.commands import HAS_BODY
 from codingagent.core.events import (
     CommandRan,
     Event,
@@ -45,7 +47,7 @@ class Came(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A reply, the workspace that it finds, and the one that it should leave; or the problem it should get."""
+    """A reply, the workspace that it finds, and the one that it should leave, or its problem."""
 
     name: str
     reply: str
@@ -153,9 +155,14 @@ def execute(text: str, before: dict[str, bytes], root: Path) -> Done:
             events.append(Refused(item.tag, item.reason, item.detail, item.notes))
             continue
         event = agent.perform(Order(index, item.tag, item.operation, events))
-        assert not hasattr(event, "digest"), "nothing is asked"
-        events.append(event)  # type: ignore[arg-type]  # no question
+        assert not isinstance(event, Question), "nothing is asked"
+        events.append(replace(event, notes=item.notes + event.notes))
     return Done(_files(root), tuple(events), found.notes, False)
+
+
+def read_text(text: str) -> str:
+    """Gives the text that the grammar has read in the end, as it stood after all repairs of tags."""
+    return repair.read(text, HAS_BODY).text
 
 
 def judge(clean: Done, before: dict[str, bytes], got: Done) -> Came:

@@ -17,7 +17,64 @@ from codingagent.errors import OperationError
 
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COPY = re.compile(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
-_LANGUAGE = re.compile(r"[ \t]*[A-Za-z][A-Za-z0-9+#._-]{0,20}[ \t]*")
+_LANGUAGES = frozenset(
+    {
+        *(
+            "plaintext",
+            "text",
+            "python",
+            "py",
+            "javascript",
+            "js",
+            "typescript",
+            "ts",
+            "jsx",
+            "tsx",
+        ),
+        *(
+            "bash",
+            "sh",
+            "shell",
+            "zsh",
+            "console",
+            "powershell",
+            "json",
+            "yaml",
+            "yml",
+            "toml",
+            "ini",
+        ),
+        *(
+            "html",
+            "xml",
+            "css",
+            "scss",
+            "markdown",
+            "md",
+            "c",
+            "cpp",
+            "c++",
+            "csharp",
+            "c#",
+            "java",
+        ),
+        *(
+            "kotlin",
+            "swift",
+            "go",
+            "rust",
+            "ruby",
+            "php",
+            "perl",
+            "lua",
+            "r",
+            "sql",
+            "diff",
+            "makefile",
+        ),
+        *("dockerfile", "latex", "tex", "vue", "svelte", "scala", "haskell", "elixir", "dart"),
+    }
+)
 
 # In these a fence may be meant: it is their own syntax, or they hold any text at all.
 _PROSE_ENDS = (
@@ -195,6 +252,10 @@ def _is_marked_up(body: str) -> bool:
     return "```" in head or "~~~" in head or "```" in tail or "~~~" in tail or "opy" in head
 
 
+def _is_fence(line: str) -> bool:
+    return _FENCE.fullmatch(line) is not None
+
+
 def _without_fence(body: str) -> str | None:
     """Gives what a fence holds that opens on the first line of a body and closes on its last.
 
@@ -208,25 +269,23 @@ def _without_fence(body: str) -> str | None:
         start += 1
     while end > start and not lines[end - 1].strip():
         end -= 1
-    label = start
-    if start < end and _LANGUAGE.fullmatch(lines[start]) and not _COPY.fullmatch(lines[start]):
-        label += 1
+    has_language = start < end and lines[start].strip().lower() in _LANGUAGES
+    label = start + has_language
     copied = label
     while copied < end and _COPY.fullmatch(lines[copied]):
         copied += 1
-    first = copied if copied > label else start
-    has_label = copied > label and copied < end
-    if not has_label and label < end and label > start and _FENCE.fullmatch(lines[label]):
-        first = label
+    # A language alone is a label only where both fences follow.
+    is_pair = label + 1 < end and _is_fence(lines[label]) and _is_fence(lines[end - 1])
+    has_label = label < copied < end
+    first = copied if has_label else label if has_language and is_pair else start
     opened = _FENCE.fullmatch(lines[first]) if first < end else None
-    last = end - 1
-    closed = _FENCE.fullmatch(lines[last]) if last >= first else None
-    if closed is not None and (closed[2] or last == first):
+    closed = _FENCE.fullmatch(lines[end - 1]) if end - 1 > first else None
+    if closed is not None and closed[2]:
         closed = None
     if opened is None and closed is None and not has_label:
         return None
     begin = first + 1 if opened is not None else first
-    stop = last if closed is not None else end
+    stop = end - 1 if closed is not None else end
     return "".join(f"{line}\n" for line in lines[begin:stop])
 
 

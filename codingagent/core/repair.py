@@ -16,9 +16,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 
 from codingagent.core import channel, guide, tags
-from codingagent.core.channel import UNHARMED, Channel, Damage
+from codingagent.core.channel import Channel, Damage
 from codingagent.core.tags import Block, Scan
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029")
@@ -26,15 +27,18 @@ _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029")
 # Longer lines are no tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
 _NOTE_LIMIT = 8
+# No answer has so many; looking at each line of ten megabytes of them would take a minute.
+_TAG_LIMIT = 20_000
 
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦]|\d{1,3}[.)])[ \t]+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]+")
 _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _WRAPPING = "*_`~"
+_UNSEEN = {Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
 _HEAD = re.compile(r"\[(/?)[*_`~]*([A-Z][A-Z0-9_]*)[*_`~]*(?=[ \t\]])")
 _STRICT = re.compile(r"[ \t]*\[/?[A-Z][A-Z0-9_]*(?=[ \t\]]|$)")
 _VALUE_QUOTES = re.compile(r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)')(?=[ \t\]])""")
-_THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THOUGHT = re.compile(r"<(/?)(?:think|thinking)>")
 _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 
 
@@ -42,16 +46,25 @@ _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 class Mended:
     """A reply that could be read, and what was done to it.
 
-    `text` is what was read in the end. `doubts` are by the line of the opening tag: why its block is
-    not to be executed. `notes_of` are by line too. `notes` are about the reply as a whole.
+    `text` is what was read in the end. `ways` are what its tags have suffered, by line. `doubts` are
+    by the line of the opening tag: why its block is not to be executed. `notes_of` are by line too.
+    `notes` are about the reply as a whole.
     """
 
     scan: Scan
     text: str
-    way: Channel = UNHARMED
+    ways: tuple[tuple[int, Channel], ...] = ()
     notes: tuple[str, ...] = ()
     notes_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     doubts: Mapping[int, str] = field(default_factory=dict)
+
+    def way_of(self, block: Block) -> Channel:
+        """Gives what the tags up to a block's own have suffered.
+
+        Not those behind it: what becomes of a block must not change when the reply is cut off there.
+        """
+        last = block.line + block.body.count("\n") + 1 if self.ways else 0
+        return frozenset[Damage]().union(*(way for line, way in self.ways if line <= last))
 
 
 def read(text: str, has_body: Mapping[str, bool]) -> Mended:
@@ -68,20 +81,22 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     if text.startswith("\ufeff"):
         text = text.lstrip("\ufeff")
     found = tags.scan(text, has_body)
-    for step in (_without_outbox, _without_thoughts, _once):
-        changed = step(text, found, notes)
-        if changed is not None:
+    for step in (_without_outbox, _without_thoughts):
+        if (changed := step(text, found, notes)) is not None:
             text = changed
             found = tags.scan(text, has_body)
     mender = _Mender(text, found, has_body)
-    if not mender.is_needed():
-        return Mended(found, text, notes=tuple(notes))
-    mender.run()
-    text = mender.text()
+    if mender.is_needed():
+        mender.run()
+        text = mender.text()
+        found = tags.scan(text, has_body)
+    if (changed := _once(text, found, notes)) is not None:
+        text = changed
+        found = tags.scan(text, has_body)
     return Mended(
-        tags.scan(text, has_body),
+        found,
         text,
-        frozenset(mender.way),
+        tuple(mender.ways),
         (*notes, *mender.notes()),
         {line: tuple(said) for line, said in mender.notes_of.items()},
         mender.doubts,
@@ -149,15 +164,15 @@ def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
     A reply that begins with <think> is thought up to </think>. Where the opening one was lost, all
     before a </think> is thought, if that stands outside of all blocks.
     """
-    if not any(mark in text for mark in ("</think", "</thought", "</reason", "</Think")):
-        return None
     start = _first_word(text)
+    if "</think" not in text and not text.startswith("<think", start):
+        return None
     opened = _THOUGHT.match(text, start)
     first = start
     end = -1
     if opened is not None and not opened[1]:
         closed = next((m for m in _THOUGHT.finditer(text, opened.end()) if m[1]), None)
-        end = -1 if closed is None else closed.end()
+        end = len(text) if closed is None else closed.end()
     for mark in _THOUGHT.finditer(text, max(end, 0)):
         if mark[1] and not _is_inside(found, mark.start(), end):
             end = mark.end()
@@ -190,46 +205,43 @@ def _once(text: str, found: Scan, notes: list[str]) -> str | None:
     twice, and what repeats itself many times is something else.
     """
     blocks = found.blocks
-    start = _second_header(text, blocks)
+    first, start = _headers(text, blocks)
     count = sum(block.start < start for block in blocks) if start >= 0 else len(blocks) // 2
     again = blocks[count:]
-    if (
-        not count
-        or not 0 < len(again) <= count
-        or again[0].behind_end
-        or blocks[count - 1].name == "DONE"
-    ):
+    if not count or not 0 < len(again) <= count or again[0].behind_end:
         return None
-    pairs = list(zip(blocks, again, strict=False))
-    if not all(_is_same(one, two) for one, two in pairs):
+    if blocks[count - 1].name == "DONE":
         return None
-    if start < 0:
-        is_half = len(again) == count and not any(_is_same(blocks[0], b) for b in blocks[1:count])
+    if start >= 0:
+        answer, second = text[first : blocks[count - 1].end], text[start:].rstrip()
+        is_same = answer.startswith(second) or second.startswith(answer)
+    else:
+        first, start = blocks[0].start, again[0].start
+        is_half = len(blocks) == 2 * count and not any(
+            _is_same(blocks[0], b) for b in blocks[1:count]
+        )
         changes = any(block.name in ("CREATE_FILE", "EDIT_FILE") for block in again)
-        if not (is_half and changes and not any(block.is_doubtful for block in blocks)):
-            return None
-        start = again[0].start
-        if text[blocks[0].start : blocks[count - 1].end] != text[start : again[-1].end]:
-            return None
+        is_sure = is_half and changes and not any(block.is_doubtful for block in blocks)
+        is_same = is_sure and (text[first : blocks[count - 1].end] == text[start : again[-1].end])
+    if not is_same:
+        return None
     notes.append("the same answer stood twice in the reply: it was executed once")
-    return _blanked(text, start, max(again[-1].end, start))
+    return _blanked(text, start, again[-1].end)
 
 
-def _second_header(text: str, blocks: tuple[Block, ...]) -> int:
-    """Gives where the answer's [REPLY …] line stands again between two blocks, else -1."""
+def _headers(text: str, blocks: tuple[Block, ...]) -> tuple[int, int]:
+    """Gives where the answer's [REPLY …] line stands, and where again between two blocks; else -1."""
     if not blocks or (first := text.find("[REPLY ", 0, blocks[0].start)) < 0:
-        return -1
-    header = text[first : text.find("\n", first)]
-    at = text.find(f"\n{header}\n", blocks[0].end)
+        return -1, -1
+    header = text[first : _line_end(text, first)]
+    at = text.find(f"\n{header}\n", blocks[0].end - 1)
     if at < 0 or any(block.start < at < block.end - 1 for block in blocks):
-        return -1
-    return at + 1
+        return first, -1
+    return first, at + 1
 
 
 def _is_same(one: Block, two: Block) -> bool:
-    if (one.name, one.attributes) != (two.name, two.attributes):
-        return False
-    return one.body == two.body or (not two.closed and one.body.startswith(two.body.rstrip("\n")))
+    return (one.name, one.attributes, one.body) == (two.name, two.attributes, two.body)
 
 
 def _blanked(text: str, start: int, end: int) -> str:
@@ -326,7 +338,7 @@ def _unwrapped(text: str) -> tuple[str, str]:
     bare = (
         text.strip(_WRAPPING).strip() if text[:1] in _WRAPPING or text[-1:] in _WRAPPING else text
     )
-    bare = re.sub(r"\A\[(/?)[*_`~]+([A-Z][A-Z_]*?)[*_`~]+(?=[ \]])", r"[\1\2", bare)
+    bare = re.sub(r"\A\[[*_`~]*(/?)[*_`~]*([A-Z][A-Z_]*?)[*_`~]+(?=[ \]])", r"[\1\2", bare)
     return bare, "bold or code"
 
 
@@ -357,7 +369,9 @@ class _Mender:
         self._changes: list[tuple[int, int, str]] = []
         self._said: dict[str, int] = {}
         self._lines = _LineCounter(text)
-        self.way: set[Damage] = set()
+        self._header_how: frozenset[str] = frozenset()
+        self._how_before: set[str] = set()
+        self.ways: list[tuple[int, Channel]] = []
         self.notes_of: dict[int, list[str]] = {}
         self.doubts: dict[int, str] = {}
 
@@ -418,7 +432,6 @@ class _Mender:
     def run(self) -> None:
         """Goes through the tags; blocks that the grammar had no doubt about are passed by."""
         settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
-        self._has_clean = bool(settled)
         every = self._unsettled_tags(settled.values())
         closings = _Closings(every)
         inside = -1
@@ -428,22 +441,29 @@ class _Mender:
             if tag.name in ("REPLY", "END") or tag.is_one_line or not self._has_body[tag.name]:
                 self._put_alone(tag)
                 continue
-            inside = self._put_block(tag, closings, every[index + 1 :][:1], index, len(every))
+            inside = self._put_block(tag, closings, every[index + 1 : index + 2], index, len(every))
         for block in settled.values():
             if self._is_moved(block):
                 self._move(block)
 
     def _unsettled_tags(self, settled: Iterable[Block]) -> list[_Tag]:
-        return [tag for start, end in self._gaps(settled) for tag in self._tags_in(start, end)]
+        gaps = self._gaps(settled)
+        every = (tag for start, end in gaps for tag in self._tags_in(start, end))
+        found = list(islice(every, _TAG_LIMIT))
+        if len(found) == _TAG_LIMIT:
+            line = self._lines.of(found[-1].start)
+            self._say(f"line {line}: too many tags; damaged ones behind this line were not read")
+        return found
 
     def _put_alone(self, tag: _Tag) -> None:
         if not tag.how:
             return
-        is_mention = self._has_clean and bool(
-            {"quoted", "a list item", "bold or code"} & set(tag.how)
-        )
-        if is_mention and tag.name == "DELETE_FILE":
-            # Beside tags as they should be, this may be a plan that is told, and it can't be taken back.
+        if tag.name == "REPLY" and not self._header_how:
+            self._header_how = frozenset(tag.how)
+        # A plan may name commands in this form. The header names none: marked alike, it shows the way.
+        mention = {"quoted", "a list item", "bold or code"} & set(tag.how)
+        acts = tag.name == "DELETE_FILE" or tag.is_one_line
+        if acts and not mention <= self._header_how:
             self._doubt(tag, f"it stands as {tag.how[0]}, so it may only be mentioned")
         self._put(tag)
 
@@ -457,8 +477,8 @@ class _Mender:
         close = self._choose(tag, strict, damaged, closings)
         if close is None:
             return self._put_unclosed(tag, following, index, count)
-        if tag.how and "quoted" in tag.how and self._has_clean:
-            self._doubt(tag, "it is quoted, and other commands of this reply are not")
+        if "quoted" in tag.how and "quoted" not in self._header_how:
+            self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
         self._put(tag)
         self._put(close, about=tag)
         self._put_body(tag, close)
@@ -481,8 +501,10 @@ class _Mender:
                     f"{damaged.text} stands in it in another form, at line {self._lines.of(damaged.start)}",
                 )
             return strict
-        # A document about these tags may quote one and be cut off behind it.
-        return None if {"quoted", "a list item"} & set(damaged.how) else damaged
+        # A document about these tags may hold one in this form and be cut off behind it. Only a tag
+        # before it that was damaged alike shows that it is none.
+        # Damage that nobody sees is another matter: in a document, too, the line would close the block.
+        return damaged if set(damaged.how) <= self._how_before | _UNSEEN else None
 
     def _put_unclosed(self, tag: _Tag, following: list[_Tag], index: int, count: int) -> int:
         if not tag.how:
@@ -497,8 +519,10 @@ class _Mender:
         return tag.end
 
     def _put(self, tag: _Tag, about: _Tag | None = None) -> None:
-        self.way |= tag.way
+        if tag.way:
+            self.ways.append((self._lines.of(tag.start), tag.way))
         if tag.how:
+            self._how_before.update(tag.how)
             self._changes.append((tag.start, tag.end, tag.text))
             line = self._lines.of((about or tag).start)
             said = self.notes_of.setdefault(line, [])
@@ -592,10 +616,11 @@ class _Mender:
         return "".join((*parts, self._text[at:]))
 
     def notes(self) -> tuple[str, ...]:
-        return tuple(self._said)[:_NOTE_LIMIT]
+        return tuple(self._said)
 
     def _say(self, note: str) -> None:
-        self._said[note] = 1
+        if len(self._said) < _NOTE_LIMIT:
+            self._said[note] = 1
 
 
 class _Closings:
@@ -639,7 +664,8 @@ class _LineCounter:
 @cache
 def _mention_of(names: tuple[str, ...]) -> re.Pattern[str]:
     """Gives a pattern that finds the names of commands, whatever became of the `_` in them."""
-    words = [r"[^\sA-Za-z0-9]{1,9}".join(name.split("_")) for name in (*names, "REPLY", "END")]
+    joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
+    words = [joint.join(name.split("_")) for name in (*names, "REPLY", "END")]
     return re.compile(f"(?:{'|'.join(words)})(?![A-Za-z0-9])")
 
 

@@ -123,7 +123,7 @@ def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
             )
         return Problem(block.name, reason, block.line)
     try:
-        operation, notes = commands.decode(block, mended.way)
+        operation, notes = commands.decode(block, mended.way_of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the reply)"
         return Problem(block.name, reason, block.line, fault.detail, block.notes)
