@@ -186,7 +186,8 @@ def judge(clean: Done, before: dict[str, bytes], got: Done) -> Came:
 def _names_what_is_missing(clean: Done, got: Done) -> bool:
     """Tells whether a problem stands for each kind of block that was not executed; or for the whole reply."""
     tags = {problem.tag for problem in got.problems}
-    if "REPLY" in tags:
+    # What stands behind an unclosed block is part of it: the one problem is about all of that.
+    if "REPLY" in tags or "has no closing tag" in got.problems[-1].reason:
         return True
     missing = Counter(type(event).__name__ for event in clean.events)
     missing.subtract(type(event).__name__ for event in got.events if not isinstance(event, Refused))

@@ -108,6 +108,7 @@ _PROGRAM_NAMES = frozenset(
 _MARKUP_ENDS = (
     ".html", ".htm", ".xml", ".xhtml", ".svg", ".vue", ".svelte", ".jsx", ".tsx", ".php", ".erb", ".ejs",
 )  # fmt: skip
+_FENCE_NOTE = "the code fence round the body was taken off"
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
@@ -133,18 +134,15 @@ def mend_file(body: str, path: str, way: Channel) -> Body:
     Raises:
         OperationError: if it may have been damaged and can't be proven either way.
     """
-    if _is_marked_up(body):
-        bare = _without_fence(body)
-        if bare is not None and is_prose(path):
-            raise OperationError(
-                "A code fence stands round the whole body, and in this file it may be meant or not: send"
-                f" the block again without the fence; {_MEANT.format(name='CREATE_FILE')}"
-            )
-        if bare is not None:
-            return Body(bare, ("the code fence round the body was taken off",))
-    mended = _mend_by_channel(body, way, "CREATE_FILE")
+    bare, way, notes = _out_of_fence(body, way)
+    if notes and is_prose(path):
+        raise OperationError(
+            "A code fence stands round the whole body, and in this file it may be meant or not: send"
+            f" the block again without the fence; {_MEANT.format(name='CREATE_FILE')}"
+        )
+    mended = _mend_by_channel(bare, way, "CREATE_FILE")
     _check_file(mended.text, path, way)
-    return mended
+    return Body(mended.text, notes + mended.notes)
 
 
 def mend_command(body: str, way: Channel) -> Body:
@@ -153,10 +151,8 @@ def mend_command(body: str, way: Channel) -> Body:
     Raises:
         OperationError: as for a file.
     """
-    bare = _without_fence(body) if _is_marked_up(body) else None
-    if bare is not None:
-        return Body(bare, ("the code fence round the command was taken off",))
-    mended = _mend_by_channel(body, way, "RUN_COMMAND")
+    bare, way, notes = _out_of_fence(body, way)
+    mended = _mend_by_channel(bare, way, "RUN_COMMAND")
     what = ""
     if _is_encoded(mended.text, way):
         what = "<, > and & stand in it as HTML entities only"
@@ -167,7 +163,7 @@ def mend_command(body: str, way: Channel) -> Body:
             f"The command looks damaged on its way: {what}. Nothing was run; send this block again,"
             f" inside of a code block; {_MEANT.format(name='RUN_COMMAND')}"
         )
-    return mended
+    return Body(mended.text, notes + mended.notes)
 
 
 def mend_lines(body: str, path: str, way: Channel) -> Body:
@@ -176,10 +172,9 @@ def mend_lines(body: str, path: str, way: Channel) -> Body:
     Raises:
         OperationError: as for a file.
     """
-    bare = _without_fence(body) if _is_marked_up(body) and not is_prose(path) else None
-    if bare is not None:
-        return Body(bare, ("the code fence round the body was taken off",))
-    return _mend_by_channel(body, way, "EDIT_FILE")
+    bare, spared, notes = (body, way, ()) if is_prose(path) else _out_of_fence(body, way)
+    mended = _mend_by_channel(bare, spared, "EDIT_FILE")
+    return Body(mended.text, notes + mended.notes)
 
 
 def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
@@ -194,7 +189,7 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
     notes: tuple[str, ...] = ()
     bare = _without_fence(body) if _is_marked_up(body) else None
     if bare is not None:
-        body, notes = bare, ("the code fence round the body was taken off",)
+        body, notes = bare, (_FENCE_NOTE,)
         if _reads(body, reads):
             return Body(body, notes)
     lines = body.split("\n")
@@ -244,6 +239,18 @@ def marker_of(line: str) -> str | None:
 
 
 # --- fences ----------------------------------------------------------------------------------------
+
+
+def _out_of_fence(body: str, way: Channel) -> tuple[str, Channel, tuple[str, ...]]:
+    """Gives a body out of its fence; in there no chat has escaped anything."""
+    notes: tuple[str, ...] = ()
+    # A label may stand above a fence.
+    for _ in range(2):
+        bare = _without_fence(body) if _is_marked_up(body) else None
+        if bare is None:
+            break
+        body, notes = bare, (_FENCE_NOTE,)
+    return body, way - {Damage.ESCAPES} if notes else way, notes
 
 
 def _is_marked_up(body: str) -> bool:

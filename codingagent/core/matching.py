@@ -12,7 +12,7 @@ import difflib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codingagent.core import channel
 from codingagent.core.channel import UNHARMED, Channel, Damage
@@ -135,12 +135,13 @@ class _Place:
     trail: str = ""
 
     def new(self, replace: Sequence[str]) -> tuple[str, ...]:
-        # Blanks that the file has not at the end of any line of the search came with all lines.
-        cut = bool(self.trail) and all(
-            line.endswith(self.trail) for line in replace if line.strip()
-        )
-        rest = (line.removesuffix(self.trail) if cut else line for line in replace)
-        return tuple(map(self.change, rest))
+        return tuple(map(self.change, self.without_trail(replace)))
+
+    def without_trail(self, lines: Sequence[str]) -> Sequence[str]:
+        """Takes off what came to the end of each line of the search, if all of these lines have it too."""
+        if not self.trail or not all(line.endswith(self.trail) for line in lines if line.strip()):
+            return lines
+        return [line.removesuffix(self.trail) for line in lines]
 
 
 def _exact(lines: list[str], search: list[str]) -> list[_Place]:
@@ -165,12 +166,17 @@ def _trailing(lines: list[str], search: list[str]) -> list[_Place]:
 
 def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
     """Gives the blanks that each line of a search has at its end beyond those of the file."""
-    extra = {
-        here.removeprefix(there) if here.startswith(there) else ""
+    ends = [
+        (_trail(there), _trail(here))
         for there, here in zip(place, search, strict=True)
         if here.strip()
-    }
+    ]
+    extra = {here.removeprefix(there) if here.startswith(there) else "" for there, here in ends}
     return extra.pop() if len(extra) == 1 else ""
+
+
+def _trail(line: str) -> str:
+    return line[len(line.rstrip()) :]
 
 
 def _indented(lines: list[str], search: list[str]) -> list[_Place]:
@@ -185,7 +191,12 @@ def _indented(lines: list[str], search: list[str]) -> list[_Place]:
         _shifted((lines[start + row] for row in rows), wanted, start, len(search))
         for start in starts
     )
-    return [place for place in found if place is not None]
+    return [_with_trail(place, lines, search) for place in found if place is not None]
+
+
+def _with_trail(place: _Place, lines: list[str], search: list[str]) -> _Place:
+    there = lines[place.start : place.start + place.count]
+    return replace(place, trail=_common_trail(there, search))
 
 
 def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> _Place | None:
@@ -241,7 +252,7 @@ def _retabbed(lines: list[str], search: list[str]) -> list[_Place]:
                 continue  # both, or neither: that is another difference
             note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
             change = _to_tabs(width) if has_tabs else _to_blanks(width)
-            found.append(_Place(start, len(search), note, change))
+            found.append(_with_trail(_Place(start, len(search), note, change), lines, search))
     return found
 
 
@@ -502,14 +513,16 @@ def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
         search = strip(sought.search, "-")
         if search is None or not search:
             continue
-        replace = strip(sought.replace, "+")
-        if replace is None:
-            replace = sought.replace
-            if strip is _unmarked and any(line[:1] in ("-", " ") for line in replace):
+        new = strip(sought.replace, "+")
+        if new is None:
+            new = sought.replace
+            if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
                 continue
-            if strip in (_unnumbered, _unnumbered_closely) and any(map(_NUMBER.match, replace)):
-                continue
-        yield name, Sought(search, replace, sought.label, sought.way)
+            if strip in (_unnumbered, _unnumbered_closely) and (
+                any(map(_NUMBER.match, new)) or all(line[:1].isspace() for line in sought.search)
+            ):
+                continue  # some have a number; or all were indented, and no one knows by how much
+        yield name, Sought(search, new, sought.label, sought.way)
 
 
 def _unfenced(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
@@ -550,6 +563,10 @@ def _worked_out(
     """
     there = lines[place.start : place.start + place.count]
     known = _pairs(sought.search, there)
+    fresh = [line for line in sought.replace if line not in known]
+    if place.trail:
+        bare = dict(zip(fresh, place.without_trail(fresh), strict=True))
+        sought = replace(sought, replace=tuple(bare.get(line, line) for line in sought.replace))
     derive = _NewLines(lines, sought, repair, there)
     new: list[str] = []
     for index, line in enumerate(sought.replace):
@@ -676,9 +693,8 @@ def _unindented(lines: list[str], search: list[str]) -> list[_Place]:
     if any(line[:1] in (" ", "\t") for line in search if line.strip()):
         return []
     starts = _positions([line.strip() for line in lines], [line.strip() for line in search])
-    return [
-        _Place(start, len(search), "fitted with the indentation of the file") for start in starts
-    ]
+    note = "fitted with the indentation of the file"
+    return [_with_trail(_Place(start, len(search), note), lines, search) for start in starts]
 
 
 # --- elided lines ----------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ What the tags say of the way in general (`channel`) is kept for those who judge 
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 
@@ -38,7 +38,12 @@ _UNSEEN = {Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
 _HEAD = re.compile(r"\[(/?)[*_`~]*([A-Z][A-Z0-9_]*)[*_`~]*(?=[ \t\]])")
 _STRICT = re.compile(r"[ \t]*\[/?[A-Z][A-Z0-9_]*(?=[ \t\]]|$)")
 _VALUE_QUOTES = re.compile(r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)')(?=[ \t\]])""")
-_THOUGHT = re.compile(r"<(/?)(?:think|thinking)>")
+_THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
+_MARK = r"[^A-Za-z0-9\n]"
+_REQUEST = tuple(
+    re.compile(rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE)
+    for name in ("HEADER", "PROTOCOL")
+)
 _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 
 
@@ -93,6 +98,8 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     if (changed := _once(text, found, notes)) is not None:
         text = changed
         found = tags.scan(text, has_body)
+    if not found.has_outbox and _has_damaged_request(text, found):
+        found = replace(found, has_outbox=True)
     return Mended(
         found,
         text,
@@ -121,6 +128,18 @@ def _with_line_ends(text: str, notes: list[str]) -> str:
             )
             return text.replace("\r\n", "\n").replace(end, "\n")
     return text
+
+
+def _has_damaged_request(text: str, found: Scan) -> bool:
+    """Tells whether the headings of a request stand outside of whole blocks, whatever a chat made of them."""
+    if "HEADER" not in text or "PROTOCOL" not in text:
+        return False
+    whole = [block for block in found.blocks if not block.is_doubtful]
+    header, protocol = (
+        next((m.start() for m in each.finditer(text) if not _is_inside(whole, m.start(), 0)), None)
+        for each in _REQUEST
+    )
+    return header is not None and protocol is not None and header < protocol
 
 
 @cache
@@ -165,16 +184,16 @@ def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
     before a </think> is thought, if that stands outside of all blocks.
     """
     start = _first_word(text)
-    if "</think" not in text and not text.startswith("<think", start):
-        return None
     opened = _THOUGHT.match(text, start)
+    if opened is None and "/think" not in text:
+        return None
     first = start
     end = -1
     if opened is not None and not opened[1]:
         closed = next((m for m in _THOUGHT.finditer(text, opened.end()) if m[1]), None)
         end = len(text) if closed is None else closed.end()
     for mark in _THOUGHT.finditer(text, max(end, 0)):
-        if mark[1] and not _is_inside(found, mark.start(), end):
+        if mark[1] and not _is_inside(found.blocks, mark.start(), end):
             end = mark.end()
     if end < 0:
         return None
@@ -190,11 +209,10 @@ def _first_word(text: str) -> int:
     return found.end() if found else 0
 
 
-def _is_inside(found: Scan, offset: int, behind: int) -> bool:
-    """Tells whether an offset is in a block that begins behind another offset."""
-    return any(
-        block.start >= behind and block.start <= offset < block.end for block in found.blocks
-    )
+def _is_inside(blocks: Sequence[Block], offset: int, behind: int) -> bool:
+    """Tells whether an offset is in a block that begins behind another offset; blocks are in order."""
+    index = bisect_right(blocks, offset, key=lambda block: block.start) - 1
+    return index >= 0 and blocks[index].start >= behind and offset < blocks[index].end
 
 
 def _once(text: str, found: Scan, notes: list[str]) -> str | None:
@@ -546,62 +564,61 @@ class _Mender:
         body = self._text[start:end]
         if "quoted" in opening.how:
             # A tag can't be quoted by itself: who quotes takes whole lines, and marks each of them.
-            unquoted = _without_lead(body, opening.prefix)
-            if unquoted is None:
+            body = _without_lead(body, opening.prefix) or ""
+            if not body:
                 self._doubt(opening, "it is quoted, and lines of its body are not")
-            else:
-                self._changes.append((start, end, unquoted))
+                return
+            self._put_moved(opening, closing, body, "")
             return
-        self._put_moved(opening.name, opening.start, opening.prefix, closing.prefix, (start, end))
+        there = _indentation(self._text[opening.start : opening.end])
+        here = _indentation(self._text[closing.start : closing.end])
+        is_item = "a list item" in opening.how and len(here) == len(opening.prefix)
+        self._put_moved(opening, closing, body, here if here == there or is_item else None)
 
     def _move(self, block: Block) -> None:
         """Undoes what was done alike to both tags of a whole block and to every line between."""
-        line_start = self._text.rfind("\n", 0, block.start) + 1
-        start = self._text.find("\n", block.start) + 1
+        start = self._text.rfind("\n", 0, block.start) + 1
+        opening = self._tag(start, _line_end(self._text, start))
         end = self._text.rfind("\n", 0, block.end) + 1
-        if not 0 < start <= end:
-            return
-        closing = self._text[end : block.end]
-        indentation = closing[: len(closing) - len(closing.lstrip())]
-        self._put_moved(
-            block.name, line_start, self._text[line_start : block.start], indentation, (start, end)
-        )
+        closing = self._tag(end, _line_end(self._text, end))
+        if opening is not None and closing is not None and opening.end < closing.start:
+            self._put_body(opening, closing)
 
-    def _put_moved(
-        self, name: str, tag_start: int, before: str, indentation: str, span: tuple[int, int]
-    ) -> None:
+    def _put_moved(self, opening: _Tag, closing: _Tag, body: str, lead: str | None) -> None:
         """Takes off the indentation and the trailing blanks that both tags and each line have.
 
         A file whose every line is indented by as much as its two tags, and one line by no more than
         that, was shifted with them: by a list item, or by whoever pasted it. The same for blanks at the
-        end of each line. If only some lines are so, the body is as it was written.
+        end of each line. If only some lines are so, the body is as it was written; if all are indented,
+        but otherwise than the tags, nobody knows.
+
+        Args:
+            opening: the line that opens the block.
+            closing: the line that closes it.
+            body: what stands between, perhaps changed already.
+            lead: the indentation of both tags; None if theirs is not the same.
         """
-        start, end = span
-        body = moved = self._text[start:end]
-        line = self._lines.of(tag_start)
+        moved = body
+        line = self._lines.of(opening.start)
         said = self.notes_of.setdefault(line, [])
-        if indentation and len(indentation) == len(before):
-            shifted = _without_lead(moved, indentation, blank_may_lack=True)
-            if shifted is not None and shifted.strip() and name in ("CREATE_FILE", "EDIT_FILE"):
-                if any(each and not each[0].isspace() for each in shifted.split("\n")):
-                    moved = shifted
-                else:
-                    self.doubts[line] = (
-                        "All lines of the block are indented, its tags too: it is in doubt whether the file"
-                        " is meant so. Nothing was done; send the block again with its tags at the start of"
-                        " a line"
-                    )
-            elif shifted is not None:
-                moved = shifted
-            if moved != body:
-                said.append("the body was indented with its tags, and was shifted back")
-        trail = _trail_of(self._text[tag_start : start - 1])
-        if trail and trail == _trail_of(self._text[end : _line_end(self._text, end)]):
+        if lead and (shifted := _without_lead(moved, lead, blank_may_lack=True)) is not None:
+            moved = shifted
+            said.append("the body was indented with its tags, and was shifted back")
+        is_tagged = bool(_indentation(self._text[closing.start : closing.end]))
+        if is_tagged and opening.name == "CREATE_FILE" and _is_all_indented(moved):
+            self.doubts[line] = (
+                "All lines of the block are indented, its tags too, but not alike: it is in doubt whether"
+                " the file is meant so. Nothing was done; send the block again with its tags at the"
+                " start of a line"
+            )
+        trail = _trail_of(self._text[opening.start : opening.end])
+        if trail and trail == _trail_of(self._text[closing.start : closing.end]):
             cut = _without_trail(moved, trail)
             if cut is not None:
                 moved = cut
                 said.append("blanks at the end of each line, of the tags too, were taken off")
-        if moved != body:
+        start, end = opening.end + 1, closing.start
+        if moved != self._text[start:end]:
             self._changes.append((start, end, moved))
 
     # --- the outcome ---------------------------------------------------------------------------
@@ -694,8 +711,17 @@ def _line_end(text: str, offset: int) -> int:
 
 
 def _without_trail(body: str, trail: str) -> str | None:
-    """Gives a body without what each of its lines ends with; None if one that is not empty does not."""
+    """Gives a body without what each of its lines ends with; None if one that has a word does not."""
     lines = body.split("\n")
-    if any(line and not line.endswith(trail) for line in lines):
+    if any(line.strip() and not line.endswith(trail) for line in lines):
         return None
-    return "\n".join(line.removesuffix(trail) for line in lines)
+    return "\n".join(line.removesuffix(trail) if line.strip() else "" for line in lines)
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _is_all_indented(body: str) -> bool:
+    lines = [line for line in body.split("\n") if line.strip()]
+    return bool(lines) and all(line[0].isspace() for line in lines)
