@@ -33,21 +33,19 @@ _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
 _NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
 # A line that stands for others. The dots alone are Python's own too, so they are told apart below.
 _DOTS = re.compile(r"[ \t]*(?:\.{3}|…)[ \t]*")
-_ELISION = re.compile(
-    r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)"
-    r"[ \t]*(?:\.{3}|…)?[ \t]*"
-    r"(?:(?:the |all |other |your )*(?:rest|remaining|remainder|existing|unchanged|previous|other|same)\b"
-    r"[^\n]{0,60}?)?(?:\.{3}|…)?[ \t]*(?:\*/\}?|-->|\)|\])?[ \t]*",
-    re.IGNORECASE,
+_LEAD = r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)[ \t]*(?:\.{3}|…)?[ \t]*"
+_TAIL = r"(?:\.{3}|…)?[ \t.]*(?:\*/\}?|-->|\)|\])?[ \t]*"
+_KEPT = r"(?:(?:keep|the|all|other|your|my)[ \t]+)*(?:rest|remaining|remainder|existing|unchanged|previous|same)"
+_ABOUT = (
+    r"(?:[ \t]+(?:of|the|this|file|code|class|functions?|methods?|contents?|implementation|lines?|imports?"
+    r"|unchanged|remains?|stays?|same|as|is|are|before|above|here|goes|omitted|module|script|tests?|not"
+    r"|changed|no|changes))*"
 )
-_ELISION_WORDS = re.compile(
-    r"\.{3}|…|\b(?:rest of|rest unchanged|remaining (?:code|lines|part)"
-    r"|existing (?:code|lines|content|imports)|unchanged|same as (?:before|above))\b",
-    re.IGNORECASE,
-)
+_WITH_WORDS = re.compile(f"{_LEAD}{_KEPT}{_ABOUT}[ \t]*{_TAIL}", re.IGNORECASE)
+_WITH_DOTS = re.compile(rf"{_LEAD}(?:{_KEPT}\b[^\n]{{0,60}}?)?[ \t]*{_TAIL}", re.IGNORECASE)
 _LIKENESS = 0.6
 _TAB_WIDTHS = (2, 3, 4, 8)
-_APPLIED_FEWEST_CHARACTERS = 20
+_APPLIED_FEWEST_CHARACTERS = 16
 _DIFFERENCE_LIMIT_LINES = 30
 
 
@@ -497,7 +495,7 @@ def _mended(lines: list[str], sought: Sought) -> Found | None:
                 )
             return results[0]
         if several:
-            _only(lines, sought.label, several)
+            _only(lines, sought.label, list({place.start: place for place in several}.values()))
     return None
 
 
@@ -706,7 +704,9 @@ def _is_elision(line: str, *, bare: bool = True) -> bool:
         return False
     if _DOTS.fullmatch(line):
         return bare
-    return _ELISION.fullmatch(line) is not None and _ELISION_WORDS.search(line) is not None
+    if "..." in line or "…" in line:
+        return _WITH_DOTS.fullmatch(line) is not None
+    return _WITH_WORDS.fullmatch(line) is not None and line.strip().count(" ") > 1
 
 
 def elision_in(body: str, old: str, path: str) -> str:

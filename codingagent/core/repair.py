@@ -19,7 +19,7 @@ from functools import cache
 from itertools import islice
 
 from codingagent.core import channel, guide, tags
-from codingagent.core.channel import Channel, Damage
+from codingagent.core.channel import UNHARMED, Channel, Damage
 from codingagent.core.tags import Block, Scan
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029")
@@ -51,14 +51,14 @@ _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 class Mended:
     """A reply that could be read, and what was done to it.
 
-    `text` is what was read in the end. `ways` are what its tags have suffered, by line. `doubts` are
-    by the line of the opening tag: why its block is not to be executed. `notes_of` are by line too.
-    `notes` are about the reply as a whole.
+    `text` is what was read in the end. `ways` are what its tags have suffered, each with the line of
+    the first of these. `doubts` are by the line of the opening tag: why its block is not to be
+    executed. `notes_of` are by line too. `notes` are about the reply as a whole.
     """
 
     scan: Scan
     text: str
-    ways: tuple[tuple[int, Channel], ...] = ()
+    ways: Mapping[Damage, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     notes_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     doubts: Mapping[int, str] = field(default_factory=dict)
@@ -68,8 +68,10 @@ class Mended:
 
         Not those behind it: what becomes of a block must not change when the reply is cut off there.
         """
-        last = block.line + block.body.count("\n") + 1 if self.ways else 0
-        return frozenset[Damage]().union(*(way for line, way in self.ways if line <= last))
+        if not self.ways:
+            return UNHARMED
+        last = block.line + block.body.count("\n") + 1
+        return frozenset(damage for damage, line in self.ways.items() if line <= last)
 
 
 def read(text: str, has_body: Mapping[str, bool]) -> Mended:
@@ -103,7 +105,7 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     return Mended(
         found,
         text,
-        tuple(mender.ways),
+        mender.ways,
         (*notes, *mender.notes()),
         {line: tuple(said) for line, said in mender.notes_of.items()},
         mender.doubts,
@@ -389,7 +391,7 @@ class _Mender:
         self._lines = _LineCounter(text)
         self._header_how: frozenset[str] = frozenset()
         self._how_before: set[str] = set()
-        self.ways: list[tuple[int, Channel]] = []
+        self.ways: dict[Damage, int] = {}
         self.notes_of: dict[int, list[str]] = {}
         self.doubts: dict[int, str] = {}
 
@@ -537,8 +539,8 @@ class _Mender:
         return tag.end
 
     def _put(self, tag: _Tag, about: _Tag | None = None) -> None:
-        if tag.way:
-            self.ways.append((self._lines.of(tag.start), tag.way))
+        for damage in tag.way:
+            self.ways.setdefault(damage, self._lines.of(tag.start))
         if tag.how:
             self._how_before.update(tag.how)
             self._changes.append((tag.start, tag.end, tag.text))
@@ -663,7 +665,7 @@ class _Closings:
 
 
 class _LineCounter:
-    """Gives the line of offsets that mostly rise."""
+    """Gives the line of offsets; one near the last one costs little."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -672,8 +674,9 @@ class _LineCounter:
     def of(self, offset: int) -> int:
         at, line = self._counted
         if offset < at:
-            return line - self._text.count("\n", offset, at)
-        line += self._text.count("\n", at, offset)
+            line -= self._text.count("\n", offset, at)
+        else:
+            line += self._text.count("\n", at, offset)
         self._counted = (offset, line)
         return line
 

@@ -452,6 +452,8 @@ def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
         "> [DONE]\n> x\n> [/DONE]\n",
         "[REPLY \n",
         "- [DELETE_FILE path=“a”]\n",
+        '\\[CREATE\\_FILE path="a"\\]\nx\n\\[/CREATE\\_FILE\\]\n',
+        '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n',
     ],
 )
 def test_a_hostile_reply_takes_time_in_proportion(piece: str) -> None:
