@@ -35,7 +35,10 @@ _NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
 _DOTS = re.compile(r"[ \t]*(?:\.{3}|…)[ \t]*")
 _LEAD = r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)[ \t]*(?:\.{3}|…)?[ \t]*"
 _TAIL = r"(?:\.{3}|…)?[ \t.]*(?:\*/\}?|-->|\)|\])?[ \t]*"
-_KEPT = r"(?:(?:keep|the|all|other|your|my)[ \t]+)*(?:rest|remaining|remainder|existing|unchanged|previous|same)"
+_KEPT = (
+    r"(?:(?:keep|the|all|other|your|my)[ \t]+)*"
+    r"(?:rest|remaining|remainder|existing|unchanged|previous|same)"
+)
 _ABOUT = (
     r"(?:[ \t]+(?:of|the|this|file|code|class|functions?|methods?|contents?|implementation|lines?|imports?"
     r"|unchanged|remains?|stays?|same|as|is|are|before|above|here|goes|omitted|module|script|tests?|not"
@@ -315,6 +318,12 @@ _TRACES: tuple[tuple[Damage, re.Pattern[str], str], ...] = (
 )
 
 
+# What only a look at the whole file can clear: a character that a chat makes, or words of an elision.
+_SUSPICIOUS = re.compile(
+    r"[^\x00-\x7f]|\\|&|\.{3}|rest|existing|remain|unchanged|previous|same", re.IGNORECASE
+)
+
+
 def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> None:
     """Refuses new lines with what the tags of their reply have suffered, where the search proves nothing.
 
@@ -323,10 +332,11 @@ def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) ->
     """
     known = set(sought.search)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
-    there = set(lines) if pairs else set()
-    new = [line for _, line in pairs if line not in there]
-    if not new:
+    _check_indentation(lines, [line for _, line in pairs])
+    if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
         return
+    there = set(lines)
+    new = [line for _, line in pairs if line not in there]
     text = "\n".join(sought.search)
     for damage, trace, plain in _TRACES:
         if damage not in sought.way or any(c in text for c in plain):
@@ -337,7 +347,6 @@ def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) ->
                 " damage too; send the edit again inside of a code block, with a line that has such"
                 f" characters in {sought.label}"
             )
-    _check_indentation(lines, new)
     _check_characters(lines, sought, new)
     for line in new:
         if _is_elision(line, bare=False):
@@ -349,18 +358,16 @@ def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) ->
 
 def _check_indentation(lines: list[str], new: list[str]) -> None:
     """Refuses new lines that are indented as no line of the file is: by blanks where it has tabs alone."""
-    if not any(line[:1] in ("\t", " ") and line.strip() for line in new):
-        return
-    tabs = sum(line.startswith("\t") for line in lines)
-    blanks = sum(line.startswith("  ") and bool(line.strip()) for line in lines)
-    odd = next(
-        (each for each in new if each.strip() and each.startswith("  " if tabs else "\t")), None
-    )
-    if odd is not None and bool(tabs) != bool(blanks):
-        has, came = ("tabs", "blanks") if tabs else ("blanks", "tabs")
-        raise OperationError(
-            f"the file is indented by {has} and REPLACE by {came}; write it with {has}"
-        )
+    kinds = {"tabs": "\t", "blanks": "  "}
+    for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
+        if (
+            any(line.startswith(kinds[came]) and line.strip() for line in new)
+            and not any(line.startswith(kinds[came]) and line.strip() for line in lines)
+            and any(line.startswith(kinds[has]) and line.strip() for line in lines)
+        ):
+            raise OperationError(
+                f"the file is indented by {has} and REPLACE by {came}; write it with {has}"
+            )
 
 
 def _check_characters(lines: list[str], sought: Sought, new: list[str]) -> None:
