@@ -163,6 +163,11 @@ def test_an_edit_that_was_applied_before_is_known() -> None:
     [
         ("x = 1\nreturn\n", "y = 1\n", "return\n"),
         (CODE, "a completely different line of text\n", "        return path\n"),
+        (
+            "y = 1\n" + CODE,
+            "y = 1\nz = 2\n",
+            'def load_all(name):\n    path = ROOT["base"] + name\n',
+        ),
         (CODE + CODE, "def load(name):\n", "def load_all(name):\n"),
         (CODE, "def load(name):\n    if a < b and c > d:\n", "def load_all(name):\n"),
     ],
