@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import edits, encoding, paths, plain, substitutions
+from codingagent.core import edits, encoding, matching, paths, plain, substitutions
 from codingagent.core import policy as policies
 from codingagent.core.approval import Question
 from codingagent.core.events import (
@@ -288,6 +288,7 @@ class Agent:
             paths.check_new_name(path)
         # Of a file too large to read its beginning will do: only its line ends matter here.
         seen = workspace.read(path, whole=False) if exists else None
+        _check_whole(operation, seen)
         data = _bytes_of(operation, seen)
         before = workspace.digest(path) if exists else None
         return _Change(path, seen, data, before, FileCreated(path, len(data), exists))
@@ -485,7 +486,7 @@ def subject_of(operation: Operation) -> str:
 def _edited(operation: EditFile, text: str) -> edits.Edited:
     if isinstance(operation.change, Substitutions):
         return substitutions.apply(operation.change.edits, text)
-    return edits.apply(operation.change, text)
+    return edits.apply(operation.change, text, operation.way)
 
 
 def _check_command(operation: RunCommand) -> None:
@@ -592,6 +593,19 @@ class _Live:
 
 def _is_utf8(name: str) -> bool:
     return name.isprintable() or not any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
+    """Refuses to put part of a file, with a line that stands for the rest, in the place of the whole."""
+    if seen is None or isinstance(operation.content, bytes):
+        return
+    old = encoding.decode_file(seen.data)
+    elision = matching.elision_in(operation.content, old.text if old else "", operation.path)
+    if elision:
+        raise OperationError(
+            f"The body has '{plain.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"
+            " part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
+        )
 
 
 def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:

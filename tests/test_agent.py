@@ -585,8 +585,17 @@ def test_a_request_saved_as_the_reply_is_set_aside(desk: Desk) -> None:
 
 
 def test_a_reply_with_the_request_in_front_is_set_aside(desk: Desk) -> None:
-    """Design, tag blocks: its examples are commands, so what holds it is never executed."""
-    assert_set_aside(desk, f"You said:\n{desk.request(1)}\n{TRAP}", "it holds a request")
+    """Design, tag blocks: its examples are commands. Where it does not stand whole, nobody knows its end."""
+    request = desk.request(1).replace("Never put [DONE]", "Never  put [DONE]")
+    assert_set_aside(desk, f"You said:\n{request}\n{TRAP}", "it holds a request")
+
+
+def test_an_answer_below_the_whole_request_is_taken(desk: Desk) -> None:
+    """Design, replies as chats give them: the outbox pasted back above the answer, known to the letter."""
+    results = desk.answer(f"You said:\n{desk.request(1)}\n" + create("made.txt", "x\n"))
+    assert results.startswith("[OK] CREATE_FILE: Created 'made.txt'")
+    assert "the request stood above the answer and was passed over" in results
+    assert [path.name for path in desk.workspace.iterdir()] == ["made.txt"]
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01\x02" * 100, b"PK\x03\x04\x00\x00", b"\xff\xfea"])

@@ -9,7 +9,9 @@ import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from codingagent.core import edits, paths
+from codingagent.core import bodies, edits, paths
+from codingagent.core.bodies import Body
+from codingagent.core.channel import UNHARMED, Channel
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -56,9 +58,11 @@ class Command:
 class _Values:
     """A block's attributes and body, read by name; complains in words that say what to write."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, way: Channel) -> None:
         self.tag = block.name
         self.body = block.body
+        self.way = way
+        self.notes: tuple[str, ...] = ()
         self._attributes: dict[str, str] = {}
         for name, value in block.attributes:
             if name in self._attributes:
@@ -75,6 +79,14 @@ class _Values:
                 f"Missing attribute '{name}'; write [{self.tag} {name}=\"{example}\"]"
             )
         return value
+
+    def mend(self, mend: "Callable[[str, Channel], Body]") -> str:
+        """Gives the body without what was certainly done to it; with `until` it is as it came."""
+        if self.get("until") is not None:
+            return self.body
+        body = mend(self.body, self.way)
+        self.notes += body.notes
+        return body.text
 
     def path(self) -> str:
         return paths.workspace_path(self.need("path", "relative/path"))
@@ -112,14 +124,16 @@ def _create_file(values: _Values) -> Operation:
                 f"The body is not valid base64 ({fault}); send it again"
             ) from fault
         return CreateFile(path, data, overwrite=overwrite)
-    body = values.body if ended else values.body.removesuffix("\n")
+    whole = values.mend(lambda body, way: bodies.mend_file(body, path, way))
+    body = whole if ended else whole.removesuffix("\n")
     return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite)
 
 
 def _edit_file(values: _Values) -> Operation:
     path = values.path()
     if values.get("start_line") is None and values.get("end_line") is None:
-        return EditFile(path, edits.read_replacements(values.body))
+        body = values.mend(lambda body, _: bodies.mend_replacements(body, edits.read_replacements))
+        return EditFile(path, edits.read_replacements(body), values.way)
     for name in ("start_line", "end_line"):
         if values.get(name) is None:
             raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
@@ -132,7 +146,8 @@ def _edit_file(values: _Values) -> Operation:
         raise OperationError(
             "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
         )
-    return EditFile(path, LineRange(start, end, values.body))
+    body = values.mend(lambda body, way: bodies.mend_lines(body, path, way))
+    return EditFile(path, LineRange(start, end, body))
 
 
 def _delete_file(values: _Values) -> Operation:
@@ -150,7 +165,7 @@ def _read_file(values: _Values) -> Operation:
 
 
 def _run_command(values: _Values) -> Operation:
-    command = values.body.strip()
+    command = values.mend(bodies.mend_command).strip()
     lines = [line.strip() for line in command.split("\n")]
     if all(not line or line.startswith("#") for line in lines):
         raise OperationError("The command is empty; write it between the tags")
@@ -266,8 +281,12 @@ BY_TAG = {command.tag: command for command in COMMANDS}
 HAS_BODY = {command.tag: command.has_body for command in COMMANDS}
 
 
-def decode(block: Block) -> tuple[Operation, tuple[str, ...]]:
-    """Gives the operation that a closed block asks for, and notes on what in it was passed over.
+def decode(block: Block, way: Channel = UNHARMED) -> tuple[Operation, tuple[str, ...]]:
+    """Gives the operation that a closed block asks for, and notes on how it was read.
+
+    Args:
+        block: as the grammar found it.
+        way: what the tags of the reply have suffered.
 
     Raises:
         OperationError: if an attribute is missing or wrong, or the body can't be read.
@@ -275,7 +294,7 @@ def decode(block: Block) -> tuple[Operation, tuple[str, ...]]:
     command = BY_TAG[block.name]
     if block.fault:
         raise OperationError(block.fault)
-    values = _Values(block)
+    values = _Values(block, way)
     until = values.get("until")
     if command.has_body and until is not None and not _is_token(until):
         raise OperationError(
@@ -287,7 +306,8 @@ def decode(block: Block) -> tuple[Operation, tuple[str, ...]]:
         for name, _ in block.attributes
         if name not in known
     )
-    return command.decode(values), notes
+    operation = command.decode(values)
+    return operation, notes + values.notes
 
 
 def _is_token(text: str) -> bool:

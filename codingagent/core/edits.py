@@ -1,17 +1,16 @@
 """How an edit changes a text: where its lines are found, what takes their place, what is shown of it.
 
 How it works. A text is lines parted by "\\n"; a "\\r" before it belongs to the line end, and form feeds
-and the like are characters. An edit works on whole lines and leaves all others as they are. A search
-is tried exactly, then up to trailing blanks, then up to one constant indentation; at each of these
-it must fit one place only.
+and the like are characters. An edit works on whole lines and leaves all others as they are. Where a
+search belongs is decided in `matching`; it must fit one place only.
 """
 
-import difflib
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from codingagent.core import matching
+from codingagent.core.channel import UNHARMED, Channel
 from codingagent.core.events import Hunk
 from codingagent.core.operations import LineRange, Replacement
 from codingagent.errors import OperationError
@@ -21,17 +20,6 @@ _HOW = (
     "write <<<<<<< SEARCH, the lines as they stand in the file, =======, the new lines,"
     " >>>>>>> REPLACE"
 )
-
-# Enough to see where one is and to write the next SEARCH, little enough for a result.
-_CONTEXT_LINES = 3
-_NEAREST_CONTEXT_LINES = 8
-_EXCERPT_LIMIT_LINES = 40
-_SHOWN_LINE_CHARACTERS = 300
-_SHOWN_PLACES = 3
-
-# Beyond this many places a line ("}", "else:") says nothing about where the search belongs.
-_COMMON_LINE_COUNT = 50
-_FUZZY_LIMIT_LINES = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +100,15 @@ def _joined(lines: Iterable[str]) -> str:
 # --- applying --------------------------------------------------------------------------------------
 
 
-def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
+def apply(
+    change: LineRange | tuple[Replacement, ...], text: str, way: Channel = UNHARMED
+) -> Edited:
     """Gives the text after the change; all of it is applied, or none.
+
+    Args:
+        change: what to do.
+        text: the file.
+        way: what the change has suffered on its way here, as far as it is known.
 
     Raises:
         OperationError: if a range is not in the file, or a search does not fit one place; its
@@ -130,8 +125,13 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
     for index, replacement in enumerate(change, start=1):
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
         try:
-            found = _find(lines.contents(), _split(replacement.search), label)
-            new = [found.shift(line) for line in _split(replacement.replace)]
+            sought = matching.Sought(
+                tuple(matching.split(replacement.search)),
+                tuple(matching.split(replacement.replace)),
+                label,
+                way,
+            )
+            found = matching.find(lines.contents(), sought)
         except OperationError as fault:
             # Seen in the wild: a model that sends only the failed one again, and loses the others.
             all_of_them = f"; none of the {len(change)} was applied: send all of them again"
@@ -140,8 +140,7 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
             raise OperationError(reason, fault.detail) from None
         if found.note:
             notes.append(f"{label} {found.note}")
-        same = _common_ends(_split(replacement.search), _split(replacement.replace))
-        hunk = lines.put(found.start, found.count, new, same)
+        hunk = lines.put(found.start, found.count, found.new, found.same)
         hunks = [_moved(earlier, hunk) for earlier in hunks]
         hunks.append(hunk)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
@@ -156,21 +155,7 @@ def is_all_crlf(data: bytes) -> bool:
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     """Shows the lines around each hunk as they now stand, with their numbers."""
     places = [(hunk.new_start, hunk.new_start + hunk.new_count - 1) for hunk in hunks]
-    return _around(_Lines.of(text).contents(), sorted(places))
-
-
-def _around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
-    """Shows ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it."""
-    wanted: list[tuple[int, int]] = []
-    for first, last in places:
-        start = max(first - _CONTEXT_LINES, 1)
-        end = min(last + _CONTEXT_LINES, len(lines))
-        if wanted and start <= wanted[-1][1] + 1:
-            wanted[-1] = (wanted[-1][0], max(end, wanted[-1][1]))
-        else:
-            wanted.append((start, end))
-    shown = [_numbered(lines, start, end) for start, end in wanted]
-    return "\n".join(part for part in shown if part)
+    return matching.around(_Lines.of(text).contents(), sorted(places))
 
 
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
@@ -219,10 +204,10 @@ class _Lines:
             raise OperationError(
                 f"Invalid line range {change.start_line}-{change.end_line}: the file has"
                 f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first",
-                _around(self.contents(), [(min(change.start_line, total), total)]),
+                matching.around(self.contents(), [(min(change.start_line, total), total)]),
             )
         start = change.start_line - 1
-        return self.put(start, change.end_line - start, _split(change.text))
+        return self.put(start, change.end_line - start, matching.split(change.text))
 
     def put(
         self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)
@@ -250,181 +235,3 @@ class _Lines:
     def _has_return(self, index: int) -> bool:
         unended = index == len(self.raw) - 1 and not self.ended
         return self.raw[index - 1 if unended and index else index].endswith("\r")
-
-
-# --- finding ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The place of a search: the index of its first line, and how REPLACE is to be shifted to fit."""
-
-    start: int
-    count: int
-    note: str = ""
-    add: str = ""
-    drop: str = ""
-
-    def shift(self, line: str) -> str:
-        if not line.strip():
-            return line
-        if not line.startswith(self.drop):
-            raise OperationError(
-                "REPLACE has a line that is indented less than SEARCH differs from the file; write both"
-                " with the indentation of the file"
-            )
-        return self.add + line.removeprefix(self.drop)
-
-
-def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Tells how many lines two lists share at the head, and of the rest at the tail."""
-    pairs = list(zip(old, new, strict=False))
-    head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
-    behind = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    return head, next((i for i, (a, b) in enumerate(behind) if a != b), len(behind))
-
-
-def _split(text: str) -> list[str]:
-    return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
-
-
-def _find(lines: list[str], search: list[str], label: str) -> _Found:
-    if not search:
-        raise OperationError(f"{label} is empty; give the lines whose place REPLACE takes")
-    for places in (_exact_places, _trailing_places, _indented_places):
-        found = places(lines, search)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            where = ", ".join(str(place.start + 1) for place in found[:10])
-            more = ", …" if len(found) > 10 else ""
-            raise OperationError(
-                f"{label} fits {len(found)} places (at lines {where}{more});"
-                " add lines around it until it fits one",
-                _around(lines, [(p.start + 1, p.start + p.count) for p in found[:_SHOWN_PLACES]]),
-            )
-    raise OperationError(
-        f"{label} was not found; write its lines letter by letter as they stand in the file",
-        detail=_nearest(lines, search),
-    )
-
-
-def _exact_places(lines: list[str], search: list[str]) -> list[_Found]:
-    return [_Found(start, len(search)) for start in _positions(lines, search)]
-
-
-def _trailing_places(lines: list[str], search: list[str]) -> list[_Found]:
-    if not any(line.strip() for line in search):
-        return []
-    starts = _positions([line.rstrip() for line in lines], [line.rstrip() for line in search])
-    return [_Found(start, len(search), "fitted up to trailing blanks") for start in starts]
-
-
-def _indented_places(lines: list[str], search: list[str]) -> list[_Found]:
-    """Places where each line differs from the search by the same leading blanks."""
-    if not any(line.strip() for line in search):
-        return []
-    starts = _positions([line.strip() for line in lines], [line.strip() for line in search])
-    # Blank lines have no indentation to compare.
-    rows = [row for row, line in enumerate(search) if line.strip()]
-    wanted = [search[row] for row in rows]
-    found = (_shifted((lines[start + row] for row in rows), wanted, start) for start in starts)
-    return [replace(place, count=len(search)) for place in found if place is not None]
-
-
-def _shifted(place: Iterable[str], search: list[str], start: int) -> _Found | None:
-    """Gives the place if all its lines have more, or all have less, of the same leading blanks."""
-    shift: tuple[str, str] | None = None
-    for there, here in zip(map(_blanks, place), map(_blanks, search), strict=True):
-        add = there.removesuffix(here) if there.endswith(here) else None
-        drop = here.removesuffix(there) if here.endswith(there) else None
-        if add is None and drop is None:
-            return None
-        this = (add or "", "" if add else drop or "")
-        if shift is not None and this != shift:
-            return None
-        shift = this
-    add, drop = shift or ("", "")
-    by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
-    return _Found(start, len(search), f"fitted when indented by {by}", add, drop)
-
-
-def _blanks(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
-
-
-def _measure(blanks: str) -> str:
-    kind = "tab" if set(blanks) == {"\t"} else "blank"
-    return f"{len(blanks)} {kind}{'' if len(blanks) == 1 else 's'}"
-
-
-def _positions(lines: list[str], search: list[str]) -> list[int]:
-    """Gives the index of each place where the lines stand; one string search, then counting."""
-    # A line holds no "\n", so a match framed by "\n" is a run of whole lines.
-    text = "\n" + "\n".join(lines) + "\n"
-    wanted = "\n" + "\n".join(search) + "\n"
-    if not lines:
-        return []
-    found: list[int] = []
-    at = text.find(wanted)
-    counted, index = 0, 0
-    while at >= 0:
-        index += text.count("\n", counted, at)
-        counted = at
-        found.append(index)
-        at = text.find(wanted, at + 1)
-    return found
-
-
-# --- showing ---------------------------------------------------------------------------------------
-
-
-def _nearest(lines: list[str], search: list[str]) -> str:
-    """Shows the lines of the file that most likely were meant, with their numbers."""
-    start = _likely_start(lines, search)
-    if start is None:
-        return ""
-    first = max(start - _NEAREST_CONTEXT_LINES, 0)
-    last = min(start + len(search) + _NEAREST_CONTEXT_LINES, len(lines))
-    return "The nearest lines in the file are:\n" + _numbered(lines, first + 1, last)
-
-
-def _likely_start(lines: list[str], search: list[str]) -> int | None:
-    places: dict[str, list[int]] = defaultdict(list)
-    for index, line in enumerate(lines):
-        places[line.strip()].append(index)
-    votes: Counter[int] = Counter()
-    for offset, line in enumerate(search):
-        hits = places.get(line.strip(), ()) if line.strip() else ()
-        if len(hits) <= _COMMON_LINE_COUNT:
-            votes.update(max(index - offset, 0) for index in hits)
-    if votes:
-        # The most votes; of equals the first in the file.
-        return min(votes, key=lambda start: (-votes[start], start))
-    return _similar_start(lines, search)
-
-
-def _similar_start(lines: list[str], search: list[str]) -> int | None:
-    wanted = max((line.strip()[:_SHOWN_LINE_CHARACTERS] for line in search), key=len)
-    offset = next(i for i, line in enumerate(search) if line.strip().startswith(wanted))
-    stripped = [line.strip()[:_SHOWN_LINE_CHARACTERS] for line in lines[:_FUZZY_LIMIT_LINES]]
-    close = difflib.get_close_matches(wanted, set(stripped), n=1, cutoff=0.5)
-    return max(stripped.index(close[0]) - offset, 0) if close else None
-
-
-def _numbered(lines: list[str], start: int, end: int) -> str:
-    """Shows lines `start` to `end`, 1-based and inclusive; the middle of many is left out."""
-    numbers = list(range(start, end + 1))
-    width = len(str(end))
-    draw: Callable[[int], str] = lambda n: f"{n:>{width}} | {_clip(lines[n - 1])}"  # noqa: E731
-    if len(numbers) <= _EXCERPT_LIMIT_LINES:
-        return "\n".join(map(draw, numbers))
-    half = _EXCERPT_LIMIT_LINES // 2
-    left_out = f"{'…':>{width}} | ({len(numbers) - 2 * half} lines left out)"
-    return "\n".join([*map(draw, numbers[:half]), left_out, *map(draw, numbers[-half:])])
-
-
-def _clip(line: str) -> str:
-    # Stray bytes of the file can't be sent; a question mark stands for each.
-    line = line.encode("utf-8", "replace").decode()
-    return line if len(line) <= _SHOWN_LINE_CHARACTERS else f"{line[:_SHOWN_LINE_CHARACTERS]}…"

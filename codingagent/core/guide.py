@@ -89,6 +89,15 @@ def protocol_text() -> str:
     )
 
 
+def reminder(session_id: str, sequence: int | str) -> str:
+    """Gives the last line of every request."""
+    return (
+        f'Answer with commands as PROTOCOL says: first [REPLY session="{session_id}"'
+        f' sequence="{sequence}"], last [END]. Never put [DONE] behind changes: wait for'
+        " their results.\n"
+    )
+
+
 def _describe(command: Command) -> str:
     attributes = [
         f'  {attribute.name}="{attribute.example}": {attribute.meaning}'

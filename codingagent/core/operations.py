@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from codingagent.core.channel import UNHARMED, Channel
+
 Encoding = Literal["utf-8", "base64"]
 """How content is written as text."""
 
@@ -69,6 +71,8 @@ class EditFile:
 
     path: str
     change: LineRange | tuple[Replacement, ...] | Substitutions
+    way: Channel = UNHARMED
+    """What the text has suffered before it came here, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,11 +179,7 @@ def _header(session: Session) -> str:
 
 
 def _reminder(session: Session) -> str:
-    return (
-        f'Answer with commands as PROTOCOL says: first [REPLY session="{session.session_id}"'
-        f' sequence="{session.sequence}"], last [END]. Never put [DONE] behind changes: wait for'
-        " their results.\n"
-    )
+    return guide.reminder(session.session_id, session.sequence)
 
 
 def _prompt(session: Session, dialect: Dialect) -> str:

@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass, replace
 
-from codingagent.core import commands, paths, tags
+from codingagent.core import commands, paths, repair, tags
 from codingagent.core.operations import Finish, Operation
+from codingagent.core.repair import Mended
 from codingagent.core.session import Session
 from codingagent.errors import OperationError
 
@@ -72,7 +73,8 @@ def read(text: str) -> Reply:
     Order is the reply's own. After DONE, and after [END], blocks are named in the notes and are
     no items (DESIGN, tag blocks: after DONE).
     """
-    found = tags.scan(text, commands.HAS_BODY)
+    mended = repair.read(text, commands.HAS_BODY)
+    found = mended.scan
     items: list[Step | Problem] = []
     unused: list[str] = []
     done = False
@@ -80,12 +82,12 @@ def read(text: str) -> Reply:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
             continue
-        item = _read_block(block)
+        item = _read_block(block, mended)
         items.append(item)
         done = isinstance(item, Step) and isinstance(item.operation, Finish)
     if not found.blocks:
         items.append(Problem("REPLY", NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
-    notes = list(found.notes)
+    notes = [*mended.notes, *found.notes]
     if unused:
         notes.append(
             f"not executed, because it stands after {'DONE' if done else '[END]'}: {_list(unused)}"
@@ -111,7 +113,10 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
     return ""
 
 
-def _read_block(block: tags.Block) -> Step | Problem:
+def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
+    block = replace(block, notes=mended.notes_of.get(block.line, ()) + block.notes)
+    if doubt := mended.doubts.get(block.line):
+        return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
     if not block.closed:
         closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
         reason = (
@@ -125,7 +130,7 @@ def _read_block(block: tags.Block) -> Step | Problem:
             )
         return Problem(block.name, reason, block.line)
     try:
-        operation, notes = commands.decode(block)
+        operation, notes = commands.decode(block, mended.way_of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the reply)"
         return Problem(block.name, reason, block.line, fault.detail, block.notes)

@@ -11,7 +11,7 @@ attributes can't be read; each has its own function below.
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 HEADER_HEADING = "=== HEADER ==="
 PROTOCOL_HEADING = "=== PROTOCOL ==="
@@ -36,7 +36,8 @@ class Block:
     """One command as written in a reply.
 
     `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
-    the opening stands, 1-based. `fault` says why the opening can't be read, or is empty.
+    the opening stands, 1-based. `fault` says why the opening can't be read, or is empty. It reaches
+    from `start` to `end`; `is_doubtful` tells that its body holds what may be another tag of ours.
     """
 
     name: str
@@ -47,6 +48,9 @@ class Block:
     fault: str = ""
     notes: tuple[str, ...] = ()
     behind_end: bool = False
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+    is_doubtful: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ class _Scanner:
         self._at = 0
         self._counted = (0, 1)
         self._lookups = 0
+        self._passed_over = False
 
     def run(self) -> Scan:
         while (found := _CANDIDATE.search(self._text, self._at)) is not None:
@@ -278,8 +283,22 @@ class _Scanner:
             else fault
         )
         line = self._line_number(start)
+        is_doubtful = has_inner or not closed or bool(fault) or self._passed_over
+        self._passed_over = False
         self._blocks.append(
-            Block(name, head.attributes, body, line, closed, fault, notes, self._ended)
+            Block(
+                name,
+                head.attributes,
+                body,
+                line,
+                closed,
+                fault,
+                notes,
+                self._ended,
+                start,
+                end,
+                is_doubtful,
+            )
         )
         if closed and not has_inner:
             self._spans.append((start, end))
@@ -336,6 +355,8 @@ class _Scanner:
             behind = self._text[at + len(closing) : self._line_end(at)]
             if self._is_line_start(at) and not behind.strip():
                 return at
+            # Perhaps this was meant: `> [/CREATE_FILE]`.
+            self._passed_over = True
             at = self._text.find(closing, at + len(closing), end)
         return None
 
@@ -375,6 +396,19 @@ class _Scanner:
     def _is_in_block(self, offset: int) -> bool:
         index = bisect_right(self._spans, (offset, len(self._text))) - 1
         return index >= 0 and self._spans[index][0] <= offset < self._spans[index][1]
+
+
+def is_opening(line: str, at: int) -> bool:
+    """Tells whether a line ends as an opening tag, from behind its name on: attributes and a bracket."""
+    while (attribute := _ATTRIBUTE.match(line, at)) is not None:
+        at = attribute.end()
+    end = _HEAD_END.match(line, at)
+    return end is not None and not line[end.end() :].strip()
+
+
+def until_of(line: str) -> str | None:
+    """Gives the word that the closing tag of an opening has to hold, if there is one."""
+    return _until_in(line)
 
 
 def closing_tag(name: str, until: str | None) -> str:

@@ -1,0 +1,117 @@
+"""What the way through a chat does to text, and how each such damage is undone; not where it is undone.
+
+A damage is undone by one function from text to text. Whether it may be undone is for the callers to
+prove: `bodies` from the tags of the same reply, `matching` from the file on disk.
+"""
+
+import re
+from enum import Enum
+
+
+class Damage(Enum):
+    """A change of characters, by the name that results give it."""
+
+    ESCAPES = "Markdown escapes"
+    ENTITIES = "HTML entities"
+    QUOTES = "typographic quotes"
+    BLANKS = "no-break spaces"
+    ZERO_WIDTH = "zero-width characters"
+    BRACKETS = "full-width brackets"
+
+
+Channel = frozenset[Damage]
+"""What the tags of a reply show that its text has suffered on the way."""
+
+UNHARMED: Channel = frozenset()
+
+# CommonMark 2.4: any ASCII punctuation may be escaped.
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+# A chat that escapes one of these escapes all: they are what makes emphasis and links.
+_INLINE_ESCAPE = re.compile(r"\\([_*\[\]])")
+_BARE_INLINE = re.compile(r"(?<!\\)[_\[\]]")
+_LONE_BACKSLASH = re.compile(r"\\(?![!-/:-@\[-`{-~])")
+
+# What serializers of HTML write, and no others: `&copy;` was never a plain character of a program.
+ENTITY = re.compile(
+    r"&(?:lt|gt|amp|quot|apos|#0*(?:34|38|39|60|62|91|93|95)|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]));"
+)
+_ENTITY_NAMES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+
+_QUOTES = str.maketrans({**dict.fromkeys("“”„‟″＂", '"'), **dict.fromkeys("‘’‚‛′", "'")})
+_BLANKS = str.maketrans(
+    dict.fromkeys(
+        "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+        " ",
+    )
+)
+_ZERO_WIDTH = str.maketrans(dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"))
+_BRACKETS = str.maketrans("［］【】〔〕〖〗", "[][][][]")
+
+TYPOGRAPHIC = re.compile("[“”„‟″＂‘’‚‛′]")
+ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+ZERO_WIDTH = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
+FULL_WIDTH = re.compile("[［］【】〔〕〖〗]")
+
+
+def without_escapes(text: str) -> str:
+    """Undoes every escape of CommonMark, also that of the backslash."""
+    return _ESCAPE.sub(r"\1", text) if "\\" in text else text
+
+
+def without_inline_escapes(text: str) -> str:
+    """Undoes the escapes of `_`, `*`, `[` and `]` only."""
+    return _INLINE_ESCAPE.sub(r"\1", text) if "\\" in text else text
+
+
+def without_entities(text: str) -> str:
+    """Decodes once what a serializer of HTML has to encode, and nothing else."""
+    return ENTITY.sub(_decoded, text) if "&" in text else text
+
+
+def _decoded(found: re.Match[str]) -> str:
+    name = found[0][1:-1]
+    if not name.startswith("#"):
+        return _ENTITY_NAMES[name]
+    return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # noqa: FURB166  # "0x" does not stand there
+
+
+def with_straight_quotes(text: str) -> str:
+    """Gives ASCII quotes for typographic ones."""
+    return text if text.isascii() else text.translate(_QUOTES)
+
+
+def with_plain_blanks(text: str) -> str:
+    """Gives ordinary blanks for no-break and other wide or narrow ones."""
+    return text if text.isascii() else text.translate(_BLANKS)
+
+
+def without_zero_width(text: str) -> str:
+    """Takes out what has no width: byte-order marks, joiners, soft hyphens."""
+    return text if text.isascii() else text.translate(_ZERO_WIDTH)
+
+
+def with_ascii_brackets(text: str) -> str:
+    """Gives ASCII brackets for full-width ones."""
+    return text if text.isascii() else text.translate(_BRACKETS)
+
+
+def is_escaped_throughout(text: str) -> bool:
+    """Tells whether a text is what a chat that escapes makes, with nothing in it that it would not.
+
+    Such a chat escapes each `_`, `[`, `]` and each backslash. So a bare one of these, or a backslash
+    before a letter (LaTeX, a regular expression, "\\n"), shows that the text did not pass there.
+    """
+    pairs = _ESCAPE.findall(text)
+    rest = _ESCAPE.sub("", text)
+    return any(c in "_[]" for c in pairs) and "\\" not in rest and not _BARE_INLINE.search(rest)
+
+
+def has_escapes(text: str) -> bool:
+    """Tells whether a text has what could be an escape of Markdown."""
+    return "\\" in text and _ESCAPE.search(text) is not None
+
+
+def is_encoded_throughout(text: str) -> bool:
+    """Tells whether entities stand in a text, and nothing that a serializer of HTML would have encoded."""
+    rest = ENTITY.sub("", text)
+    return len(rest) != len(text) and not any(c in rest for c in '<>"&')

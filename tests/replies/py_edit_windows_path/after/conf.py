@@ -1,0 +1,2 @@
+ROOT = r"C:\data\new"
+NAME = "a_c"

@@ -1,0 +1,2 @@
+def mising(a, b):
+    pass

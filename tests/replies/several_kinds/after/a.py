@@ -1,0 +1,2 @@
+# one value
+VALUE = 2

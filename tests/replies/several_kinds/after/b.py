@@ -1,0 +1,3 @@
+from a import VALUE
+
+print(VALUE)

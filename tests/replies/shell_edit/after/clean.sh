@@ -1,0 +1,8 @@
+#!/bin/sh
+set -eu
+
+for f in *.txt; do
+  [ -f "$f" ] || continue
+  echo "$f"
+  sed -e 's/\t/ /g' "$f" > "$f.new" && mv "$f.new" "$f"
+done

@@ -1,0 +1,4 @@
+CREATE TABLE user_account (
+  id INTEGER PRIMARY KEY,
+  full_name TEXT NOT NULL
+);

@@ -1,0 +1,2 @@
+GRUESSE = {"de": "Grüße, Jürgen", "ja": "こんにちは"}
+COUNT = len(GRUESSE) + 1

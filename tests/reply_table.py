@@ -1,0 +1,279 @@
+"""Replies as chats give them, executed for real: `python -m tests.reply_table` prints what came of each.
+
+A folder of `tests/replies/` is a case: `reply.txt` as it was written, `before/` with the workspace, and
+`after/` with every file that is there then, or `problem.txt` with words of the problem that it gets.
+Each reply that is right is also sent through every mangling. What may come of it: the right bytes and
+commands; or nothing of a block was done and a problem names it (asked again). Wrong bytes, a command
+that was not written, or a missing result without a problem must never be.
+"""
+
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from codingagent.agent import Agent, Means, Order
+from codingagent.core import encoding, policy, repair, reply
+from codingagent.core.approval import Question
+from codingagent.core.commands import HAS_BODY
+from codingagent.core.events import (
+    CommandRan,
+    Event,
+    FileRequested,
+    Finished,
+    MessageShown,
+    Refused,
+)
+from codingagent.core.findings import Extras, Outcome
+from codingagent.core.reply import Problem
+from codingagent.core.session import OperationStarted
+from codingagent.world.workspace import Workspace
+from tests.manglings import MANGLINGS
+
+REPLIES = Path(__file__).with_name("replies")
+
+
+class Came(Enum):
+    """What came of a reply."""
+
+    RIGHT = "right"
+    ASKED = "asked again"
+    WRONG = "wrong"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A reply, the workspace that it finds, and the one that it should leave, or its problem."""
+
+    name: str
+    reply: str
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a reply did."""
+
+    files: dict[str, bytes]
+    events: tuple[Event, ...]
+    notes: tuple[str, ...]
+    is_request: bool
+
+    @property
+    def acts(self) -> list[tuple[str, ...]]:
+        """What was asked for besides files: commands and reading, and that there was an end."""
+        told: list[tuple[str, ...]] = []
+        for event in self.events:
+            if isinstance(event, CommandRan):
+                told.append(("ran", event.command))
+            elif isinstance(event, FileRequested):
+                told.append(("read", event.asked))
+            elif isinstance(event, Finished | MessageShown):
+                told.append((event.kind,))
+        return told
+
+    @property
+    def problems(self) -> list[Refused]:
+        return [event for event in self.events if isinstance(event, Refused)]
+
+
+class _Echo:
+    """Runs nothing and says so: the words of a command are what counts here."""
+
+    def run(
+        self,
+        command: str,
+        folder: int | str,
+        timeout_s: float | None,
+        show: Callable[[str], None],
+        extras: Extras,
+    ) -> Outcome:
+        del command, folder, timeout_s, show, extras
+        return Outcome(0, "", 0)
+
+
+class _Paper:
+    """A record that nobody reads."""
+
+    def record(self, record: OperationStarted) -> None:
+        del record
+
+    def sync(self) -> None:
+        pass
+
+
+def cases() -> list[Case]:
+    """Gives all cases, in the order of their names."""
+    found = []
+    for folder in sorted(path for path in REPLIES.iterdir() if path.is_dir()):
+        problem = folder / "problem.txt"
+        found.append(
+            Case(
+                folder.name,
+                (folder / "reply.txt").read_bytes().decode(),
+                _files(folder / "before"),
+                _files(folder / "after"),
+                problem.read_text("utf-8").strip() if problem.exists() else "",
+            )
+        )
+    return found
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def execute(text: str, before: dict[str, bytes], root: Path) -> Done:
+    """Executes a reply in an empty folder with these files, and gives what it did."""
+    for name, data in before.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    decoded = encoding.decode_reply(text.encode(), "utf-8")
+    assert decoded is not None
+    found = reply.read(decoded.text)
+    if found.has_outbox:
+        return Done(_files(root), (), found.notes, True)
+    means = Means(
+        Workspace(root),
+        _Echo(),
+        _Paper(),
+        lambda: "2025-01-15T10:30:00Z",
+        lambda _: None,
+        30,
+        policy.PRESETS["permissive"],
+    )
+    agent = Agent(means)
+    events: list[Event] = []
+    for index, item in enumerate(found.items):
+        if isinstance(item, Problem):
+            events.append(Refused(item.tag, item.reason, item.detail, notes=item.notes))
+            continue
+        event = agent.perform(Order(index, item.tag, item.operation, events))
+        assert not isinstance(event, Question), "nothing is asked"
+        events.append(replace(event, notes=item.notes + event.notes))
+    return Done(_files(root), tuple(events), found.notes, False)
+
+
+def read_text(text: str) -> str:
+    """Gives the text that the grammar has read in the end, as it stood after all repairs of tags."""
+    return repair.read(text, HAS_BODY).text
+
+
+def judge(clean: Done, before: dict[str, bytes], got: Done) -> Came:
+    """Compares what a mangled reply did with what it was to do."""
+    asked = got.is_request or bool(got.problems)
+    names = {*clean.files, *before, *got.files}
+    for name in names:
+        now = got.files.get(name)
+        if now != clean.files.get(name) and now != before.get(name):
+            return Came.WRONG
+    rest = iter(clean.acts)
+    if any(act not in rest for act in got.acts):
+        return Came.WRONG
+    if got.files == clean.files and got.acts == clean.acts and not asked:
+        return Came.RIGHT
+    if not asked:
+        return Came.SILENT
+    return Came.ASKED if got.is_request or _names_what_is_missing(clean, got) else Came.SILENT
+
+
+def _names_what_is_missing(clean: Done, got: Done) -> bool:
+    """Tells whether a problem stands for each kind of block that was not executed; or for the whole reply."""
+    tags = {problem.tag for problem in got.problems}
+    # What stands behind an unclosed block is part of it: the one problem is about all of that.
+    if "REPLY" in tags or "has no closing tag" in got.problems[-1].reason:
+        return True
+    missing = Counter(type(event).__name__ for event in clean.events)
+    missing.subtract(type(event).__name__ for event in got.events if not isinstance(event, Refused))
+    owed = {
+        "FileCreated": "CREATE_FILE",
+        "FileEdited": "EDIT_FILE",
+        "FileDeleted": "DELETE_FILE",
+        "CommandRan": "RUN_COMMAND",
+        "FileRequested": "READ_FILE",
+        "MessageShown": "MESSAGE",
+        "Finished": "DONE",
+    }
+    return all(owed[kind] in tags for kind, count in missing.items() if count > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case through one mangling."""
+
+    case: str
+    mangling: str
+    came: Came
+    done: Done
+    text: str
+
+
+def run_all(names: Iterable[str] = (), only: str = "") -> list[Row]:
+    """Sends every case through every mangling, or those named."""
+    rows: list[Row] = []
+    wanted = list(names) or list(MANGLINGS)
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases():
+            if case.problem or only not in case.name:
+                continue
+            clean = execute(case.reply, case.before, _new(folder, len(rows)))
+            for number, name in enumerate(wanted):
+                text = MANGLINGS[name](case.reply)
+                if name != "none" and text == case.reply:
+                    continue
+                root = _new(folder, len(rows), number)
+                done = execute(text, case.before, root)
+                rows.append(Row(case.name, name, judge(clean, case.before, done), done, text))
+    return rows
+
+
+def _new(folder: str, *numbers: int) -> Path:
+    root = Path(folder, "-".join(map(str, numbers)))
+    root.mkdir()
+    return root
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Gives the counts for each mangling, and of all."""
+    counts: dict[str, Counter[Came]] = defaultdict(Counter)
+    for row in rows:
+        counts[row.mangling][row.came] += 1
+        counts["all"][row.came] += 1
+    lines = [f"{'mangling':40} {'cases':>6} " + " ".join(f"{came.value:>11}" for came in Came)]
+    for name, count in counts.items():
+        if name != "all":
+            lines.append(_line(name, count))
+    lines.append(_line("all", counts["all"]))
+    right = counts["all"][Came.RIGHT] / max(counts["all"].total(), 1)
+    lines.append(f"right: {right:.1%}")
+    return "\n".join(lines)
+
+
+def _line(name: str, count: Counter[Came]) -> str:
+    return f"{name:40} {count.total():>6} " + " ".join(f"{count[came]:>11}" for came in Came)
+
+
+def main() -> int:
+    """Prints the table; gives 1 if anything is wrong or silent. With -v each that is not right is named."""
+    rows = run_all()
+    sys.stdout.write(table(rows) + "\n")
+    for row in rows:
+        if row.came in (Came.WRONG, Came.SILENT) or ("-v" in sys.argv and row.came is Came.ASKED):
+            reasons = "; ".join(f"{p.tag}: {p.reason[:160]}" for p in row.done.problems)
+            sys.stdout.write(f"{row.came.value}: {row.case} / {row.mangling}: {reasons}\n")
+    return int(any(row.came in (Came.WRONG, Came.SILENT) for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""Replies as chats give them, executed for real: Design, replies as chats really give them."""
+
+from pathlib import Path
+
+import pytest
+
+from codingagent.core.events import Refused
+from tests import reply_table
+from tests.manglings import MANGLINGS
+from tests.reply_table import Came, Case
+
+CASES = reply_table.cases()
+RIGHT_AT_LEAST = 0.95
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_reply_as_it_was_written_does_what_it_says(case: Case, tmp_path: Path) -> None:
+    """The workspace is then as the case has it; or nothing was done and the problem says why."""
+    done = reply_table.execute(case.reply, case.before, tmp_path)
+    if case.problem:
+        assert done.files == case.before
+        assert any(case.problem in f"{p.reason}\n{p.detail}" for p in done.problems), done.events
+    else:
+        assert done.files == case.after
+        assert not done.problems
+
+
+def test_no_mangling_makes_a_reply_do_anything_else() -> None:
+    """The right bytes, or nothing and a problem that names the block: never wrong, never silent."""
+    rows = reply_table.run_all()
+    bad = [f"{row.case} / {row.mangling}" for row in rows if row.came in (Came.WRONG, Came.SILENT)]
+    assert not bad
+    right = sum(row.came is Came.RIGHT for row in rows)
+    assert right / len(rows) >= RIGHT_AT_LEAST, reply_table.table(rows)
+    assert {row.mangling for row in rows} == set(MANGLINGS), "each mangling changes some reply"
+
+
+def test_what_was_undone_is_named() -> None:
+    """Design: each repair is named in the result."""
+    said = {"none", "in a fence", "in a fence with a language", "in a fence of tildes", "in prose"}
+    said |= {"under a Copy code label", "blocks in fences of their own", "no last line end", "CRLF"}
+    said |= {"byte-order mark", "tags indented", "tags with trailing blanks"}
+    rows = reply_table.run_all([name for name in MANGLINGS if name not in said], "several_kinds")
+    silent = [
+        row.mangling
+        for row in rows
+        if row.came is Came.RIGHT
+        and not row.done.notes
+        and not any(e.notes for e in row.done.events)
+    ]
+    assert not silent
+
+
+def test_a_second_time_nothing_is_left_to_undo() -> None:
+    """Repairing is idempotent: what was read in the end is read again as it is."""
+    for case in CASES:
+        for name, mangle in MANGLINGS.items():
+            once = reply_table.read_text(mangle(case.reply))
+            assert reply_table.read_text(once) == once, f"{case.name} / {name}"
+
+
+def test_the_oracle_sees_wrong_bytes_and_silence(tmp_path: Path) -> None:
+    """A check that could not fail would say nothing."""
+    case = next(case for case in CASES if case.name == "several_kinds")
+    roots = [tmp_path / name for name in ("clean", "wrong", "silent", "asked")]
+    for root in roots:
+        root.mkdir()
+    clean = reply_table.execute(case.reply, case.before, roots[0])
+    changes = {
+        Came.WRONG: case.reply.replace("VALUE = 2", "VALUE = 3"),
+        Came.SILENT: case.reply.replace("[RUN_COMMAND]\npython3 b.py\n[/RUN_COMMAND]\n", ""),
+        Came.ASKED: case.reply.replace("VALUE = 1\n===", "VALUE = 9\n==="),
+    }
+    for root, (came, text) in zip(roots[1:], changes.items(), strict=True):
+        done = reply_table.execute(text, case.before, root)
+        assert reply_table.judge(clean, case.before, done) is came
+    wrong = reply_table.execute(
+        case.reply.replace("python3 b.py", "python3 c.py"), case.before, _new(tmp_path)
+    )
+    assert reply_table.judge(clean, case.before, wrong) is Came.WRONG
+    assert any(isinstance(e, Refused) for e in done.events)
+
+
+def _new(folder: Path) -> Path:
+    root = folder / "more"
+    root.mkdir()
+    return root
