@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.agent import Agent, Views
-from codingagent.core import encoding, outbox, paths, reply, results, tokens
+from codingagent.core import continuation, encoding, outbox, paths, reply, results, tokens
 from codingagent.core.approval import Answer
 from codingagent.core.events import FileFetched, FileRequested, Finished
 from codingagent.core.findings import Letter, digest_of
@@ -72,6 +72,10 @@ class _Objection:
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
 
+_NOT_JOINED = (
+    "this does not go on where the block before was cut short: its last lines, written once more, were"
+    " not found at the beginning; send the block again from its start"
+)
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
 _NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
@@ -243,8 +247,13 @@ class Conversation:
         return reply.with_note(found, note)
 
     def _read(self, text: str) -> Reply:
-        """Reads a reply in either protocol, whichever the request was in."""
+        """Reads a reply in either protocol, whichever the request was in; one that goes on is joined."""
+        if self.session.cut and (whole := continuation.join(self.session.cut, text)) is not None:
+            note = f"joined with the {whole.lines} lines that had arrived before"
+            return reply.with_note(reply.read(whole.text), note)
         found = reply.read(text)
+        if self.session.cut and continuation.seems_to_go_on(self.session.cut, text):
+            found = reply.with_note(found, _NOT_JOINED)
         if not found.is_bare or found.has_outbox:
             return found
         is_json = self.session.protocol == "json"
@@ -288,7 +297,9 @@ class Conversation:
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
         self._execution.perform(found.items)
-        self.ledger.record(TurnEnded(self.session.sequence, found.notes, self._means.now()))
+        self.ledger.record(
+            TurnEnded(self.session.sequence, found.notes, self._means.now(), found.cut)
+        )
         self._conclude(taken)
 
     def _read_again(self) -> Reply:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from codingagent.core import commands, paths, repair, tags
+from codingagent.core import commands, continuation, paths, repair, tags
 from codingagent.core.operations import Finish, Operation
 from codingagent.core.repair import Mended
 from codingagent.core.session import Session
@@ -16,6 +16,18 @@ NO_BLOCK = (
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example + "\n" + commands.BY_TAG["DONE"].example
 
 _UNUSED_LIMIT = 20
+
+# Our own words, which a model that goes on by itself writes after its commands.
+_RESULTS = re.compile(
+    r"^[ \t>]*(?:\[(?:OK|FAILED)\] (?:"
+    + "|".join(commands.BY_TAG)
+    + r"): |=== (?:CONTEXT|PROMPT) ===[ \t]*$|## Previous Command Results[ \t]*$)",
+    re.MULTILINE,
+)
+_INVENTED = (
+    "Not taken: before it the answer shows results that this program did not write. Look at the real"
+    " ones, then send [DONE] again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,8 @@ class Reply:
     notes: tuple[str, ...]
     is_bare: bool = False
     """No block of ours was found in it."""
+    cut: str = ""
+    """The text of its last block, if the reply was cut short within that."""
 
 
 def read(text: str) -> Reply:
@@ -78,11 +92,20 @@ def read(text: str) -> Reply:
     items: list[Step | Problem] = []
     unused: list[str] = []
     done = False
+    invented = _invented(mended)
+    cut = ""
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
             continue
         item = _read_block(block, mended)
+        if block is found.blocks[-1] and not found.ended:
+            cut = continuation.cut_of(mended.text, block)
+        if cut:
+            reason, lines = continuation.advice(cut, block)
+            item = Problem(block.name, reason, block.line, lines)
+        elif invented is not None and invented[0] < block.start and _finishes(item):
+            item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the reply)", block.line)
         items.append(item)
         done = isinstance(item, Step) and isinstance(item.operation, Finish)
     if not found.blocks:
@@ -93,12 +116,34 @@ def read(text: str) -> Reply:
             f"not executed, because it stands after {'DONE' if done else '[END]'}: {_list(unused)}"
         )
     header = _header(found)
-    if found.header is not None and not found.ended and not done:
+    if invented is not None:
+        notes.append(
+            f"line {invented[1]} of the reply imitates results; only this program writes them, so that"
+            " text was ignored"
+        )
+    if found.header is not None and not found.ended and not done and not cut:
         notes.append(
             "the reply has no [END], so it may have been cut short: what arrived whole was executed;"
             " send only what is missing"
         )
-    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare=not found.blocks)
+    is_bare = not found.blocks
+    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut)
+
+
+def _finishes(item: Step | Problem) -> bool:
+    return isinstance(item, Step) and isinstance(item.operation, Finish)
+
+
+def _invented(mended: Mended) -> tuple[int, int] | None:
+    """Gives where a reply writes results itself, outside of all blocks: the offset, and the line."""
+    at = 0
+    for block in (*mended.scan.blocks, None):
+        end = len(mended.text) if block is None else block.start
+        if (found := _RESULTS.search(mended.text, at, end)) is not None:
+            return found.start(), mended.text.count("\n", 0, found.start()) + 1
+        if block is not None:
+            at = max(block.end, at)
+    return None
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:

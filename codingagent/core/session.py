@@ -262,6 +262,8 @@ class TurnEnded:
     sequence: int
     notes: tuple[str, ...]
     at: str
+    cut: str = ""
+    """The text of a block within which the reply was cut short, kept until it is gone on with."""
     kind: Literal["turn_ended"] = "turn_ended"
 
 
@@ -342,6 +344,8 @@ class Session:
     """What confined the command that ran last."""
     checkpoint: str = ""
     """The workspace as it was before the part of a turn that is under way."""
+    cut: str = ""
+    """What arrived of the block within which the last reply was cut short."""
     kept: str = ""
     """The checkpoint taken last."""
     shown: str = ""
@@ -523,7 +527,7 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
 def _end_turn(session: Session, record: TurnEnded) -> Session:
     done = any(isinstance(event, Finished) for event in session.results)
     touched = session.touched.union(*map(_paths, session.results))
-    ended = replace(session, reply=None, notes=record.notes, touched=touched)
+    ended = replace(session, reply=None, notes=record.notes, touched=touched, cut=record.cut)
     if done or session.is_run:
         return replace(ended, phase=Phase.COMPLETE)
     return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)

@@ -356,7 +356,7 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
         st.none() | _EVENTS,
     ),
     st.builds(OperationEnded, _NUMBER, _EVENTS, _TEXT, _TEXT),
-    st.builds(TurnEnded, _NUMBER, _NOTES, _TEXT),
+    st.builds(TurnEnded, _NUMBER, _NOTES, _TEXT, _TEXT),
     st.builds(SessionReopened, _TEXT),
 )
 

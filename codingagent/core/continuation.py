@@ -1,0 +1,146 @@
+"""An answer that was cut short within a block, and the next one that goes on from there.
+
+Nothing of a cut block is ever executed by itself. It is joined with what follows only where the two
+overlap in a text that can't be mistaken: the last line that arrived, sent once more.
+"""
+
+import re
+from dataclasses import dataclass
+
+from codingagent.core import commands, tags
+from codingagent.core.paths import shown
+from codingagent.core.tags import Block
+
+# So much of the end shows the model where it stopped.
+TAIL_CHARACTERS = 80
+
+# A shorter overlap ("}", "end") may stand anywhere; then more lines are taken.
+_FEWEST_CHARACTERS = 8
+_MOST_LINES = 12
+
+# What a model says before it goes on.
+_LEAD_LINES = 30
+
+# Another tag in the body: then a closing tag is missing, or the body is about these very tags.
+_OURS = re.compile(rf"^[ \t]*\[/?(?:{'|'.join(commands.BY_TAG)})(?=[ \t\]])", re.MULTILINE)
+
+# What may stand before an answer's own text: its [REPLY …], and the fence round all of it.
+_NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The cut block and what followed, as one text; `lines` of the block had arrived before."""
+
+    text: str
+    lines: int
+
+
+def cut_of(text: str, block: Block) -> str:
+    """Gives the text of a block that was cut short, from its opening tag on; empty if it was not.
+
+    A block that is only missing its closing tag was not: something of ours, or the end of a fence,
+    stands behind it.
+    """
+    rest = text[block.start :]
+    last = rest.rstrip("\n").rpartition("\n")[2]
+    is_plain = not (block.closed or block.fault) and bool(block.body)
+    if not is_plain or _OURS.search(block.body) or _FENCE.fullmatch(last):
+        return ""
+    return "" if last.strip() == "[END]" else rest.rstrip("\n")
+
+
+def advice(cut: str, block: Block) -> tuple[str, str]:
+    """Gives what to tell the model of a cut block, and the lines with which it is to go on."""
+    closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
+    lines = block.body.count("\n")
+    reason = (
+        f"The answer was cut short inside this block: {lines} {'line' if lines == 1 else 'lines'} of it"
+        f" arrived and are kept, and nothing of it was used. They end with:"
+        f" «{shown(cut[-TAIL_CHARACTERS:])}»."
+    )
+    again = _overlap(cut.partition("\n")[2])
+    if not again:
+        return f"{reason} Send the block again from its start", ""
+    reason += (
+        " Go on from there: after [REPLY …] write the lines below once more, the last of them whole, and"
+        f" then what is missing, up to {closing} and [END]; or send the block again from its start"
+    )
+    return reason, again
+
+
+def join(cut: str, text: str) -> Joined | None:
+    """Gives the two parts as one, or None if the text does not go on from there.
+
+    Args:
+        cut: as `cut_of` gave it.
+        text: the next reply.
+    """
+    text = tags.fold_line_ends(text)
+    end = _end_of_rest(cut, text)
+    if end is None:
+        return None
+    overlap = _overlap(cut.partition("\n")[2])
+    at = _place(text[:end], overlap)
+    if at is None:
+        return None
+    arrived = cut[: len(cut) - len(overlap)]
+    return Joined(f"{text[:at]}{arrived}{text[at:]}", cut.count("\n"))
+
+
+def seems_to_go_on(cut: str, text: str) -> bool:
+    """Tells whether a text closes the block that was cut, without opening it."""
+    return _end_of_rest(cut, tags.fold_line_ends(text)) is not None
+
+
+def _end_of_rest(cut: str, text: str) -> int | None:
+    """Gives where what is missing of the block ends; None if the text starts the block again, or is none."""
+    opening = cut.partition("\n")[0].strip()
+    if any(line.strip() == opening for line in text.splitlines()):
+        return None
+    return _closing_at(text, opening)
+
+
+def _overlap(body: str) -> str:
+    """Gives the end of what arrived, from the start of a line, that can't be taken for another place.
+
+    Empty if the last lines stand elsewhere in it too.
+    """
+    at = len(body)
+    for _ in range(_MOST_LINES):
+        at = body.rfind("\n", 0, max(at - 1, 0)) + 1
+        lines = body[at:]
+        is_long = len("".join(lines.split())) >= _FEWEST_CHARACTERS
+        if is_long and f"\n{body}".find(f"\n{lines}") == at:
+            return lines
+        if at == 0:
+            break
+    return ""
+
+
+def _place(text: str, overlap: str) -> int | None:
+    """Gives where the overlap stands at the start of a line near the beginning.
+
+    None if it is not there, or stands there more than once and not at the very beginning.
+    """
+    if not overlap:
+        return None
+    places = [
+        found.start()
+        for found in re.finditer(rf"^{re.escape(overlap)}", text, re.MULTILINE)
+        if text.count("\n", 0, found.start()) <= _LEAD_LINES
+    ]
+    is_first = bool(places) and _NO_TEXT.fullmatch(text, 0, places[0]) is not None
+    return places[0] if len(places) == 1 or is_first else None
+
+
+def _closing_at(text: str, opening: str) -> int | None:
+    """Gives where the line stands that closes the cut block; None if another block begins before."""
+    name = re.match(r"[ \t]*\[([A-Z_]+)", opening)
+    if name is None:
+        return None
+    until = tags.until_of(opening)
+    closing = re.escape(tags.closing_tag(name[1], until))
+    found = re.search(rf"^[ \t]*{closing}[ \t]*$", text, re.MULTILINE)
+    return None if found is None else found.start()
