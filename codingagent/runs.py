@@ -27,6 +27,7 @@ class Run:
 
     Args:
         execution: what does its items.
+        ready: fails if nothing can be executed any more.
         items: all of them, also those that the record says are done.
         now: UTC, ISO 8601 with Z.
         finish: makes all of it durable, and says that it is done.
@@ -36,12 +37,14 @@ class Run:
     def __init__(
         self,
         execution: Execution,
+        ready: Callable[[], object],
         items: Sequence[Step | Problem],
         now: Callable[[], str],
         finish: Callable[[Session], None],
         tell: Callable[[Event], None],
     ) -> None:
         self._execution = execution
+        self._ready = ready
         self._items = items
         self._now = now
         self._finish = finish
@@ -80,8 +83,15 @@ class Run:
         )
 
     def go_on(self) -> None:
-        """Executes what is not done yet; stops where an operation needs a yes, or the system fails."""
+        """Executes what is not done yet; stops where an operation needs a yes, or the system fails.
+
+        Raises:
+            UsageError: if its space is closed; nothing is executed.
+        """
+        self._ready()
         self._fault = None
+        if self.session.is_complete:
+            return
         try:
             self._execution.settle()
             self._execution.perform(self._items, self._catch_up)
@@ -110,7 +120,8 @@ class Run:
             operation_id: of the operation; None is whichever waits.
 
         Raises:
-            UsageError: if the run does not wait, or waits for another operation; nothing is executed.
+            UsageError: if the run does not wait, or waits for another operation, or its space is
+                closed; nothing is executed.
         """
         self.decide(operation_id, Answer("yes"))
 
@@ -140,6 +151,7 @@ class Run:
         Raises:
             UsageError: as `approve`.
         """
+        self._ready()
         self._execution.answer(operation_id, answer)
         self.go_on()
 
