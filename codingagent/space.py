@@ -23,6 +23,7 @@ from codingagent import compose, homes
 from codingagent.compose import Bench, Person, Place
 from codingagent.core.findings import digest_of
 from codingagent.core.messages.events import Event
+from codingagent.core.messages.faults import Fault, MessageError
 from codingagent.core.messages.operations import Operation
 from codingagent.core.messages.reading import (
     ReceivedMessage,
@@ -317,7 +318,14 @@ class _Unkept:
 
 
 def _as_json(message: object) -> bytes:
-    """Gives a message as the bytes to be kept; a value that JSON has no way to say becomes text."""
+    """Gives a message as the bytes to be kept; what JSON has no way to say is null, which no field takes.
+
+    Raises:
+        MessageError: if it holds itself, or is nested too deep.
+    """
     if isinstance(message, str):
         return message.encode("utf-8", "surrogatepass")
-    return json.dumps(message, default=repr).encode()
+    try:
+        return json.dumps(message, default=lambda _: None, skipkeys=True).encode()
+    except (ValueError, RecursionError) as fault:
+        raise MessageError(Fault("message", f"is no value of JSON: {fault}")) from fault
