@@ -631,7 +631,7 @@ def _answer(  # noqa: PLR0913
         from codingagent.faces import run
 
         state = home.load(session)
-        given = sys.stdin.buffer.read() if operation_id == "-" else operation_id
+        given = run.read_message("-") if operation_id == "-" else operation_id
         settings = _settings(home, state, options)
         return run.answer(home, state, settings, given, answer, approves_all=yes)
     with screen_for(json) as screen, home.locked():

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from codingagent import compose
@@ -81,7 +82,9 @@ def answer(
             raise UsageError(f"the answer on stdin {fault}") from fault
         if decided.decision == "no" and said.decision != "no":
             raise UsageError("`deny` was told to approve: use `codingagent approve`")
-        decided = said
+        always = decided.decision == "always" and said.decision == "yes"
+        decision = decided.decision if always else said.decision
+        decided = replace(said, decision=decision, reason=said.reason or decided.reason)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
         compose.check_workspace(home, session)
         run = space.open_run(session.session_id)
