@@ -64,10 +64,11 @@ class Run:
 
     @property
     def status(self) -> Status:
-        """`error` if a fault of the system halted it; what was done until then is done."""
-        if self._fault is not None:
-            return "error"
-        return "completed" if self.session.is_complete else "awaiting_approval"
+        """`error` if a fault of the system, or a kill, halted it; what was done until then is done."""
+        if self._fault is None and self.session.is_complete:
+            return "completed"
+        waits = self._fault is None and self.session.phase is Phase.AWAITING_APPROVAL
+        return "awaiting_approval" if waits else "error"
 
     @property
     def events(self) -> tuple[Event, ...]:
