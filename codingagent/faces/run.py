@@ -18,6 +18,7 @@ from codingagent.core.session import Session
 from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.execution import Ledger
+from codingagent.faces.screens import silence
 from codingagent.homes import Home
 from codingagent.runs import Run
 from codingagent.space import Space
@@ -163,8 +164,12 @@ def _say(notice: Notice) -> None:
 
 
 def _print_event(event: Event) -> None:
-    sys.stdout.write(f"{to_json(event)}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{to_json(event)}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone (`| head`); the work goes on without them, as in a session.
+        silence(sys.stdout)
 
 
 def _report(run: Run, since: int) -> int:
