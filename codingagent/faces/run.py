@@ -107,7 +107,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
         compose.check_workspace(home, session)
         run = space.open_run(session.session_id)
-        if run.pending_approval is None:
+        if run.pending_approval is None or approves_all:
             run.go_on()
         return _report(run, 0)
 
