@@ -63,7 +63,7 @@ def example(document: str, kind: str, number: int) -> Any:
 
 
 def without_bun(operation: Mapping[str, Any]) -> dict[str, Any]:
-    if operation["type"] not in {"shell"}:
+    if operation["type"] != "shell":
         return dict(operation)
     command = operation["command"]
     return {**operation, "command": COMMANDS.get(command, command)}
