@@ -210,6 +210,34 @@ def test_whatever_fails_the_rest_goes_on(space: Space, bad: Any, type_: str) -> 
         assert middle["message"].startswith("operations[1]")
 
 
+_DEEP = "[" * 150 + "]" * 150
+ODD = {
+    "NaN": ('{"type": "shell", "command": "ls", "timeout": NaN}', "error"),
+    "no end": ('{"type": "shell", "command": "ls", "timeout": 1e999}', "error"),
+    "half a character": (r'{"type": "message", "content": "\ud800"}', "error"),
+    "half a name": (r'{"type": "createFile", "path": "\udfff", "content": ""}', "error"),
+    "null": ('{"type": "message", "id": null, "content": "x"}', "error"),
+    "named twice": ('{"type": "createFile", "type": "message", "content": "x"}', "message"),
+    "unknown fields": ('{"type": "message", "content": "x", "NaN": NaN, "x": {}}', "message"),
+    "nested": (f'{{"type": "message", "content": "x", "deep": {_DEEP}}}', "message"),
+    "whole number": ('{"type": "shell", "command": "true", "timeout": 1000.0}', "shell"),
+}
+
+
+@pytest.mark.parametrize(("odd", "type_"), ODD.values(), ids=ODD)
+def test_whatever_json_holds_the_good_ones_are_executed(
+    space: Space, kept: Space, odd: str, type_: str
+) -> None:
+    """Bad input: the event that 001 asks for, the good operations executed; with a home too."""
+    good = json.dumps(create("a", overwrite=True))
+    message = f'{{"operations": [{good}, {odd}, {json.dumps(SAY)}], "protocolVersion": "1.0"}}'
+    for each in (space, kept):
+        run = each.run(message=message)
+        assert kinds(run) == ["createFile", type_, "message"]
+        assert run.status == "completed"
+        assert events(run)[0]["success"] is True
+
+
 def test_a_system_fault_halts_the_run(project: Path, home: Path) -> None:
     """Specification 001: a system error may halt the run, with the status error; and one event says it."""
     for kept in (None, home):

@@ -212,6 +212,17 @@ def test_a_file_that_cant_be_read_is_a_mistake_of_the_caller(caller: Caller) -> 
     assert not caller.home.exists()
 
 
+def test_a_message_without_end_is_refused_unread(caller: Caller) -> None:
+    """Bad input: 200 MB; no more is read than may be executed."""
+    path = caller.home.parent / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(200 * 2**20)
+    assert caller.call("run", str(path)) == 2
+    (event,) = caller.said()["events"]
+    assert "at most 33554432 are read" in event["message"]
+    caller.fault()
+
+
 def test_a_system_fault_is_exit_status_1(caller: Caller) -> None:
     """Design, exit status: 1 the work failed; the events message says it too."""
     move = {"type": "shell", "command": "mv ../workspace ../moved"}
