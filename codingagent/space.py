@@ -21,6 +21,7 @@ from typing import Self
 
 from codingagent import compose, homes
 from codingagent.compose import Bench, Person, Place
+from codingagent.confinement import policy_of
 from codingagent.core.findings import digest_of
 from codingagent.core.messages.events import Event
 from codingagent.core.messages.faults import Fault, MessageError
@@ -115,6 +116,7 @@ class Space:
         on_event: Callable[[Event], None],
     ) -> None:
         Workspace(root).close()
+        policy_of(settings, root)
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
         self._stack = contextlib.ExitStack()
