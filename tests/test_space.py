@@ -596,8 +596,8 @@ def test_a_policy_that_cant_be_used_is_said(project: Path, tmp_path: Path) -> No
     """A mistyped policy is no policy, and never none at all."""
     (tmp_path / "p.toml").write_text("[shel]\n")
     for policy in ("strict", tmp_path / "none.toml", tmp_path / "p.toml"):
-        with Space(project, policy) as space, pytest.raises(UsageError):
-            space.run(operations=[SAY])
+        with pytest.raises(UsageError):
+            Space(project, policy)
 
 
 # --- approvals -------------------------------------------------------------------------------------
@@ -689,6 +689,22 @@ def test_a_run_that_is_done_executes_nothing_more(start: Start, project: Path) -
     assert status_of(run) == "completed"
     assert kinds(run) == ["shell"]
     assert (project / "a").read_text() == "\n"
+
+
+def test_what_was_answered_is_not_answered_again(start: Start, project: Path) -> None:
+    """Between a yes and what came of it nothing waits; once the machine is well the yes still holds."""
+    run = start(REMOVE)
+    moved = project.rename(project.with_name("moved"))
+    run.approve()
+    assert status_of(run) == "error"
+    assert kinds(run) == ["error"]
+    for decide in (run.approve, run.deny):
+        with pytest.raises(UsageError, match="awaits approval"):
+            decide()
+    moved.rename(project)
+    run.go_on()
+    assert status_of(run) == "completed"
+    assert kinds(run) == ["shell"]
 
 
 def test_going_on_is_no_approval(start: Start, project: Path) -> None:
