@@ -140,8 +140,8 @@ class Means:
 class Order:
     """An operation to be done: its place in the reply, counted from 0, and the tag it came under.
 
-    `earlier` are the events of the same reply so far. `room` is how many characters of contents and
-    outputs there may be in this one's event.
+    `id` is what the reply itself calls it, or empty. `earlier` are the events of the same reply so far.
+    `room` is how many characters of contents and outputs there may be in this one's event.
     """
 
     index: int
@@ -149,6 +149,7 @@ class Order:
     operation: Operation
     earlier: Sequence[Event] = ()
     room: int = 2**62
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +338,7 @@ class Agent:
             change.before,
             after,
             change.event,
+            order.id,
         )
         self._means.ledger.record(start)
         if change.data is None:
@@ -430,7 +432,13 @@ class Agent:
             limit_s = min(limit_s or means.policy.shell.timeout, means.policy.shell.timeout)
         had_git = means.workspace.has_git()
         with self._means.workspace.folder(operation.cwd) as folder:
-            start = OperationStarted(order.index, order.tag, operation.command, self._means.now())
+            start = OperationStarted(
+                order.index,
+                order.tag,
+                operation.command,
+                self._means.now(),
+                operation_id=order.id,
+            )
             self._means.ledger.record(start)
             # A start that is forgotten would be a second start after a power failure.
             self._means.ledger.sync()

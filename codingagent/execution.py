@@ -113,7 +113,7 @@ class Execution:
         """Ends the operation that a kill interrupted, by looking at what came of it."""
         started = self.session.started
         if started is not None and (event := self._agent.settle(started)) is not None:
-            self._end(started.index, "", event)
+            self._end(started.index, started.operation_id, event)
 
     def perform(
         self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None
@@ -179,7 +179,7 @@ class Execution:
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
-            order = Order(index, item.tag, item.operation, session.results, room)
+            order = Order(index, item.tag, item.operation, session.results, room, item.id)
             event = self._decide(order, item.id)
         self._end(index, item.id, replace(event, notes=item.notes + event.notes))
 

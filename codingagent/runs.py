@@ -27,6 +27,7 @@ class Run:
 
     Args:
         execution: what does its items.
+        ready: fails if nothing can be executed any more.
         items: all of them, also those that the record says are done.
         now: UTC, ISO 8601 with Z.
         finish: makes all of it durable, and says that it is done.
@@ -36,12 +37,14 @@ class Run:
     def __init__(
         self,
         execution: Execution,
+        ready: Callable[[], object],
         items: Sequence[Step | Problem],
         now: Callable[[], str],
         finish: Callable[[Session], None],
         tell: Callable[[Event], None],
     ) -> None:
         self._execution = execution
+        self._ready = ready
         self._items = items
         self._now = now
         self._finish = finish
@@ -61,10 +64,11 @@ class Run:
 
     @property
     def status(self) -> Status:
-        """`error` if a fault of the system halted it; what was done until then is done."""
-        if self._fault is not None:
-            return "error"
-        return "completed" if self.session.is_complete else "awaiting_approval"
+        """`error` if a fault of the system, or a kill, halted it; what was done until then is done."""
+        if self._fault is None and self.session.is_complete:
+            return "completed"
+        waits = self._fault is None and self.session.phase is Phase.AWAITING_APPROVAL
+        return "awaiting_approval" if waits else "error"
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -80,8 +84,15 @@ class Run:
         )
 
     def go_on(self) -> None:
-        """Executes what is not done yet; stops where an operation needs a yes, or the system fails."""
+        """Executes what is not done yet; stops where an operation needs a yes, or the system fails.
+
+        Raises:
+            UsageError: if its space is closed; nothing is executed.
+        """
+        self._ready()
         self._fault = None
+        if self.session.is_complete:
+            return
         try:
             self._execution.settle()
             self._execution.perform(self._items, self._catch_up)
@@ -110,7 +121,8 @@ class Run:
             operation_id: of the operation; None is whichever waits.
 
         Raises:
-            UsageError: if the run does not wait, or waits for another operation; nothing is executed.
+            UsageError: if the run does not wait, or waits for another operation, or its space is
+                closed; nothing is executed.
         """
         self.decide(operation_id, Answer("yes"))
 
@@ -140,6 +152,7 @@ class Run:
         Raises:
             UsageError: as `approve`.
         """
+        self._ready()
         self._execution.answer(operation_id, answer)
         self.go_on()
 

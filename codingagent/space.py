@@ -21,8 +21,10 @@ from typing import Self
 
 from codingagent import compose, homes
 from codingagent.compose import Bench, Person, Place
+from codingagent.confinement import policy_of
 from codingagent.core.findings import digest_of
 from codingagent.core.messages.events import Event
+from codingagent.core.messages.faults import Fault, MessageError
 from codingagent.core.messages.operations import Operation
 from codingagent.core.messages.reading import (
     ReceivedMessage,
@@ -114,10 +116,14 @@ class Space:
         on_event: Callable[[Event], None],
     ) -> None:
         Workspace(root).close()
+        policy_of(settings, root)
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
         self._stack = contextlib.ExitStack()
         self._bench: Bench | None = None
+        # A run keeps its space, not the other way round: whoever holds a run can go on with it. And
+        # there is one of each, for two would do the same twice.
+        self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
         # Of one that nobody closes too, no process and no lock is left.
         self._closing = weakref.finalize(self, self._stack.close)
 
@@ -184,6 +190,10 @@ class Space:
         """
         if self._home is None:
             raise UsageError("without a home no run is kept")
+        # Under the lock: what is read without it may be done by another before we have it.
+        self._ready()
+        if (known := self._runs.get(run_id)) is not None:
+            return known
         session = self._home.runs.load(run_id)
         if Path(session.workspace) != self._root.resolve():
             raise UsageError(f"{run_id} works in '{session.workspace}', not in '{self._root}'")
@@ -224,7 +234,8 @@ class Space:
         ledger = Ledger(_Unkept(), session)
         surroundings = bench.surroundings(self._person, lambda _: None)
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
-        return Run(execution, items_of(received), compose.now, lambda _: None, self._on_event)
+        items = items_of(received)
+        return Run(execution, self._ready, items, compose.now, lambda _: None, self._on_event)
 
     def _begun(self, home: Home, data: bytes) -> Session:
         self._ready()
@@ -252,10 +263,14 @@ class Space:
         self._stack.callback(kept.close)
         ledger = Ledger(journal, session)
         compose.finish_undo(home, ledger, bench.checkpoints, self._person.show)
-        surroundings = bench.surroundings(self._person, lambda _: kept.pause(run))
+        surroundings = bench.surroundings(self._person, lambda _: kept.pause())
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        run = Run(execution, items, compose.now, lambda _: kept.finish(run), self._on_event)
+        run = Run(
+            execution, self._ready, items, compose.now, lambda _: kept.finish(), self._on_event
+        )
+        kept.follow(run)
+        self._runs[run.run_id] = run
         return run
 
 
@@ -266,21 +281,30 @@ class _Kept:
         self._home = home
         self._bench = bench
         self._journal: Journal | None = journal
+        self._run: Callable[[], Run | None] = lambda: None
+
+    def follow(self, run: Run) -> None:
+        """Says which run it keeps; weakly, for the run holds us."""
+        self._run = weakref.ref(run)
 
     def close(self) -> None:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
-    def pause(self, run: Run) -> None:
+    def pause(self) -> None:
         """Tells other programs what the run waits for, and what is still to come."""
+        run = self._run()
+        assert run is not None, "it goes on only as long as somebody holds it"
         message = value_of(self._home.messages.read(run.run_id))
         operations = message["operations"] if isinstance(message, dict) else []
         done = len(run.session.ends)
         self._home.messages.write_document(run.run_id, document(run, operations[done:]))
 
-    def finish(self, run: Run) -> None:
+    def finish(self) -> None:
         """Makes all that was done durable, and gives up what was only needed to go on."""
+        run = self._run()
+        assert run is not None, "it goes on only as long as somebody holds it"
         disk.sync(self._bench.folders)
         if self._home.messages.has_document(run.run_id):
             self._home.messages.write_document(run.run_id, document(run, ()))
@@ -296,7 +320,14 @@ class _Unkept:
 
 
 def _as_json(message: object) -> bytes:
-    """Gives a message as the bytes to be kept; a value that JSON has no way to say becomes text."""
+    """Gives a message as the bytes to be kept; what JSON has no way to say is null, which no field takes.
+
+    Raises:
+        MessageError: if it holds itself, or is nested too deep.
+    """
     if isinstance(message, str):
         return message.encode("utf-8", "surrogatepass")
-    return json.dumps(message, default=repr).encode()
+    try:
+        return json.dumps(message, default=lambda _: None, skipkeys=True).encode()
+    except (ValueError, RecursionError) as fault:
+        raise MessageError(Fault("message", f"is no value of JSON: {fault}")) from fault

@@ -166,6 +166,7 @@ class OperationStarted:
     before: str | None = None
     after: str | None = None
     event: Event | None = None
+    operation_id: str = ""
     kind: Literal["operation_started"] = "operation_started"
 
 

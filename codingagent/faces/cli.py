@@ -214,7 +214,10 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest that is not complete]")
+        str | None,
+        typer.Argument(
+            help="The id of a session, or of a run. [default: the latest session that is not complete]"
+        ),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Take the replies that lie in the inbox now, then exit.")
@@ -228,11 +231,20 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     network: _Network = None,
     yes: _Yes = False,
     json: _Json = False,
-) -> None:
-    """Go on with a task: take the answer from the inbox, or wait for it."""
+) -> int:
+    """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent import homes
+    from codingagent.core.session import is_run_id
 
     home = _home(context)
+    if session is not None and is_run_id(session):
+        from codingagent.faces import run
+
+        if accept is not None:
+            raise UsageError(f"--accept is for sessions; {session} is a run, and takes no replies")
+        state = home.load(session)
+        settings = _settings(home, state, _confinement(policy, sandbox, network))
+        return run.finish(home, state, settings, approves_all=yes)
     with screen_for(json) as screen, home.locked():
         if session is None:
             found = homes.all_sessions(home, _say_fault)
@@ -249,7 +261,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
-                    return
+                    return 0
                 conversation.reopen()
             conversation.recover()
             if accept is not None:
@@ -261,6 +273,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                     remark(screen, "a file in the inbox is still being written: it was left there")
             else:
                 _follow(conversation, home, screen, clipboard=clipboard)
+    return 0
 
 
 @app.command(
@@ -751,7 +764,7 @@ def _answer(  # noqa: PLR0913
         from codingagent.faces import run
 
         state = home.load(session)
-        given = sys.stdin.buffer.read() if operation_id == "-" else operation_id
+        given = run.read_message("-") if operation_id == "-" else operation_id
         settings = _settings(home, state, options)
         return run.answer(home, state, settings, given, answer, approves_all=yes)
     with screen_for(json) as screen, home.locked():

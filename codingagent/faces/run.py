@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from codingagent import compose
@@ -17,6 +18,7 @@ from codingagent.core.session import Session
 from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.execution import Ledger
+from codingagent.faces.screens import silence
 from codingagent.homes import Home
 from codingagent.runs import Run
 from codingagent.space import Space
@@ -81,7 +83,9 @@ def answer(
             raise UsageError(f"the answer on stdin {fault}") from fault
         if decided.decision == "no" and said.decision != "no":
             raise UsageError("`deny` was told to approve: use `codingagent approve`")
-        decided = said
+        always = decided.decision == "always" and said.decision == "yes"
+        decision = decided.decision if always else said.decision
+        decided = replace(said, decision=decision, reason=said.reason or decided.reason)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
         compose.check_workspace(home, session)
         run = space.open_run(session.session_id)
@@ -103,7 +107,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
         compose.check_workspace(home, session)
         run = space.open_run(session.session_id)
-        if run.pending_approval is None:
+        if run.pending_approval is None or approves_all:
             run.go_on()
         return _report(run, 0)
 
@@ -160,8 +164,12 @@ def _say(notice: Notice) -> None:
 
 
 def _print_event(event: Event) -> None:
-    sys.stdout.write(f"{to_json(event)}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{to_json(event)}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone (`| head`); the work goes on without them, as in a session.
+        silence(sys.stdout)
 
 
 def _report(run: Run, since: int) -> int:

@@ -63,9 +63,9 @@ def _lone(problem: Problem) -> Reply:
 
 def _bodies(text: str) -> list[str]:
     """Gives what may be a message: the whole text, or what stands in each code fence."""
-    bare = text.strip().removeprefix("\ufeff")
-    if bare.startswith("{"):
-        return [bare]
+    text = text.strip().removeprefix("\ufeff").strip()
+    if text.startswith("{"):
+        return [text]
     bodies: list[str] = []
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
@@ -97,5 +97,6 @@ def _header(body: str) -> Header | None:
     if not isinstance(value, dict) or not {"session", "sequence"} & value.keys():
         return None
     session, sequence = value.get("session"), value.get("sequence")
-    number = sequence if isinstance(sequence, int) and 0 <= sequence < 10**9 else None
+    # Not isinstance: to Python, true is a number.
+    number = sequence if type(sequence) is int and 0 <= sequence < 10**9 else None
     return Header(session if isinstance(session, str) else None, number)
