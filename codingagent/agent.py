@@ -395,6 +395,11 @@ class Agent:
                     f"File '{path}' is not UTF-8 text (byte {fault.start + 1} of {size_bytes} can't"
                     " stand there); ask for it with encoding base64"
                 ) from fault
+        if plain.json_length(content) > order.room:
+            raise OperationError(
+                f"File '{path}' is full of control characters, which take more room than is left among these"
+                " results; ask for it with encoding base64"
+            )
         return FileFetched(path, content, operation.encoding, size_bytes)
 
     def _list(self, order: Order, operation: ListFolder) -> Event:
@@ -422,7 +427,8 @@ class Agent:
             means.policy, operation.command, str(means.workspace.root), variables
         )
         # A yes to a line that is told no variables must stay one to it.
-        parts = (operation.cwd, *(f"{name}={value}" for name, value in variables.items()))
+        where = means.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
+        parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
         plan = _Plan(operation.command, parts, lambda: _command_shown(operation))
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:

@@ -4,6 +4,7 @@ How it works. Each item leaves its end in the journal, each change its start too
 `settle` and `perform` go on from where it was: what is in the record is done, the rest is to do.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -40,6 +41,9 @@ RETURNED_LIMIT = 64 * 2**20
 # Of what a checkpoint leaves out so much is named.
 _LEFT_OUT_NAMED = 20
 
+# A name that no shell takes for more than a word, and no option.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
+
 _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
@@ -64,8 +68,10 @@ class Ledger:
         Raises:
             WorkError: if it can't be written; the session is then as before.
         """
+        # What can't follow must not be written either: the record would be damaged for good.
+        after = fold(self.session, record)
         self._journal.append(record)
-        self.session = fold(self.session, record)
+        self.session = after
 
     def sync(self) -> None:
         """Makes all records durable."""
@@ -228,9 +234,11 @@ class Execution:
             self._close_checkpoint()
             self._means.sync()
             self._means.keep_document(self.session)
+            # The model chose the name, and a person may paste the line into a shell.
+            words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
             raise ApprovalError(
-                f"{name} awaits approval: `codingagent approve {session_id} {name}` does it and goes"
-                f" on, `codingagent deny {session_id} {name}` goes on without it"
+                f"{paths.shown(name)} awaits approval: `codingagent approve {words}` does it and goes"
+                f" on, `codingagent deny {words}` goes on without it"
             )
         return answer
 
@@ -248,6 +256,11 @@ class Execution:
         if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
             raise UsageError(f"nothing in {session_id} awaits approval")
         awaited = asked.name
+        if name is not None and any(ended.name == name for ended in self.session.ends):
+            raise UsageError(
+                f"several operations are called '{paths.shown(name)}': leave the id out to answer the one"
+                " that awaits approval"
+            )
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not await approval; {awaited} does")
         self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))

@@ -270,6 +270,9 @@ class Space:
             execution, self._ready, items, compose.now, lambda _: kept.finish(), self._on_event
         )
         kept.follow(run)
+        if session.is_complete and home.messages.has(run.run_id):
+            # A kill came between the last record and what follows it.
+            kept.finish()
         self._runs[run.run_id] = run
         return run
 

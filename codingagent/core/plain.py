@@ -53,6 +53,14 @@ def visible(text: str, limit: int = 200) -> str:
     return clipped if clipped.isprintable() else repr(clipped)[1:-1]
 
 
+_CONTROLS = tuple(map(chr, range(32)))
+
+
+def json_length(text: str) -> int:
+    """Gives about how many characters a text takes in JSON, where a control character is six."""
+    return len(text) + 5 * sum(map(text.count, _CONTROLS)) - 4 * text.count("\n")
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """Gives the first line of a text, clipped, with a word on how much follows."""
     text = without_controls(text).strip("\n")

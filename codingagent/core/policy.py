@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any
 
 from codingagent.core import presets
-from codingagent.core.paths import folded, glob_matcher, shown
+from codingagent.core.paths import folded, glob_matcher, is_glob, shown
 from codingagent.core.patterns import first_fitting, fits
 from codingagent.core.reach import changed, is_outside
 from codingagent.core.shell import ShellCommand, ShellLine, read_line
@@ -207,18 +207,42 @@ def _covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) ->
     rule allows, the same name in other letters is another file.
     """
     parts = path.split("/")
-    known = "/".join(parts if exactly else [folded(part) or part for part in parts])
-    for pattern in patterns:
-        if any(fits(known) for fits in _matchers(pattern, exactly)):
-            return pattern
+    names = parts if exactly else [folded(part) or part for part in parts]
+    known = "/".join(names)
+    by_name, others = _by_name(patterns, exactly)
+    # Of forty patterns hardly one has a name that the path has too.
+    places = {place for name in names for place in by_name.get(name, ())}
+    for place in sorted(places.union(others)):
+        if any(fits(known) for fits in _matchers(patterns[place], exactly)):
+            return patterns[place]
     return None
+
+
+@cache
+def _by_name(
+    patterns: tuple[str, ...], exactly: bool
+) -> tuple[Mapping[str, tuple[int, ...]], tuple[int, ...]]:
+    """Gives the places of patterns by a name that a path must have to fit, and of those without one."""
+    by_name: dict[str, tuple[int, ...]] = {}
+    others: list[int] = []
+    for place, pattern in enumerate(patterns):
+        parts = [part for part in _known(pattern, exactly).split("/") if not is_glob(part)]
+        if parts:
+            by_name[parts[-1]] = (*by_name.get(parts[-1], ()), place)
+        else:
+            others.append(place)
+    return by_name, tuple(others)
+
+
+def _known(pattern: str, exactly: bool) -> str:
+    plain = pattern.removeprefix("./").rstrip("/")
+    return plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
 
 
 @cache
 def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
     """Gives what tells whether a path fits a pattern, and whether it lies in a folder that does."""
-    plain = pattern.removeprefix("./").rstrip("/")
-    known = plain if exactly else "/".join(folded(part) or part for part in plain.split("/"))
+    known = _known(pattern, exactly)
     return glob_matcher(known), glob_matcher(f"{known}/**")
 
 
@@ -250,7 +274,7 @@ def judge_command(
     if not rules.enabled:
         return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
     line = read_line(command)
-    denied = _deny_line(policy, line, workspace)
+    denied = _deny_line(policy, line, workspace) or _deny_variables(policy, line, variables)
     return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
 
 
@@ -289,6 +313,21 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
             f"Allowed commands: {', '.join(rules.allowed_commands)}",
         )
     return None
+
+
+def _deny_variables(policy: Policy, line: ShellLine, variables: Iterable[str]) -> Deny | None:
+    """Refuses what would make an allowed command run another that is not."""
+    if not policy.shell.allowed_commands:
+        return None
+    names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
+    risky = sorted(names & (presets.CHOOSING_VARIABLES | presets.ASKED_VARIABLES))
+    if not risky:
+        return None
+    return Deny(
+        "shell.allowed_commands",
+        f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
+        "Leave this variable as it is",
+    )
 
 
 def _ask_for_line(

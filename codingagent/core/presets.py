@@ -184,6 +184,27 @@ PROTECTED_PATHS = (
 
 # Variables by which another program is loaded or run than the line says. PATH is none of them: every
 # virtual environment sets it, and a script in the workspace may be run by its path all the same.
+# Under a list of allowed commands these may make one of them run what is not on it. Without such a list
+# they are everyday things (PYTHONPATH=src) and nothing is asked.
+CHOOSING_VARIABLES = frozenset(
+    {
+        *(
+            "PATH",
+            "HOME",
+            "SHELL",
+            "ENV",
+            "IFS",
+            "LD_LIBRARY_PATH",
+            "DYLD_LIBRARY_PATH",
+            "GCONV_PATH",
+        ),
+        *("XDG_CONFIG_HOME", "GIT_DIR", "GIT_PAGER", "GIT_EDITOR", "PAGER", "MANPAGER", "EDITOR"),
+        *("VISUAL", "BROWSER", "LESSOPEN", "LESSCLOSE", "PERL5OPT", "PERL5LIB", "NODE_OPTIONS"),
+        *("NODE_PATH", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"),
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "RUSTC_WRAPPER", "MAKEFLAGS", "GOFLAGS"),
+    }
+)
+
 ASKED_VARIABLES = frozenset(
     {
         *("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "PROMPT_COMMAND"),

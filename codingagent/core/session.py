@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Literal, assert_never
+from typing import TYPE_CHECKING, Annotated, Literal, Never, assert_never
 
 from codingagent.core.approval import Answer, Question, operation_id
 from codingagent.core.events import (
@@ -31,7 +31,9 @@ from codingagent.core.events import (
     FileRequested,
     Finished,
 )
+from codingagent.core.plain import json_length
 from codingagent.core.results import result_of
+from codingagent.core.rows import Row
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -298,6 +300,9 @@ Record = (
 # --- state -----------------------------------------------------------------------------------------
 
 
+_NONE: Row[Never] = Row()
+
+
 class Phase(Enum):
     """What a session is doing."""
 
@@ -325,8 +330,8 @@ class Session:
     phase: Phase = Phase.OUTBOX_DUE
     reply: ReplyTaken | None = None
     started: OperationStarted | None = None
-    results: tuple[Event, ...] = ()
-    ends: tuple[OperationEnded, ...] = ()
+    results: Row[Event] = _NONE
+    ends: Row[OperationEnded] = _NONE
     """The records of these results."""
     returned: int = 0
     """Characters of contents and outputs in these results."""
@@ -451,8 +456,8 @@ def _step(session: Session, record: Record) -> Session:
                 checkpoint="",
                 reply=record,
                 last_digest=record.digest,
-                results=(),
-                ends=(),
+                results=_NONE,
+                ends=_NONE,
                 returned=0,
                 notes=(),
             )
@@ -460,15 +465,14 @@ def _step(session: Session, record: Record) -> Session:
             return replace(session, started=record)
         case OperationEnded():
             event = record.event
-            results = (*session.results, event)
             tier = event.sandbox if isinstance(event, CommandRan) else session.tier
             return replace(
                 session,
                 started=None,
                 asked=None,
                 answered=None,
-                results=results,
-                ends=(*session.ends, record),
+                results=session.results.with_one(event),
+                ends=session.ends.with_one(record),
                 returned=session.returned + _returned(event),
                 tier=tier,
             )
@@ -509,9 +513,9 @@ def _step(session: Session, record: Record) -> Session:
 def _returned(event: Event) -> int:
     match event:
         case FileFetched():
-            return len(event.content)
+            return json_length(event.content)
         case CommandRan():
-            return len(event.stdout or "") + len(event.stderr or "")
+            return json_length(event.stdout or "") + json_length(event.stderr or "")
         case _:
             return 0
 
@@ -561,22 +565,24 @@ class Turn:
 def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
     """Gives all turns of a journal in order, the one under way too."""
     found: list[Turn] = []
-    events: list[Event] = []
+    events: list[list[Event]] = []
     for record in records:
         match record:
             case RunStarted():
                 found.append(Turn(1, MESSAGE_NAME, record.at, ()))
+                events.append([])
             case ReplyTaken():
-                events = []
                 found.append(Turn(record.sequence, record.name, record.at, ()))
+                events.append([])
             case OperationEnded():
-                events.append(record.event)
-                found[-1] = replace(found[-1], results=tuple(events))
+                events[-1].append(record.event)
             case TurnEnded():
                 found[-1] = replace(found[-1], notes=record.notes)
             case _:
                 pass
-    return tuple(found)
+    return tuple(
+        replace(turn, results=tuple(results)) for turn, results in zip(found, events, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def main() -> None:
     # Closed by whoever started us: then there is nobody to talk to.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character shows another; that is no reason to fail.
         if hasattr(stream, "reconfigure"):
@@ -80,7 +81,9 @@ def _say_fault(message: str) -> None:
 
 
 def _fail(message: str, status: int) -> int:
-    line = " ".join(message.split())
+    from codingagent.core.plain import without_controls
+
+    line = without_controls(" ".join(message.split()))
     with contextlib.suppress(OSError):
         sys.stderr.write(f"codingagent: {line}\n")
     return status

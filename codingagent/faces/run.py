@@ -11,7 +11,7 @@ from codingagent.compose import Person
 from codingagent.core.approval import Answer
 from codingagent.core.messages.events import ErrorEvent, Event, EventsMessage
 from codingagent.core.messages.faults import MessageError
-from codingagent.core.messages.reading import SIZE_LIMIT_BYTES, to_json
+from codingagent.core.messages.reading import SIZE_LIMIT_BYTES, to_json_bytes
 from codingagent.core.messages.translating import read_answer
 from codingagent.core.notices import ModelSaid, Notice, Remark
 from codingagent.core.session import Session
@@ -165,15 +165,22 @@ def _say(notice: Notice) -> None:
 
 def _print_event(event: Event) -> None:
     try:
-        sys.stdout.write(f"{to_json(event)}\n")
-        sys.stdout.flush()
+        _print(event)
     except BrokenPipeError:
         # Whoever read has gone (`| head`); the work goes on without them, as in a session.
         silence(sys.stdout)
 
 
+def _print(value: Event | EventsMessage) -> None:
+    """Prints JSON and a line end: in bytes, for a copy as text of ten megabytes is ten megabytes more."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(to_json_bytes(value))
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
 def _report(run: Run, since: int) -> int:
-    sys.stdout.write(f"{run.to_json(since)}\n")
+    _print(run.message(since))
     return _STATUS[run.status]
 
 
@@ -188,6 +195,6 @@ def _refuse(reason: str, *, streams: bool) -> int:
         status="error",
         events=() if streams else (event,),
     )
-    sys.stdout.write(f"{to_json(message)}\n")
+    _print(message)
     sys.stderr.write(f"codingagent: {reason}\n")
     return UsageError.exit_status

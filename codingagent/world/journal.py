@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 
 from codingagent.core.session import (
@@ -192,6 +192,10 @@ class Messages:
         except OSError as fault:
             raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
 
+    def has(self, run_id: str) -> bool:
+        """Tells whether the message of a run is still kept."""
+        return self._path(run_id).exists()
+
     def drop(self, run_id: str) -> None:
         """Removes the message of a run that is done: nobody needs it any more."""
         with contextlib.suppress(OSError):
@@ -232,14 +236,15 @@ class Journal:
         Raises:
             WorkError: if it can't be written whole; the journal is then as before.
         """
-        text = json.dumps(asdict(record), ensure_ascii=False, separators=(",", ":"))
+        if self._handle < 0:
+            raise WorkError(f"{self._path} is closed; open the session again to go on with it")
         # A name that is not UTF-8 has half characters, which no JSON reader takes back.
-        line = text.encode("utf-8", "replace") + b"\n"
+        line = _as_json(record).encode("utf-8", "replace")
         try:
             os.lseek(self._handle, self._end, os.SEEK_SET)
             written = 0
             while written < len(line):
-                written += os.write(self._handle, line[written:])
+                written += os.write(self._handle, memoryview(line)[written:])
         except OSError as fault:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._end)
@@ -251,8 +256,37 @@ class Journal:
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Gives back the file."""
-        os.close(self._handle)
+        """Gives back the file; what is added after that is refused."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            # The number may be another file's by now.
+            self._handle = -1
+
+
+def _as_json(record: Record) -> str:
+    """Gives a record as its line."""
+    return _encode(_fields_of(record)) + "\n"
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+def _fields_of(value: object) -> object:
+    """Gives what a record holds as JSON has it; records are flat, and asdict copies all that they hold."""
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, tuple | list):
+        return [_fields_of(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _fields_of(each) for name, each in value.items()}
+    kind = type(value)
+    if kind not in _names:
+        _names[kind] = tuple(each.name for each in fields(value))  # type: ignore[arg-type]  # a record or a part of one
+    return {name: _fields_of(getattr(value, name)) for name in _names[kind]}
+
+
+# Of each kind of record, its fields: looked up once, not for each of a hundred thousand.
+_names: dict[type, tuple[str, ...]] = {}
 
 
 def _lines(path: Path) -> Iterator[bytes]:

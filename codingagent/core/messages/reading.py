@@ -157,8 +157,13 @@ def to_wire(value: WireValue) -> Any:
 
 def to_json(value: WireValue) -> str:
     """Gives an operation, event or message as JSON on one line; what is absent is left out."""
+    return to_json_bytes(value).decode()
+
+
+def to_json_bytes(value: WireValue) -> bytes:
+    """Gives the same in UTF-8, without a copy as text."""
     form: Any = type(value)
-    return _adapter(form).dump_json(value, by_alias=True, exclude_none=True).decode()
+    return _adapter(form).dump_json(value, by_alias=True, exclude_none=True)
 
 
 @wire_value

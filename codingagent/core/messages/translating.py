@@ -96,7 +96,7 @@ def _operation(received: Operation) -> operations.Operation:
             return operations.RunCommand(
                 received.command,
                 None if received.timeout is None else received.timeout / 1000,
-                "." if received.cwd is None else paths.folder_path(received.cwd),
+                "." if not received.cwd else paths.folder_path(received.cwd),
                 received.env or {},
                 parts_streams=True,
             )
@@ -114,7 +114,10 @@ def _bytes_of(received: CreateFileOperation) -> bytes:
     if received.encoding == "utf-8":
         return received.content.encode()
     try:
-        return base64.b64decode(received.content.translate(_SPACES), validate=True)
+        content = received.content
+        if any(blank in content for blank in " \t\r\n"):
+            content = content.translate(_SPACES)
+        return base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError) as fault:
         raise OperationError(f"content is no valid base64: {fault}") from fault
 
@@ -250,11 +253,15 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
     type_ = _type(question.tag)
     subject, policy = _text(question.subject), _text(", ".join(question.rules))
     is_command = type_ == "shell"
+    reasons = list(question.reasons)
+    if is_command and question.shown != question.subject:
+        # Its folder and its variables decide too, and 001 has no field for them.
+        reasons.append(f"it is run as: {question.shown}")
     return wire.ApprovalRequiredEvent(
         timestamp=asked.at,
         operation_id=asked.name,
         operation_type=type_,
-        reason=_text("; ".join(question.reasons)),
+        reason=_text("; ".join(reasons)),
         details=wire.ApprovalDetails(
             command=subject if is_command else None,
             path=None if is_command else subject,
