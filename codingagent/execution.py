@@ -256,7 +256,8 @@ class Execution:
         if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
             raise UsageError(f"nothing in {session_id} awaits approval")
         awaited = asked.name
-        if name is not None and any(ended.name == name for ended in self.session.ends):
+        if name == awaited and any(ended.name == name for ended in self.session.ends):
+            # An answer that is sent twice must not be one to the next that is called so.
             raise UsageError(
                 f"several operations are called '{paths.shown(name)}': leave the id out to answer the one"
                 " that awaits approval"

@@ -585,11 +585,19 @@ def test_what_is_not_allowed_is_denied_with_the_list(listed: Space, command: str
     assert event["suggestion"] == "Allowed commands: ls, git status"
 
 
-def test_what_is_allowed_is_executed(listed: Space, project: Path) -> None:
-    """A name is judged as it is written, wherever PATH finds it."""
-    assert one(listed, shell("ls build"))["stdout"] == "o\n"
-    path = f"{project}/build:{os.environ['PATH']}"
-    assert one(listed, shell("ls build", env={"PATH": path}))["stdout"] == "o\n"
+def test_what_is_allowed_is_executed(listed: Space) -> None:
+    """A name is judged as it is written; variables that say what else runs are refused."""
+    assert one(listed, shell("ls build", cwd=""))["stdout"] == "o\n"
+    assert one(listed, shell("ls build", env={"LC_ALL": "C"}))["stdout"] == "o\n"
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "HOME", "GIT_DIR"])
+def test_under_a_list_no_variable_chooses_what_runs(listed: Space, name: str) -> None:
+    """An allowed command must not be made to run one that is not."""
+    for operation in (shell("ls", env={name: "."}), shell(f"{name}=. ls")):
+        event = one(listed, operation)
+        assert event["type"] == "policyDenied"
+        assert event["reason"].startswith(f"{name} decides which programs run")
 
 
 def test_a_policy_that_cant_be_used_is_said(project: Path, tmp_path: Path) -> None:
@@ -775,7 +783,9 @@ def test_of_two_with_the_same_id_the_one_that_waits_is_meant(start: Start, proje
     assert status_of(run) == "awaiting_approval"
     assert run.pending_approval is not None
     assert run.pending_approval.details.command == "rm -r other"
-    run.deny("x")
+    with pytest.raises(UsageError, match="several operations are called 'x'"):
+        run.approve("x")  # sent twice, it must not be a yes to the next one
+    run.deny()
     assert kinds(run) == ["shell", "policyDenied"]
     assert not (project / "build").exists()
 

@@ -22,7 +22,7 @@ _MOST_LINES = 12
 _LEAD_LINES = 30
 
 # Another tag in the body: then a closing tag is missing, or the body is about these very tags.
-_OURS = re.compile(rf"^[ \t]*\[/?(?:{'|'.join(commands.BY_TAG)})(?=[ \t\]])", re.MULTILINE)
+_OURS = re.compile(rf"\[/?(?:{'|'.join(commands.BY_TAG)})(?=[ \t\]])")
 
 # What may stand before an answer's own text: its [REPLY …], and the fence round all of it.
 _NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
@@ -43,10 +43,11 @@ def cut_of(text: str, block: Block) -> str:
     A block that is only missing its closing tag was not: something of ours, or the end of a fence,
     stands behind it.
     """
+    if block.closed or block.fault or not block.body or _OURS.search(block.body):
+        return ""
     rest = text[block.start :]
     last = rest.rstrip("\n").rpartition("\n")[2]
-    is_plain = not (block.closed or block.fault) and bool(block.body)
-    if not is_plain or _OURS.search(block.body) or _FENCE.fullmatch(last):
+    if _FENCE.fullmatch(last):
         return ""
     return "" if last.strip() == "[END]" else rest.rstrip("\n")
 
