@@ -248,7 +248,7 @@ def check_home(root: Path, *, was_found: bool) -> None:
     """
     names = (
         *("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected"),
-        *("sessions/.lock", "sessions/runs", "outbox/short"),
+        *("sessions/.lock", "sessions/runs", "outbox/short", "outbox/parts"),
     )
     for name in names:
         if (root / name).is_symlink():

@@ -17,7 +17,10 @@ from codingagent.world.runner import open_editor
 
 
 def copy(home: Home, session: Session, *, short: bool, limit: int | None) -> None:
-    """Puts the request that waits on the clipboard; piped, prints it. In parts, one after the other.
+    """Puts the request that waits on the clipboard; piped, prints it.
+
+    In parts they lie in `outbox/parts/` too, and go to the clipboard one after the other; piped, the
+    names of their files are printed.
 
     Raises:
         UsageError: if no request waits, or a part would be too small.
@@ -37,13 +40,14 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None) -> Non
     except OSError as fault:
         raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
     pieces = _pieces(text, limit)
+    names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not sys.stdout.isatty():
-        # Whoever pipes it on has their own way to the clipboard; parts stand apart by their own lines.
-        sys.stdout.write("".join(pieces))
+        # Whoever pipes it on has their own way to the clipboard.
+        sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
         return
-    for number, piece in enumerate(pieces, start=1):
+    for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
         _put(piece)
-        which = f"part {number} of {len(pieces)}" if len(pieces) > 1 else path.name
+        which = name.name
         size = f"{len(piece):,} characters, about {tokens.estimate(piece):,} tokens"
         sys.stdout.write(f"{which} is on the clipboard ({size}): paste it into the chat\n")
         if number < len(pieces):

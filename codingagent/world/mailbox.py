@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from codingagent.core.findings import Letter
@@ -65,6 +66,23 @@ class Mailbox:
             raise WorkError(f"{path.parent} can't be made: {fault.strerror or fault}") from fault
         disk.write_whole(path, text)
         return path
+
+    def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
+        """Writes a request in parts, for a chat that takes no more at once; gives their paths.
+
+        Raises:
+            WorkError: if one can't be written.
+        """
+        folder = self.outbox / "parts"
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as fault:
+            raise WorkError(f"{folder} can't be made: {fault.strerror or fault}") from fault
+        count = len(parts)
+        paths = [folder / f"{stem}_part{number}of{count}.txt" for number in range(1, count + 1)]
+        for path, part in zip(paths, parts, strict=True):
+            disk.write_whole(path, part)
+        return paths
 
     def look(self) -> list[Letter]:
         """Gives the files of the inbox that may be replies, oldest first (specification 003).

@@ -98,8 +98,17 @@ def test_copy_in_parts_waits_between_them(desk: Desk) -> None:
     """A chat that takes only so much gets one part after the other."""
     status, seen = desk.on_terminal("copy", "--split", "4000", typed="\n" * 9)
     assert status == 0, seen
-    assert "part 1 of" in seen
+    assert "_part1of" in seen
     assert "this was all" in desk.clipboard.read_text()
+
+
+def test_parts_are_files_too(desk: Desk) -> None:
+    """Where there is no clipboard they are attached, or pasted by hand."""
+    names = desk.run("copy", "--split", "4000").stdout.split()
+    assert len(names) > 1
+    assert [Path(name).parent.name for name in names] == ["parts"] * len(names)
+    assert "Don't answer yet" in Path(names[0]).read_text()
+    assert "this was all" in Path(names[-1]).read_text()
 
 
 def test_copy_over_ssh_asks_the_terminal(desk: Desk) -> None:
