@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.core.events import Hunk
-from codingagent.core.operations import LineRange, Replacement
+from codingagent.core.operations import FileEnd, LineRange, Replacement
 from codingagent.errors import OperationError
 
 _OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
@@ -130,7 +130,7 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
     for index, replacement in enumerate(change, start=1):
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
         try:
-            found = _find(lines.contents(), _split(replacement.search), label)
+            found = _find(lines.contents(), replacement, label)
             new = [found.shift(line) for line in _split(replacement.replace)]
         except OperationError as fault:
             # Seen in the wild: a model that sends only the failed one again, and loses the others.
@@ -142,6 +142,7 @@ def apply(change: LineRange | tuple[Replacement, ...], text: str) -> Edited:
             notes.append(f"{label} {found.note}")
         same = _common_ends(_split(replacement.search), _split(replacement.replace))
         hunk = lines.put(found.start, found.count, new, same)
+        lines.finish(replacement.end)
         hunks = [_moved(earlier, hunk) for earlier in hunks]
         hunks.append(hunk)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
@@ -247,6 +248,16 @@ class _Lines:
             self.raw[-1] = self.raw[-1].removesuffix("\r")
         return Hunk(start + 1, count, start + 1, len(new))
 
+    def finish(self, end: FileEnd | None) -> None:
+        """Gives the last line its line end, or takes it away."""
+        if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):
+            return
+        self.ended = end is FileEnd.ENDED
+        if not self.ended:
+            self.raw[-1] = self.raw[-1].removesuffix("\r")
+        elif len(self.raw) > 1 and self.raw[-2].endswith("\r"):
+            self.raw[-1] += "\r"
+
     def _has_return(self, index: int) -> bool:
         unended = index == len(self.raw) - 1 and not self.ended
         return self.raw[index - 1 if unended and index else index].endswith("\r")
@@ -288,11 +299,16 @@ def _split(text: str) -> list[str]:
     return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
 
 
-def _find(lines: list[str], search: list[str], label: str) -> _Found:
+def _find(lines: list[str], replacement: Replacement, label: str) -> _Found:
+    search = _split(replacement.search)
     if not search:
         raise OperationError(f"{label} is empty; give the lines whose place REPLACE takes")
     for places in (_exact_places, _trailing_places, _indented_places):
+        if places is _indented_places and not replacement.may_shift:
+            continue
         found = places(lines, search)
+        if replacement.end is not None:
+            found = [place for place in found if place.start + place.count == len(lines)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -303,8 +319,9 @@ def _find(lines: list[str], search: list[str], label: str) -> _Found:
                 " add lines around it until it fits one",
                 _around(lines, [(p.start + 1, p.start + p.count) for p in found[:_SHOWN_PLACES]]),
             )
+    where = "" if replacement.end is None else " at the end of the file"
     raise OperationError(
-        f"{label} was not found; write its lines letter by letter as they stand in the file",
+        f"{label} was not found{where}; write its lines letter by letter as they stand in the file",
         detail=_nearest(lines, search),
     )
 
