@@ -38,7 +38,8 @@ _EXTENDED = (
 )
 # What diff and git put behind a path: a tab, or a date.
 _TIMESTAMP = re.compile(
-    r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
+    r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
+    r"|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
 )
 _OCTAL = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -71,6 +72,13 @@ def begins(lines: list[str], at: int, end: int) -> bool:
     if line.startswith(("diff --git ", "Index: ")):
         return True
     return _is_header(lines, at, end) or is_hunk_header(line)
+
+
+def start(lines: list[str], at: int, end: int) -> int:
+    """Gives where a difference begins below what `git format-patch` and `git show` put above it."""
+    if not lines[at].startswith(("From ", "commit ")):
+        return at
+    return next((i for i in range(at, end) if lines[i].startswith("diff --git ")), at)
 
 
 def is_hunk_header(line: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 _DOTS = re.compile(r"(?:\.{3,}|…|\. \. \.)")
 # "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
 _WORDS = re.compile(
-    r"(?:\brest of\b|\b(?:rest|remainder|remaining|everything else)\b.*\b(?:same|unchanged|as is|as before|here)\b"
+    r"(?:\brest of\b|\b(?:rest|remainder|remaining|everything else)\b.*"
+    r"\b(?:same|unchanged|as is|as before|here)\b"
     r"|\bunchanged\b|\b(?:existing|previous|original|other) (?:code|content|contents|imports?|methods?"
     r"|functions?|fields?|lines?|routes?|tests?|rules?|styles?|props?|logic|implementation)\b"
     r"|\bsame as (?:before|above)\b|\bno changes?\b|\b(?:omitted|truncated|elided|snipped?)\b"
@@ -14,7 +15,8 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _COMMENT = re.compile(
-    r"(?:#|//|--|;+|%|\*|/\*+|\{/\*|<!--|\{#|\"\"\"|''')[ \t]*(.*?)[ \t]*(?:\*+/\}?|-->|#\}|\"\"\"|''')?[,;]?"
+    r"(?:#|//|--|;+|%|\*|/\*+|\{/\*|<!--|\{#|\"\"\"|''')[ \t]*(.*?)[ \t]*"
+    r"(?:\*+/\}?|-->|#\}|\"\"\"|''')?[,;]?"
 )
 _BRACKETED = re.compile(r"[\[(<{][ \t]*(.*?)[ \t]*[\])>}]")
 _LINE_LIMIT = 200

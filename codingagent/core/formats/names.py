@@ -42,10 +42,11 @@ _PLAIN_WORDS = words(
 _NEW_WORDS = words("add added create created creating new")
 _WHOLE_WORDS = words("complete entire full final rewritten whole")
 
-_BARE_NAMES = words(
-    "Makefile Dockerfile Containerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Brewfile"
-    " Justfile LICENSE COPYING README CHANGELOG AUTHORS NOTICE CODEOWNERS WORKSPACE BUILD"
+_BUILD_NAMES = words(
+    "Makefile Dockerfile Containerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Brewfile Justfile"
 )
+# These are headings of a text as often as names of files, so that they need backticks.
+_TEXT_NAMES = words("LICENSE COPYING README CHANGELOG AUTHORS NOTICE CODEOWNERS WORKSPACE BUILD")
 # Names of products that look like names of files.
 _PRODUCTS = re.compile(
     r"(?:node|next|vue|nuxt|react|express|three|d3|ember|backbone|chart|alpine|discord|socket|asp|vb|ml)"
@@ -161,7 +162,7 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
         rest = rest[marks.end() :]
     rest = _LINK.sub(r"`\1`", rest.replace("**", "").strip().rstrip("#").strip())
     bare = rest.strip("`*").removesuffix(":").strip("`*").strip()
-    if bare in files or (is_path(bare, files, labelled=True) and "." in bare.strip(".")):
+    if bare in files or (is_path(bare, files, labelled=True) and bare not in _TEXT_NAMES):
         return Name((bare,), at) if not _PRODUCTS.fullmatch(bare) else None
     ticked = [text.strip() for text in _TICKED.findall(rest)]
     texts = [text for text in ticked if is_path(text, files, labelled=True)]
@@ -244,7 +245,9 @@ def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
     if len(text) > 255 or "://" in text or not _PATH.fullmatch(text) or text[-1] in "/\\.":
         return False
     last = re.split(r"[/\\]", text)[-1]
-    if last in _BARE_NAMES or (last.startswith(".") and len(last) > 2 and last[1:].isidentifier()):
+    if last in _BUILD_NAMES | _TEXT_NAMES or (
+        last.startswith(".") and len(last) > 2 and last[1:].isidentifier()
+    ):
         return labelled or last != text
     at = last.rfind(".")
     extension = _EXTENSION.fullmatch(last, at) if at > 0 else None

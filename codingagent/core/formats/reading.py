@@ -146,7 +146,9 @@ class _Reader:
         if (fence := self._fences.at(at)) is not None:
             return self._read_fence(fence)
         if conflicts.begins(line):
-            return self._read_conflict(at, None)
+            found = conflicts.read(self._lines, at, self._limit(at))
+            self._take_conflict(found, None)
+            return found.end
         if patches.begins(line):
             return self._read_patch(at, len(self._lines), fenced=False)
         if diffs.begins(self._lines, at, len(self._lines)):
@@ -167,7 +169,9 @@ class _Reader:
             if start is not None and self._is_patch(start, close):
                 return self._read_patch(self._patch_start(start, close), close, fenced=True)
             if start is not None and self._is_diff(fence, name, start, close):
-                self._read_diff(start, close, fenced=True, name=name)
+                self._read_diff(
+                    diffs.start(self._lines, start, close), close, fenced=True, name=name
+                )
                 return close + 1
         return self._read_block(fence, name)
 
@@ -278,17 +282,20 @@ class _Reader:
         path = "" if name is None or not name.is_heading else name.texts[0]
         if path.endswith((".diff", ".patch")):
             return False
+        start = diffs.start(self._lines, start, close)
         return fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, start, close)
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
 
     def _read_conflicts(self, fence: Fence, opening: int) -> int:
         """Reads the blocks in a fence; markers end them, whatever fences they hold."""
+        found: list[Conflict] = []
+        strays: list[int] = []
         at, behind = opening, fence.line + 1
         while True:
-            self._pass_stray(behind, at, fence, opening)
-            behind = self._read_conflict(at, fence)
-            self._floor = behind
+            strays += self._strays(behind, at)
+            found.append(conflicts.read(self._lines, at, self._limit(at)))
+            behind = found[-1].end
             close = self._fences.first_close(fence, behind)
             following = self._next_opening(at)
             if following is None or (close is not None and close < following):
@@ -296,26 +303,34 @@ class _Reader:
             if close is None and self._fences.at(following - 1) is not None:
                 break
             at = following
-        if close is None:
+        if close is not None:
+            strays += self._strays(behind, close)
+            behind = close + 1
+        if strays and any(conflict.is_git for conflict in found):
+            reason = (
+                f"it stands among other lines (line {strays[0] + 1}), so it may be a whole file; send the"
+                " file whole and resolved, or only SEARCH/REPLACE"
+            )
+            self._refuse(conflicts.TAG, opening + 1, reason, "")
             return behind
-        self._pass_stray(behind, close, fence, opening)
-        return close + 1
+        for conflict in found:
+            self._take_conflict(conflict, fence)
+            self._floor = conflict.end
+        if strays:
+            self._note(
+                f"line {strays[0] + 1}, between SEARCH/REPLACE blocks, was passed over:"
+                f" '{paths.shown(self._lines[strays[0]].strip()[:60])}'"
+            )
+        return behind
 
-    def _read_conflict(self, at: int, fence: Fence | None) -> int:
-        found = conflicts.read(self._lines, at, self._limit(at))
+    def _take_conflict(self, found: Conflict, fence: Fence | None) -> None:
         name = self._conflict_name(found, fence)
         shown = "" if name is None else name.texts[0]
+        line = found.start + 1
         try:
-            replacement = found.replacement()
-            if name is None:
-                raise OperationError("no path stands above it; write the path on the line above it")
-            if len(name.texts) > 1:
-                both = " and ".join(map(paths.shown, name.texts[:3]))
-                raise OperationError(f"{both} stand above it; write one path above each block")
-            self._add_replacement(replacement, shown, at + 1)
+            self._add_replacement(found.replacement(), _only(name), line)
         except OperationError as fault:
-            self._refuse(conflicts.TAG, at + 1, fault.reason, shown, keep_run=name)
-        return found.end
+            self._refuse(conflicts.TAG, line, fault.reason, shown, keep_run=name)
 
     def _add_replacement(self, replacement: Replacement, text: str, line: int) -> None:
         if not replacement.search.strip():
@@ -350,16 +365,13 @@ class _Reader:
             return Name((self._run.text,), self._run.line)
         return name
 
-    def _pass_stray(self, start: int, end: int, fence: Fence, opening: int) -> None:
-        """Names lines between blocks that are neither a path nor a comment's dots."""
+    def _strays(self, start: int, end: int) -> list[int]:
+        """Gives the first line between blocks that names no path."""
         for at in range(start, end):
             text = self._lines[at].strip()
             if text and name_in(text, at, self._files) is None and self._comment_name(at) is None:
-                self._note(
-                    f"line {at + 1}, between the blocks of the fence at line {fence.line + 1}, was passed"
-                    f" over: '{paths.shown(text[:60])}'"
-                )
-                return
+                return [at]
+        return []
 
     def _next_opening(self, at: int) -> int | None:
         index = bisect_right(self._openings, at)
@@ -471,19 +483,19 @@ class _Reader:
             self._unused += 1
 
     def _closing_notes(self) -> tuple[str, ...]:
-        notes: tuple[str, ...] = ()
+        notes: list[str] = []
         if self._unused:
-            notes += (f"{self._unused} more remarks are not shown",)
-        if self._shells:
-            more = len(self._shells) - _SHOWN_LINES
+            notes.append(f"{self._unused} more remarks are not shown")
+        count = len(self._shells)
+        if count:
             numbers = ", ".join(map(str, self._shells[:_SHOWN_LINES]))
-            behind = f" and {more} more" if more > 0 else ""
-            one = len(self._shells) == 1
-            notes += (
-                f"{'a shell block' if one else 'shell blocks'} at line{'' if one else 's'} {numbers}{behind}"
-                f" {'was' if one else 'were'} not executed; to run a command send [RUN_COMMAND]",
+            more = f" and {count - _SHOWN_LINES} more" if count > _SHOWN_LINES else ""
+            what = "a shell block at line" if count == 1 else "shell blocks at lines"
+            was = "was" if count == 1 else "were"
+            notes.append(
+                f"{what} {numbers}{more} {was} not executed; to run a command send [RUN_COMMAND]"
             )
-        return notes
+        return tuple(notes)
 
 
 @dataclass(slots=True)
@@ -495,6 +507,20 @@ class _Run:
     line: int
     replacements: list[Replacement]
     notes: tuple[str, ...]
+
+
+def _only(name: Name | None) -> str:
+    """Gives the one path of a name.
+
+    Raises:
+        OperationError: if there is none, or more.
+    """
+    if name is None:
+        raise OperationError("no path stands above it; write the path on the line above it")
+    if len(name.texts) > 1:
+        both = " and ".join(map(paths.shown, name.texts[:3]))
+        raise OperationError(f"{both} stand above it; write one path above each block")
+    return name.texts[0]
 
 
 def _one(info: Name | None, heading: Name | None) -> Name | None:

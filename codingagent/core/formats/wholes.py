@@ -23,7 +23,10 @@ _FIRST = re.compile(
 _HASH = (
     "py pyi sh bash zsh rb pl yml yaml toml r ex exs jl nim mk cmake tf conf cfg ini properties env"
 )
-_SLASH = "js jsx ts tsx mjs cjs java c h cc cpp hpp cs go rs swift kt kts scala dart php groovy proto scss less"
+_SLASH = (
+    "js jsx ts tsx mjs cjs java c h cc cpp hpp cs go rs swift kt kts scala dart php groovy proto scss"
+    " less"
+)
 _OPENERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(words(_HASH), ("#",)),
     **dict.fromkeys(words(_SLASH), ("//", "/*")),
@@ -66,7 +69,7 @@ def operation_of(
         shown = " and ".join(map(paths.shown, name.texts[:3]))
         raise OperationError(f"{shown} stand above it; write one path above each file")
     path, note = files.whole(name)
-    notes = (note,) if note else ()
+    notes: tuple[str, ...] = (note,) if note else ()
     elided = elisions.first_elision(lines)
     if elided is not None and path in files:
         raise OperationError(
