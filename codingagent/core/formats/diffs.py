@@ -41,6 +41,9 @@ _TIMESTAMP = re.compile(
     r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
     r"|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
 )
+_PATH = re.compile(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
+# A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
+_BULLET = re.compile(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
 _OCTAL = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NOTHING = "/dev/null"
@@ -139,6 +142,13 @@ def _is_header(lines: list[str], at: int, end: int) -> bool:
     return behind.startswith("@@") or not lines[at + 1][4:].strip().count(" ")
 
 
+def _is_next_file(lines: list[str], at: int, end: int) -> bool:
+    if not lines[at].startswith("--- ") or not _is_header(lines, at, end):
+        return False
+    sides = (_path_of(lines[at][4:]), _path_of(lines[at + 1][4:]))
+    return lines[min(at + 2, end - 1)].startswith("@@") and all(map(_PATH.fullmatch, sides))
+
+
 def _read_header(lines: list[str], at: int, end: int, difference: Difference) -> int:
     line = lines[at]
     if line.startswith("diff --git "):
@@ -218,7 +228,8 @@ def _by_counts(
     """Reads as many lines as a header says; None if that can't be what it means."""
     hunk, (old, new) = Hunk(at), counts
     while len(hunk.old) < old or len(hunk.new) < new:
-        if at >= end or not _take(hunk, lines[at]):
+        # A removed comment `-- x` looks like a header too, but names no path.
+        if at >= end or _is_next_file(lines, at, end) or not _take(hunk, lines[at]):
             return None
         if len(hunk.old) > old or len(hunk.new) > new:
             return None
@@ -227,9 +238,10 @@ def _by_counts(
         _take(hunk, lines[at])
         at += 1
     behind = at
-    if fenced:
-        while behind < end and not lines[behind].strip():
-            behind += 1
+    while behind < end and not lines[behind].strip() and (fenced or behind < at + 3):
+        behind += 1
+    if not fenced and behind > at and behind < end and _BULLET.match(lines[behind]):
+        return hunk, at
     if behind < end and lines[behind].strip() and not _ends_hunk(lines, behind, end, fenced=fenced):
         return None
     return hunk, at
@@ -376,12 +388,13 @@ def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None
         old, new = both
     old_path = None if old == _NOTHING else old
     new_path = None if new == _NOTHING else new
+    is_git = difference.git.startswith(("a/", '"a/'))
     if old_path is not None and new_path is not None:
-        old_path, new_path = _unprefixed(old_path, new_path, files)
+        old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)
     elif new_path is not None:
-        new_path = _without(new_path, "b/", files) if new_path not in files else new_path
+        new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
     elif old_path is not None:
-        old_path = _without(old_path, "a/", files)
+        old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
     if difference.says("new file mode") is not None:
         old_path = None
     if difference.says("deleted file mode") is not None:
@@ -401,9 +414,30 @@ def _git_sides(text: str) -> tuple[str, str] | None:
     return (both[0], both[1]) if len(both) == 2 else None
 
 
-def _unprefixed(old: str, new: str, files: Files) -> tuple[str, str]:
-    """Takes git's `a/` and `b/` off, or whatever folders stand for before and after."""
+def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
+    """Takes git's `a/` or `b/` off the path of a file that is new or deleted.
+
+    Raises:
+        OperationError: if there is such a folder, and nothing says that git wrote this.
+    """
+    if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
+        return path.removeprefix(prefix)
+    raise OperationError(
+        f"'{paths.shown(path)}' may be in the folder {prefix} or not; write the line diff --git above it"
+    )
+
+
+def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
+    """Takes git's `a/` and `b/` off, or whatever folders stand for before and after.
+
+    Raises:
+        OperationError: if there are such folders.
+    """
     if old.startswith("a/") and new.startswith("b/"):
+        if not is_git and old in files and new in files:
+            raise OperationError(
+                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist; write one path above it"
+            )
         return old[2:], new[2:]
     if old == new:
         if old[:2] in ("a/", "b/") and old not in files:

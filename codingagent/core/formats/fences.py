@@ -8,6 +8,7 @@ readings agree, or one of them is not possible.
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from enum import Enum
 
 from codingagent.core.formats.names import words
 
@@ -17,6 +18,14 @@ SHELLS = words(
     "bash sh shell zsh fish console terminal shell-session shellsession sh-session powershell pwsh ps1"
     " ps cmd bat batch dos cli"
 )
+
+
+class Ending(Enum):
+    """How sure it is where a fence ends."""
+
+    PLAIN = "nothing else in it"
+    NESTED = "fences in it, closed each"
+    DOUBTFUL = "not sure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class Fences:
             if ("```" in line or "~~~" in line) and (found := _FENCE.fullmatch(line)) is not None
         ]
         self._lines = [fence.line for fence in self._all]
+        # What was found from which line on: openings without a close must not each look to the end.
+        self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
         self._by_line = {fence.line: fence for fence in self._all}
 
     def count(self) -> int:
@@ -56,36 +67,42 @@ class Fences:
 
     def first_close(self, opening: Fence, start: int) -> int | None:
         """Gives the first line from `start` on that could close a fence."""
+        key = (opening.marks, len(opening.indent))
+        known = self._closes.get(key)
+        if known is not None and known[0] <= start and (known[1] is None or start <= known[1]):
+            return known[1]
+        found = None
         for index in range(bisect_right(self._lines, start - 1), len(self._all)):
             fence = self._all[index]
-            if _belongs(opening, fence) and not fence.info:
-                return fence.line
-        return None
+            if not fence.info and _belongs(opening, fence):
+                found = fence.line
+                break
+        self._closes[key] = (start, found)
+        return found
 
-    def close(self, opening: Fence, *, is_markdown: bool) -> "tuple[int | None, bool]":
-        """Gives the line that closes a fence, and whether that is certain.
+    def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
+        """Gives the line that closes a fence, and how certain that is.
 
         Args:
             opening: the fence.
             is_markdown: its text may hold fences that say no language.
         """
-        start = bisect_right(self._lines, opening.line)
-        inner = False
-        for index in range(start, len(self._all)):
+        inner, ending = False, Ending.PLAIN
+        for index in range(bisect_right(self._lines, opening.line), len(self._all)):
             fence = self._all[index]
             if not _belongs(opening, fence):
                 continue
             if fence.info:
                 if inner:
-                    return None, False
-                inner = True
+                    return None, Ending.DOUBTFUL
+                inner, ending = True, Ending.NESTED
             elif inner:
                 inner = False
             else:
                 behind = self._all[index + 1] if index + 1 < len(self._all) else None
                 bare = behind is not None and not behind.info and _belongs(opening, behind)
-                return fence.line, not (bare and is_markdown)
-        return None, False
+                return fence.line, Ending.DOUBTFUL if bare and is_markdown else ending
+        return None, Ending.DOUBTFUL
 
 
 def _belongs(opening: Fence, fence: Fence) -> bool:

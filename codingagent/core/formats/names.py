@@ -88,6 +88,8 @@ class Files:
     def __init__(self, listed: Collection[str]) -> None:
         self._listed = listed if isinstance(listed, set | frozenset) else frozenset(listed)
         self._by_name: dict[str, list[str]] | None = None
+        self._fits: dict[str, list[str]] = {}
+        self._folders: set[str] | None = None
 
     def __contains__(self, path: str) -> bool:
         return path in self._listed
@@ -100,13 +102,16 @@ class Files:
             self._by_name = defaultdict(list)
             for listed in self._listed:
                 self._by_name[listed.rpartition("/")[2]].append(listed)
-        ending = f"/{path}"
-        same = self._by_name.get(path.rpartition("/")[2], [])
-        return sorted(listed for listed in same if listed.endswith(ending))
+        if path not in self._fits:
+            same = self._by_name.get(path.rpartition("/")[2], [])
+            self._fits[path] = sorted(listed for listed in same if listed.endswith(f"/{path}"))
+        return self._fits[path]
 
     def has_folder(self, name: str) -> bool:
         """Tells whether some file lies under a folder at the root."""
-        return any(listed.startswith(f"{name}/") for listed in self._listed)
+        if self._folders is None:
+            self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
+        return name in self._folders
 
     def existing(self, text: str) -> tuple[str, str]:
         """Gives the file that an edit means, and a note if it was written otherwise.
@@ -200,6 +205,8 @@ def name_in_comment(line: str, at: int, files: Files) -> Name | None:
     text = (
         (comment["html"] or comment["block"] or comment["line"]).strip().removesuffix('"""').strip()
     )
+    if text.startswith("!"):
+        return None
     name = re.sub(r"(?i)^(?:file(?:name|path)?|path)[ \t]*:[ \t]*", "", text).strip("`")
     if is_path(name, files) and (
         "/" in name or name in files or name != text or _has_known_extension(name)

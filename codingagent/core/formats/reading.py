@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from codingagent.core import paths, tags
 from codingagent.core.formats import conflicts, diffs, fences, patches, wholes
 from codingagent.core.formats.conflicts import Conflict
-from codingagent.core.formats.fences import Fence, Fences
+from codingagent.core.formats.fences import Ending, Fence, Fences
 from codingagent.core.formats.names import (
     Files,
     Name,
@@ -36,6 +36,8 @@ _WRAPPER_LANGUAGES = frozenset(
     ("", "text", "txt", "plaintext", "plain", *wholes.MARKDOWN_LANGUAGES)
 )
 _STARTS = ("```", "~~~", "<<<<<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
+_SCRIPTS = (".sh", ".bash", ".zsh", ".fish", ".ps1", ".psm1", ".bat", ".cmd", ".env", ".bats")
+_SESSIONS = words("console terminal shell-session shellsession sh-session")
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
 
@@ -109,7 +111,8 @@ def _unwrapped(lines: list[str]) -> list[str]:
     opening = found.at(first)
     if opening is None or opening.info not in _WRAPPER_LANGUAGES or found.count() < 4:
         return lines
-    if found.close(opening, is_markdown=False) != (last, True):
+    close, ending = found.close(opening, is_markdown=False)
+    if close != last or ending is Ending.DOUBTFUL:
         return lines
     return [*lines[:first], "", *lines[first + 1 : last], "", *lines[last + 1 :]]
 
@@ -180,14 +183,18 @@ class _Reader:
         named = name_in_info(fence.info, fence.line, self._files) or above
         path = named.texts[0] if named is not None else ""
         is_markdown = wholes.is_markdown(path, fence.language)
-        close, is_certain = self._fences.close(fence, is_markdown=is_markdown)
-        if close is None or not is_certain:
-            return self._read_unclosed(fence, close, path if named and named.is_heading else "")
+        close, ending = self._fences.close(fence, is_markdown=is_markdown)
+        path = path if named is not None and named.is_heading else ""
+        # Code with labelled fences at its margin is rarer than a fence that was not closed.
+        is_doubtful = ending is Ending.NESTED and bool(path) and not is_markdown
+        if close is None or ending is Ending.DOUBTFUL or is_doubtful:
+            return self._read_unclosed(fence, close, path)
         lines = fences.dedented(self._lines[fence.line + 1 : close], fence.indent)
         line = fence.line + 1
         try:
             name, is_inside = self._file_name(fence, above, lines)
             if name is not None:
+                wholes.check_language(fence.language, name.texts[0])
                 operation, notes = wholes.operation_of(
                     lines, name, self._files, is_inside=is_inside
                 )
@@ -197,6 +204,10 @@ class _Reader:
             return close + 1
         if name is None:
             self._pass_over(fence, above, lines)
+            if ending is Ending.NESTED:
+                self._note(
+                    f"the fence at line {line} holds other fences, and nothing in it was used"
+                )
         return close + 1
 
     def _file_name(
@@ -212,13 +223,13 @@ class _Reader:
         info = name_in_info(fence.info, fence.line, self._files)
         heading = above if above is not None and self._is_file_heading(above) else None
         outside = _one(info, heading)
+        if fence.language in fences.SHELLS and not _may_be_script(outside, fence, lines):
+            return None, False
         if outside is not None:
             inside = wholes.name_inside(lines, fence.line + 1, self._files)
             if len(outside.texts) == 1 and inside is not None:
                 outside = _longer(outside, inside, self._files)
             return outside, False
-        if fence.language in fences.SHELLS and not _is_script(lines):
-            return None, False
         return wholes.name_inside(lines, fence.line + 1, self._files), True
 
     def _is_file_heading(self, name: Name) -> bool:
@@ -280,7 +291,7 @@ class _Reader:
 
     def _is_diff(self, fence: Fence, name: Name | None, start: int, close: int) -> bool:
         path = "" if name is None or not name.is_heading else name.texts[0]
-        if path.endswith((".diff", ".patch")):
+        if path.endswith(wholes.DIFFERENCES):
             return False
         start = diffs.start(self._lines, start, close)
         return fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, start, close)
@@ -563,6 +574,11 @@ def _two(one: Name, other: Name) -> str:
     )
 
 
-def _is_script(lines: list[str]) -> bool:
-    """Tells whether shell lines are a script: one has `#!` at its head, under its path at most."""
-    return any(line.startswith("#!") for line in lines[:2])
+def _may_be_script(name: Name | None, fence: Fence, lines: list[str]) -> bool:
+    """Tells whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
+    if fence.language in _SESSIONS:
+        return False
+    if name is None:
+        return any(line.startswith("#!") for line in lines[:2])
+    last = name.texts[0].rpartition("/")[2]
+    return "." not in last.strip(".") or last.endswith(_SCRIPTS)

@@ -1,6 +1,7 @@
 """Whole files in a fence: what is the file, and what only says which one it is."""
 
 import re
+from itertools import pairwise
 
 from codingagent.core import paths
 from codingagent.core.formats import elisions
@@ -12,6 +13,8 @@ from codingagent.errors import OperationError
 TAG = "FILE"
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
+# Files that hold what elsewhere is to be applied.
+DIFFERENCES = (".diff", ".patch")
 MARKDOWN_LANGUAGES = frozenset(("markdown", "md", "mdx"))
 
 # What has to be the first line of its file, so that no comment can have stood above it.
@@ -39,6 +42,53 @@ _OPENERS: dict[str, tuple[str, ...]] = {
     "ini": ("#", ";"),
     "sql": ("--", "/*", "#"),
 }
+
+
+# Words for the same language, as a fence line and as an ending of names.
+_FAMILIES = tuple(
+    map(
+        words,
+        (
+            "python py pyi pyx python3",
+            "javascript js jsx mjs cjs typescript ts tsx vue svelte node",
+            "json json5 jsonc jsonl ipynb",
+            "yaml yml",
+            "toml",
+            "html htm xhtml xml svg vue svelte xsd csproj php jinja hbs",
+            "css scss sass less",
+            "rust rs",
+            "go golang",
+            "java kotlin kt kts groovy gradle scala",
+            "c h cpp c++ cc cxx hpp objc m mm cuda cu ino",
+            "csharp cs c#",
+            "ruby rb rake",
+            "sql",
+            "lua",
+            "markdown md mdx",
+            "bash sh shell zsh fish bats",
+            "powershell ps1 pwsh",
+            "r",
+            "swift",
+            "dart",
+        ),
+    )
+)
+
+
+def check_language(language: str, path: str) -> None:
+    """Refuses a fence whose language is another than its path's.
+
+    Raises:
+        OperationError: if so; it may be the output, the settings or the use of that file.
+    """
+    ending = path.rpartition(".")[2].lower()
+    says = [family for family in _FAMILIES if language in family]
+    ends = [family for family in _FAMILIES if ending in family]
+    if says and ends and not any(family in ends for family in says):
+        raise OperationError(
+            f"its fence says {language}, which '{paths.shown(path)}' is not; if it is that file, send it"
+            " with the fence of its language"
+        )
 
 
 def is_markdown(path: str, language: str) -> bool:
@@ -70,6 +120,13 @@ def operation_of(
         raise OperationError(f"{shown} stand above it; write one path above each file")
     path, note = files.whole(name)
     notes: tuple[str, ...] = (note,) if note else ()
+    if name.is_new and path in files:
+        notes += (f"{paths.shown(path)} was called new, and exists",)
+    if not path.endswith(DIFFERENCES) and _is_difference(lines):
+        raise OperationError(
+            f"its lines look like a difference of '{paths.shown(path)}'; send that in a fence that says"
+            " diff, or the file whole and without + and -"
+        )
     elided = elisions.first_elision(lines)
     if elided is not None and path in files:
         raise OperationError(
@@ -82,6 +139,14 @@ def operation_of(
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
     return CreateFile(path, joined(lines), overwrite=path in files), notes
+
+
+def _is_difference(lines: list[str]) -> bool:
+    """Tells whether lines have the marks of a difference: no file has these by itself."""
+    if any(a[:1] == "-" and b[:1] == "+" for a, b in pairwise(lines)):
+        return True
+    marks = {line[0] for line in lines if line.strip()}
+    return "+" in marks and marks <= {"+", "-", " "}
 
 
 def _is_label(lines: list[str], path: str, files: Files) -> bool:

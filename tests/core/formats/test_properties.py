@@ -12,21 +12,68 @@ from codingagent.core.formats.reading import describe, read
 from tests.core.formats.doing import do
 
 PIECES = [
-    "```python\n", "```\n", "````markdown\n", "````\n", "```diff\n", "~~~\n", "   ```\n", "```a.py\n",
-    "### a.py\n", "**src/b.py**\n", "`c.js` and `d.js`\n", "File: x/y.py\n", "# a.py\n", "a.py\n",
-    "<<<<<<< SEARCH\n", "<<<<<<< HEAD\n", "=======\n", ">>>>>>> REPLACE\n", ">>>>>>> x\n", "||||||| y\n",
-    "--- a/a.py\n", "+++ b/a.py\n", "@@ -1,2 +1,2 @@\n", "@@\n", "@@ ... @@\n", " x\n", "-x\n", "+y\n", "\n",
-    "diff --git a/a.py b/a.py\n", "rename from a.py\n", "rename to b.py\n", "new file mode 100644\n",
-    "deleted file mode 100644\n", "--- /dev/null\n", "+++ /dev/null\n", "\\ No newline at end of file\n",
-    "*** Begin Patch\n", "*** Add File: n.py\n", "*** Update File: a.py\n", "*** Delete File: a.py\n",
-    "*** Move to: z.py\n", "*** End of File\n", "*** End Patch\n", "x\n", "y\n", "...\n", "prose, as it is:\n",
-    "Index: a.py\n", "--- ../../x\n", "+++ ../../x\n", "\r\n", "\0", "\ud800", "$ ls\n", "old mode 100644\n",
-]  # fmt: skip
+    "```python\n",
+    "```\n",
+    "````markdown\n",
+    "````\n",
+    "```diff\n",
+    "~~~\n",
+    "   ```\n",
+    "```a.py\n",
+    "### a.py\n",
+    "**src/b.py**\n",
+    "`c.js` and `d.js`\n",
+    "File: x/y.py\n",
+    "# a.py\n",
+    "a.py\n",
+    "<<<<<<< SEARCH\n",
+    "<<<<<<< HEAD\n",
+    "=======\n",
+    ">>>>>>> REPLACE\n",
+    ">>>>>>> x\n",
+    "||||||| y\n",
+    "--- a/a.py\n",
+    "+++ b/a.py\n",
+    "@@ -1,2 +1,2 @@\n",
+    "@@\n",
+    "@@ ... @@\n",
+    " x\n",
+    "-x\n",
+    "+y\n",
+    "\n",
+    "diff --git a/a.py b/a.py\n",
+    "rename from a.py\n",
+    "rename to b.py\n",
+    "new file mode 100644\n",
+    "deleted file mode 100644\n",
+    "--- /dev/null\n",
+    "+++ /dev/null\n",
+    "\\ No newline at end of file\n",
+    "*** Begin Patch\n",
+    "*** Add File: n.py\n",
+    "*** Update File: a.py\n",
+    "*** Delete File: a.py\n",
+    "*** Move to: z.py\n",
+    "*** End of File\n",
+    "*** End Patch\n",
+    "x\n",
+    "y\n",
+    "...\n",
+    "prose, as it is:\n",
+    "Index: a.py\n",
+    "--- ../../x\n",
+    "+++ ../../x\n",
+    "\r\n",
+    "\0",
+    "\ud800",
+    "$ ls\n",
+    "old mode 100644\n",
+]
 FILES = {"a.py", "src/b.py", "lib/b.py", "x/y.py"}
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_reading_never_raises(text: str) -> None:
     found = read(text, FILES)
     for item in found.items:
@@ -77,7 +124,7 @@ def done_in_folder(
     st.integers(0, 4),
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_difference_gives_the_second_text_or_nothing(
     old_lines: list[str],
     new_lines: list[str],
@@ -111,7 +158,7 @@ UNIQUE = st.lists(st.integers(0, 30), unique=True, min_size=1, max_size=14).map(
     st.integers(1, 4),
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_difference_with_context_and_unique_lines_is_always_applied(
     old_lines: list[str],
     new_lines: list[str],
@@ -130,7 +177,7 @@ def test_a_difference_with_context_and_unique_lines_is_always_applied(
 
 
 @given(UNIQUE, st.data(), st.sampled_from(["search", "bare search", "head", "patch"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_an_edit_gives_the_text_that_was_meant(
     lines: list[str], data: st.DataObject, form: str
 ) -> None:
@@ -160,7 +207,7 @@ def test_an_edit_gives_the_text_that_was_meant(
     st.lists(st.text("ab #`~\t", max_size=5), max_size=8),
     st.sampled_from(["### f.txt", "**`f.txt`**", "File: f.txt"]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_whole_file_has_the_bytes_of_its_fence(lines: list[str], heading: str) -> None:
     """In a fence longer than any in it, a text comes through to the letter."""
     text = text_of(lines, ended=True)
