@@ -114,6 +114,6 @@ def _replacement(hunk: Hunk) -> Replacement:
 
 
 def _end(hunk: Hunk) -> FileEnd | None:
-    if hunk.new and _turns(hunk):
+    if _turns(hunk):
         return FileEnd.OPEN if hunk.new_open else FileEnd.ENDED
     return FileEnd.KEPT if hunk.at_end else None

@@ -5,7 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codingagent.core.formats.reading import describe, read
@@ -124,6 +124,7 @@ def done_in_folder(
     st.integers(0, 4),
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
+@example(["", "a"], [""], False, True, 0, "")
 @settings(max_examples=120, deadline=None)
 def test_a_difference_gives_the_second_text_or_nothing(
     old_lines: list[str],
