@@ -56,3 +56,13 @@ def test_time_grows_with_the_text(pattern: str, opening: str) -> None:
             best = min(best, time.process_time() - begun)
         took[size] = best
     assert took[40_000] < 9 * took[10_000] + 0.02
+
+
+def test_openings_without_a_close_do_not_each_look_to_the_end() -> None:
+    pattern = PATTERNS["search among fences"]
+    took = {}
+    for size in (50_000, 200_000):
+        begun = time.process_time()
+        read(pattern * (size // len(pattern)), set())
+        took[size] = time.process_time() - begun
+    assert took[200_000] < 6.5 * took[50_000] + 0.05
