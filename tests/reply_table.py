@@ -111,7 +111,7 @@ class _Paper:
 def cases() -> list[Case]:
     """Gives all cases, in the order of their names."""
     found = []
-    for folder in sorted(path for path in REPLIES.iterdir() if path.is_dir()):
+    for folder in sorted(path.parent for path in REPLIES.glob("*/reply.txt")):
         problem = folder / "problem.txt"
         found.append(
             Case(

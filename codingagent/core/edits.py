@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from codingagent.core import matching
 from codingagent.core.channel import UNHARMED, Channel
 from codingagent.core.events import Hunk
-from codingagent.core.operations import LineRange, Replacement
+from codingagent.core.operations import FileEnd, LineRange, Replacement
 from codingagent.errors import OperationError
 
 _OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
@@ -130,6 +130,8 @@ def apply(
                 tuple(matching.split(replacement.replace)),
                 label,
                 way,
+                at_end=replacement.end is not None,
+                may_shift=replacement.may_shift,
             )
             found = matching.find(lines.contents(), sought)
         except OperationError as fault:
@@ -141,6 +143,7 @@ def apply(
         if found.note:
             notes.append(f"{label} {found.note}")
         hunk = lines.put(found.start, found.count, found.new, found.same)
+        lines.finish(replacement.end)
         hunks = [_moved(earlier, hunk) for earlier in hunks]
         hunks.append(hunk)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
@@ -231,6 +234,16 @@ class _Lines:
         if at_end and not self.ended and count and self.raw:
             self.raw[-1] = self.raw[-1].removesuffix("\r")
         return Hunk(start + 1, count, start + 1, len(new))
+
+    def finish(self, end: FileEnd | None) -> None:
+        """Gives the last line its line end, or takes it away."""
+        if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):
+            return
+        self.ended = end is FileEnd.ENDED
+        if not self.ended:
+            self.raw[-1] = self.raw[-1].removesuffix("\r")
+        elif len(self.raw) > 1 and self.raw[-2].endswith("\r"):
+            self.raw[-1] += "\r"
 
     def _has_return(self, index: int) -> bool:
         unended = index == len(self.raw) - 1 and not self.ended

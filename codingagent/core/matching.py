@@ -60,6 +60,10 @@ class Sought:
     replace: tuple[str, ...]
     label: str = "SEARCH"
     way: Channel = UNHARMED
+    at_end: bool = False
+    """It stands at the end of the file, and nowhere else."""
+    may_shift: bool = True
+    """It may have been written with another indentation, or been damaged on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,11 @@ def find(lines: list[str], sought: Sought) -> Found:
     if not search:
         raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
     for fits in (_exact, _trailing, _indented):
+        if fits is _indented and not sought.may_shift:
+            continue
         places = fits(lines, search)
+        if sought.at_end:
+            places = [place for place in places if place.start + place.count == len(lines)]
         if places:
             place = _only(lines, sought.label, places)
             new = place.new(sought.replace)
@@ -95,12 +103,14 @@ def find(lines: list[str], sought: Sought) -> Found:
             return Found(
                 place.start, place.count, new, _common_ends(search, sought.replace), place.note
             )
-    for way_out in (_mended, _elided, _applied):
+    ways_out = (_mended, _elided, _applied) if sought.may_shift else (_applied,)
+    for way_out in () if sought.at_end else ways_out:
         found = way_out(lines, sought)
         if found is not None:
             return found
+    where = " at the end of the file" if sought.at_end else ""
     raise OperationError(
-        f"{sought.label} was not found; write its lines letter by letter as they stand in the file",
+        f"{sought.label} was not found{where}; write its lines letter by letter as they stand in the file",
         detail=_nearest(lines, search),
     )
 

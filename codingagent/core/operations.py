@@ -42,12 +42,24 @@ class LineRange:
     text: str
 
 
+class FileEnd(Enum):
+    """How the last line of an edited file ends."""
+
+    KEPT = "as before"
+    ENDED = "with a line end"
+    OPEN = "without one"
+
+
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """Put `replace` in the place of the only lines that read `search`."""
 
     search: str
     replace: str
+    end: FileEnd | None = None
+    """Given: the place must be the end of the file, which then ends so."""
+    may_shift: bool = True
+    """Whether lines that differ from the search by one constant indentation are the place, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,68 @@
+"""Time stays in proportion to the text, whatever the text."""
+
+import time
+
+import pytest
+
+from codingagent.core.formats.reading import read
+
+PATTERNS = {
+    "openings": "<<<<<<<",
+    "search lines": "<<<<<<< SEARCH\n",
+    "search lengths": "<<<<<<< SEARCH\n<<<<<<<< SEARCH\n<<<<< SEARCH\n",
+    "closings": ">>>>>>> REPLACE\n",
+    "blocks": "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+    "blocks of one file": "a.py\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+    "ticks": "```",
+    "fences": "```\n",
+    "labelled fences": "```python\n",
+    "longer and shorter fences": "````\n```\n`````py\n",
+    "fences in fences": "### a.md\n```md\n```sh\n```\n",
+    "fenced searches": "```\n<<<<<<< SEARCH\n",
+    "search among fences": "```py\n<<<<<<< SEARCH\n=======\n",
+    "whole files": "### b.py\n```py\nx\n```\n",
+    "headings": "### `a.py`\n",
+    "words": "a.py b.py ",
+    "added": "+",
+    "added lines": "+\n",
+    "git": "diff --git",
+    "git lines": "diff --git a/x b/x\n",
+    "hunk headers": "@@ -1,99999999 +1,99999999 @@\n",
+    "one count": "--- a\n+++ b\n@@ -1,99999999 +1,99999999 @@\n+x\n",
+    "headers": "--- a\n+++ b\n",
+    "blank lines in a difference": "--- a\n+++ b\n\n\n\n",
+    "patches": "*** Begin Patch\n",
+    "sections": "*** Update File: a.py\n@@\n",
+    "dots": "...\n",
+    "comments": "// ... existing code ...\n",
+    "blanks": " ",
+    "markers with blanks": "<<<<<<< SEARCH" + " " * 250 + "x\n",
+    "stars": "**a**",
+    "links": "[a](b)\n[",
+}
+
+
+@pytest.mark.parametrize("opening", ["", "### a.py\n```py\n"], ids=["bare", "in a file"])
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+def test_time_grows_with_the_text(pattern: str, opening: str) -> None:
+    """Four times the text takes about four times as long; a square would take sixteen."""
+    took = {}
+    for size in (10_000, 40_000):
+        text = opening + pattern * (size // len(pattern))
+        best = 1e9
+        for _ in range(2):
+            begun = time.process_time()
+            read(text, {"a.py"})
+            best = min(best, time.process_time() - begun)
+        took[size] = best
+    assert took[40_000] < 9 * took[10_000] + 0.02
+
+
+def test_openings_without_a_close_do_not_each_look_to_the_end() -> None:
+    pattern = PATTERNS["search among fences"]
+    took = {}
+    for size in (50_000, 200_000):
+        begun = time.process_time()
+        read(pattern * (size // len(pattern)), set())
+        took[size] = time.process_time() - begun
+    assert took[200_000] < 6.5 * took[50_000] + 0.05

@@ -1,0 +1,3 @@
+export const a = 1;
+console.log("debug");
+export const b = 2;

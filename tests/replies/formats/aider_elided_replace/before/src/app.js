@@ -1,0 +1,4 @@
+function run() {
+  start();
+  middle();
+}

@@ -1,0 +1,3 @@
+from util.strings import shout
+
+print(shout("hi"))

@@ -1,0 +1,5 @@
+class Server
+  def port
+    ENV.fetch("PORT", 3000)
+  end
+end

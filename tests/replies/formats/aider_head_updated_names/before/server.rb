@@ -1,0 +1,5 @@
+class Server
+  def port
+    3000
+  end
+end

@@ -1,0 +1,3 @@
+const MAX: usize = 100;
+
+fn main() {}

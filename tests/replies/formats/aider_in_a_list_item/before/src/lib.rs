@@ -1,0 +1,3 @@
+const MAX: usize = 10;
+
+fn main() {}

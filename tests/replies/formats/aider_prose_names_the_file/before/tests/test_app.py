@@ -1,0 +1,2 @@
+def test_add():
+    assert add(1, 1) == 3

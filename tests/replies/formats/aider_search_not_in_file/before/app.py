@@ -1,0 +1,2 @@
+def something():
+    return 1

@@ -1,0 +1,6 @@
+class User:
+    name = ""
+    age = 0
+
+class Post:
+    title = ""

@@ -1,0 +1,6 @@
+class User:
+    name = None
+    age = 0
+
+class Post:
+    title = None

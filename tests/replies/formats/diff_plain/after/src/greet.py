@@ -1,0 +1,4 @@
+def greet(name):
+    return f"Hello, {name}!"
+
+print(greet("x"))

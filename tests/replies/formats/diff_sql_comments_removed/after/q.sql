@@ -1,0 +1,3 @@
+-- keep everything
+SELECT 1;
+SELECT 2;

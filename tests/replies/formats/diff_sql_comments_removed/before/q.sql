@@ -1,0 +1,4 @@
+-- drop everything
+++ old
+SELECT 1;
+SELECT 2;

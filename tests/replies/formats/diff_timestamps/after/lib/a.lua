@@ -1,0 +1,2 @@
+-- a better comment
+return 1

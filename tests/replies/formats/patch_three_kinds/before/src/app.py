@@ -1,0 +1,4 @@
+def main():
+    a = 1
+    b = 2
+    return a

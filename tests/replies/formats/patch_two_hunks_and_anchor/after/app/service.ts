@@ -1,0 +1,8 @@
+class Service {
+  start() {
+    this.run(2);
+  }
+  stop() {
+    this.halt(true);
+  }
+}

@@ -1,0 +1,8 @@
+class Service {
+  start() {
+    this.run(1);
+  }
+  stop() {
+    this.halt();
+  }
+}

@@ -1,0 +1,3 @@
+# src/tools/add.py
+def add(a, b):
+    return a + b

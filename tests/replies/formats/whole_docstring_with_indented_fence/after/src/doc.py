@@ -1,0 +1,7 @@
+def f():
+    """Example:
+
+    ```python
+    f()
+    ```
+    """

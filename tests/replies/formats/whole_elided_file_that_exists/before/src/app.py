@@ -1,0 +1,4 @@
+import os
+
+def old():
+    return 0
