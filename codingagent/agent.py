@@ -54,6 +54,7 @@ from codingagent.core.operations import (
 )
 from codingagent.core.outbox import FileView
 from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
+from codingagent.core.reply import Foreign
 from codingagent.core.session import OperationStarted
 from codingagent.errors import OperationError
 
@@ -141,7 +142,8 @@ class Order:
     """An operation to be done: its place in the reply, counted from 0, and the tag it came under.
 
     `id` is what the reply itself calls it, or empty. `earlier` are the events of the same reply so far.
-    `room` is how many characters of contents and outputs there may be in this one's event.
+    `room` is how many characters of contents and outputs there may be in this one's event. `foreign`
+    says whether it came in another format than ours.
     """
 
     index: int
@@ -150,6 +152,7 @@ class Order:
     earlier: Sequence[Event] = ()
     room: int = 2**62
     id: str = ""
+    foreign: Foreign = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +330,8 @@ class Agent:
             (change.before or "", after or ""),
             lambda: _difference(change),
         )
-        stopped = self._gate(order, self._verdict_on(change), plan, approved)
+        verdict = _with_format(order, change, self._verdict_on(change))
+        stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
         start = OperationStarted(
@@ -495,6 +499,23 @@ def subject_of(operation: Operation) -> str:
             return ""
         case _:
             assert_never(operation)
+
+
+_FOREIGN = "it came in another format than was asked for, and may have been meant otherwise"
+
+
+def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
+    """Has a change approved that came in another format, and one that takes most of a file away."""
+    if order.foreign == "no" or isinstance(verdict, Deny):
+        return verdict
+    rules = {"format.foreign": _FOREIGN} if order.foreign == "asked" else {}
+    old, new = len(change.seen.data) if change.seen is not None else 0, len(change.data or b"")
+    if change.data is not None and new * 2 < old:
+        rules["format.shrinks"] = f"the file would shrink from {old} to {new} bytes"
+    if not rules:
+        return verdict
+    others, why = (verdict.rules, verdict.reasons) if isinstance(verdict, Ask) else ((), ())
+    return Ask((*rules, *others), (*rules.values(), *why))
 
 
 def _edited(operation: EditFile, text: str) -> edits.Edited:

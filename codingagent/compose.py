@@ -116,6 +116,7 @@ class Person:
     show: Callable[[Notice], None]
     ask: Callable[[ApprovalAwaited], Answer | None] = lambda _: None
     approves_all: bool = False
+    accepts_formats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +223,7 @@ def conversation_in(
             Budget(settings.context_chars, settings.list_entries),
             _environment(settings, bench.sandbox, bench.policy),
             locale.getpreferredencoding(do_setlocale=False),
+            person.accepts_formats,
         )
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))

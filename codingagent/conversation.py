@@ -24,7 +24,7 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.reply import Problem, Reply, Step
+from codingagent.core.reply import Foreign, Problem, Reply, Step
 from codingagent.core.session import (
     InboxFound,
     LyingFile,
@@ -72,6 +72,10 @@ class _Objection:
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
 
+_FOREIGN = (
+    "no command of PROTOCOL was in the answer; what it holds in another format was taken instead: write"
+    " commands next time"
+)
 _NOT_JOINED = (
     "this does not go on where the block before was cut short: its last lines, written once more, were"
     " not found at the beginning; send the block again from its start"
@@ -89,6 +93,8 @@ class Correspondence:
     budget: outbox.Budget
     environment: outbox.Environment
     locale_codec: str
+    accepts_formats: bool = False
+    """What comes in other formats than ours needs no yes."""
 
 
 class Conversation:
@@ -255,17 +261,52 @@ class Conversation:
         if self.session.cut and continuation.seems_to_go_on(self.session.cut, text):
             found = reply.with_note(found, _NOT_JOINED)
         if not found.is_bare or found.has_outbox:
-            return found
+            return self._with_note_on_others(found)
         is_json = self.session.protocol == "json"
         if "{" not in text and not is_json:
-            return found
+            return self._read_other_formats(text, found) or found
         # Imported late: it costs a third of a second, which tag blocks need not pay.
         from codingagent.core.messages import replies
 
         message = replies.read(text)
-        if message is None and is_json:
+        if message is not None:
+            return message
+        other = self._read_other_formats(text, found)
+        if other is None and is_json:
             return replace(found, items=(replies.no_message(),))
-        return message or found
+        return other or found
+
+    @staticmethod
+    def _with_note_on_others(found: Reply) -> Reply:
+        """Names what stands beside commands in another format: it is not executed."""
+        if not found.beside or found.has_outbox:
+            return found
+        from codingagent.core.formats import reading
+
+        items = [reading.describe(item) for item in reading.read(found.beside, ()).items]
+        names = ", ".join(dict.fromkeys(item.path for item in items if item.path))
+        if not items:
+            return found
+        note = (
+            f"{len(items)} edits in another format stand beside the commands and were not executed"
+            f"{f' ({names})' if names else ''}: send them as commands"
+        )
+        return replace(found, notes=(*found.notes, note))
+
+    def _read_other_formats(self, text: str, found: Reply) -> Reply | None:
+        """Reads what models write in place of commands; None if there is nothing of that."""
+        from codingagent.core.formats import reading
+
+        files = [file.path for file in self._means.workspace.listing(self.session.touched).files]
+        other = reading.read(text, files)
+        if not other.items:
+            return replace(found, notes=(*found.notes, *other.notes)) if other.notes else None
+        foreign: Foreign = "accepted" if self._mail.accepts_formats else "asked"
+        items = tuple(
+            replace(item, foreign=foreign) if isinstance(item, Step) else item
+            for item in other.items
+        )
+        return replace(found, items=items, notes=(*found.notes, *other.notes, _FOREIGN))
 
     def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
         """Gives why a reply is not to be executed, or None if it is."""

@@ -185,7 +185,9 @@ class Execution:
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
-            order = Order(index, item.tag, item.operation, session.results, room, item.id)
+            order = Order(
+                index, item.tag, item.operation, session.results, room, item.id, item.foreign
+            )
             event = self._decide(order, item.id)
         self._end(index, item.id, replace(event, notes=item.notes + event.notes))
 

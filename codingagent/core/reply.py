@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from codingagent.core import commands, continuation, paths, repair, tags
 from codingagent.core.operations import Finish, Operation
@@ -24,10 +25,15 @@ _RESULTS = re.compile(
     + r"): |=== (?:CONTEXT|PROMPT) ===[ \t]*$|## Previous Command Results[ \t]*$)",
     re.MULTILINE,
 )
+_OTHER_FORMAT = re.compile(r"^(?:<{5,9} \w|diff --git |\*\*\* Begin Patch|--- \S)", re.MULTILINE)
 _INVENTED = (
     "Not taken: before it the answer shows results that this program did not write. Look at the real"
     " ones, then send [DONE] again"
 )
+
+
+Foreign = Literal["no", "asked", "accepted"]
+"""Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Step:
     notes: tuple[str, ...] = ()
     id: str = ""
     """What the reply itself calls it; empty: nothing."""
+    foreign: Foreign = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,8 @@ class Reply:
     """No block of ours was found in it."""
     cut: str = ""
     """The text of its last block, if the reply was cut short within that."""
+    beside: str = ""
+    """What stands around its blocks, if that looks like edits in another format."""
 
 
 def read(text: str) -> Reply:
@@ -127,7 +136,21 @@ def read(text: str) -> Reply:
             " send only what is missing"
         )
     is_bare = not found.blocks
-    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut)
+    beside = "" if is_bare else _beside(mended)
+    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside)
+
+
+def _beside(mended: Mended) -> str:
+    """Gives the text around the blocks if it holds what other formats begin with."""
+    gaps: list[tuple[int, int]] = []
+    at = 0
+    for block in mended.scan.blocks:
+        gaps.append((at, block.start))
+        at = max(at, block.end)
+    gaps.append((at, len(mended.text)))
+    if not any(_OTHER_FORMAT.search(mended.text, start, end) for start, end in gaps):
+        return ""
+    return "\n".join(mended.text[start:end] for start, end in gaps)
 
 
 def _finishes(item: Step | Problem) -> bool:

@@ -138,6 +138,13 @@ _Clipboard = Annotated[
     bool,
     typer.Option("--clipboard", help="Watch the clipboard too: copy the chat's answer, no more."),
 ]
+_AcceptFormats = Annotated[
+    bool,
+    typer.Option(
+        "--accept-formats",
+        help="Apply diffs and the like without asking, where the answer has no command of ours.",
+    ),
+]
 _Yes = Annotated[
     bool, typer.Option("--yes", help="Approve whatever would be asked; never what is blocked.")
 ]
@@ -176,6 +183,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     policy: _Policy = None,
     sandbox: _Sandbox = None,
     network: _Network = None,
+    accept_formats: _AcceptFormats = False,
     yes: _Yes = False,
     json: _Json = False,
 ) -> None:
@@ -202,7 +210,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     home = homes.Home.at(root, create=True, was_found=was_found)
     with screen_for(json) as screen, home.locked():
         session = compose.start_session(home, folder, task, settings, protocol.value)
-        person = person_at(screen, approves_all=yes)
+        person = person_at(screen, approves_all=yes, accepts_formats=accept_formats)
         _say_if_not_obeyed(screen, root, folder)
         with _at_work(home, session, settings, person) as conversation:
             conversation.begin()
@@ -232,6 +240,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     policy: _Policy = None,
     sandbox: _Sandbox = None,
     network: _Network = None,
+    accept_formats: _AcceptFormats = False,
     yes: _Yes = False,
     json: _Json = False,
 ) -> int:
@@ -259,7 +268,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             state = home.sessions.load(session)
         settings = _settings(home, state, _confinement(policy, sandbox, network))
         _say_if_not_obeyed(screen, home.root, Path(state.workspace))
-        person = person_at(screen, approves_all=yes)
+        person = person_at(screen, approves_all=yes, accepts_formats=accept_formats)
         with _at_work(home, state, settings, person) as conversation:
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)

@@ -75,11 +75,11 @@ class Steady:
         self._screen.close()
 
 
-def person_at(screen: Screen, *, approves_all: bool) -> "Person":
+def person_at(screen: Screen, *, approves_all: bool, accepts_formats: bool = False) -> "Person":
     """Gives the person before a screen."""
     from codingagent.compose import Person
 
-    return Person(screen.show, screen.ask, approves_all)
+    return Person(screen.show, screen.ask, approves_all, accepts_formats)
 
 
 def remark(screen: Screen, text: str) -> None:

@@ -1,0 +1,113 @@
+"""Answers that hold no command of ours but edits in a form that models use anyway, in a real session."""
+
+from pathlib import Path
+
+import pytest
+
+from codingagent.core.approval import Answer
+from codingagent.core.notices import ApprovalAwaited
+from codingagent.errors import ApprovalError
+from tests.test_approval import Desk, desk_at
+
+DIFF = """Here is the change:
+
+```diff
+--- a/cart.py
++++ b/cart.py
+@@ -1,2 +1,2 @@
+ def total(net, discount):
+-    return net + discount
++    return net - discount
+```
+"""
+OLD, NEW = "    return net + discount\n", "    return net - discount\n"
+CART = f"def total(net, discount):\n{OLD}"
+
+
+def lay(desk: Desk) -> Path:
+    path = desk.workspace / "cart.py"
+    path.write_text(CART)
+    return path
+
+
+def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
+    """Design, replies: shown as a diff, and needs a yes on a terminal."""
+    shown: list[ApprovalAwaited] = []
+
+    def person(awaited: ApprovalAwaited) -> Answer:
+        shown.append(awaited)
+        return Answer("yes")
+
+    with desk_at(tmp_path, person) as desk:
+        path = lay(desk)
+        desk.drop(DIFF)
+        assert path.read_text() == CART.replace(OLD, NEW)
+    (awaited,) = shown
+    assert "+    return net - discount" in awaited.shown
+    assert "came in another format" in awaited.reasons[0]
+
+
+def test_without_a_yes_nothing_is_changed(tmp_path: Path) -> None:
+    """Where nobody can be asked it waits, as anything that needs approval does."""
+    with desk_at(tmp_path) as desk:
+        path = lay(desk)
+        with pytest.raises(ApprovalError):
+            desk.drop(DIFF)
+        assert path.read_text() == CART
+
+
+def test_it_can_be_accepted_beforehand(tmp_path: Path) -> None:
+    """Design, replies: `--accept-formats` says it beforehand."""
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        path = lay(desk)
+        desk.drop(DIFF)
+        assert path.read_text() == CART.replace(OLD, NEW)
+        text = desk.request()
+        assert "[OK] EDIT_FILE: Edited 'cart.py'" in text
+        assert "write commands next time" in text
+
+
+def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) -> None:
+    """A snippet under a file's name looks like the whole of it."""
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        path = desk.workspace / "long.py"
+        path.write_text("x = 1\n" * 100)
+        with pytest.raises(ApprovalError):
+            desk.drop("### long.py\n\n```python\nx = 2\n```\n")
+        assert path.read_text() == "x = 1\n" * 100
+
+
+def test_beside_commands_it_is_named_and_not_executed(tmp_path: Path) -> None:
+    """Design, replies: beside blocks of ours they are named as not executed."""
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        path = lay(desk)
+        desk.drop(f"{DIFF}\n[MESSAGE]\nDone.\n[/MESSAGE]\n")
+        assert path.read_text() == CART
+        assert "1 edits in another format stand beside the commands" in desk.request()
+        assert "(cart.py)" in desk.request()
+
+
+def test_shell_blocks_are_never_executed(tmp_path: Path) -> None:
+    """Design, replies: only named."""
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        lay(desk)
+        desk.drop(f"{DIFF}\n```sh\ntouch executed\n```\n")
+        assert not (desk.workspace / "executed").exists()
+
+
+def test_prose_alone_is_still_told_how_to_answer(tmp_path: Path) -> None:
+    """Design, tag blocks: no block at all shows the model one example."""
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        desk.drop("I think that the discount is added where it should be taken off.\n")
+        assert "No command was found in the reply" in desk.request()
+
+
+def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:
+    """Design, replies: through the same operations, policy and journal."""
+    with desk_at(tmp_path, accepts_formats=True, policy="restrictive") as desk:
+        path = lay(desk)
+        desk.drop(DIFF)
+        assert path.read_text() == CART
+        assert "DENIED" in desk.request()
+
+
