@@ -45,6 +45,9 @@ _SIGNAL_BASE = 128
 
 _TIMEOUT = Param("timeout", Kind.NUMBER, None)
 
+# What a system's timers can count (2^31 ms, 24 days); a longer limit is none.
+_LONGEST_LIMIT_S = 2_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -155,6 +158,8 @@ class RemoteMethods:
             )
         # To the core 0 is no limit, and None its own.
         limit_s = timeout or self._host.timeout_s or 0
+        if limit_s > _LONGEST_LIMIT_S:
+            limit_s = 0
         event = self._perform(RunCommand(cmd, limit_s, parts_streams=True))
         match event:
             case CommandRan():
