@@ -84,10 +84,13 @@ class Host:
 
 
 @contextlib.contextmanager
-def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
+def host_of(
+    home: Path, root: Path, settings: Settings, timeout_s: float | None
+) -> Iterator[Host]:
     """Gives what a server of this root works with.
 
     Args:
+        home: what is kept there of sessions is not to be had if it lies in the root.
         root: a folder; `/` serves the whole machine, whose commands no sandbox holds then.
         settings: the policy, the sandbox and what commands see of the environment.
         timeout_s: for a command that names none; None for no limit.
@@ -97,21 +100,24 @@ def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator
         WorkError: if a sandbox is required and does not work.
     """
     with contextlib.ExitStack() as stack:
-        workspace = Workspace(root, is_guest=True)
+        hidden = () if _is_machine(root) else _own_folders(home, root)
+        workspace = Workspace(root, hidden, is_guest=True)
         stack.callback(workspace.close)
-        policy = policy_of(settings, root) if not _is_machine(root) else _policy_of_guest(settings)
-        temporary = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-        )
         if _is_machine(root):
             if settings.sandbox == "require":
                 raise UsageError(
                     "a sandbox can't hold commands in the whole machine: name another --root, or leave"
                     " out --sandbox require"
                 )
+            policy = _policy_of_guest(settings)
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
-            sandbox = choose_sandbox(settings, policy, root, (), Path(temporary) / "tmp")
+            policy = policy_of(settings, root)
+            # Of a whole machine /tmp is one of the folders served: nothing of ours is made there.
+            temporary = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+            )
+            sandbox = choose_sandbox(settings, policy, root, hidden, Path(temporary) / "tmp")
         variables = environment(os.environ, settings.pass_env)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s)
 
@@ -119,6 +125,15 @@ def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator
 def _is_machine(root: Path) -> bool:
     real = root.resolve()
     return real == Path(real.anchor)
+
+
+def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
+    """Gives the folders of a home that may lie inside the root (design, the workspace)."""
+    if not (home / "sessions").is_dir():
+        return ()  # only the current folder, in which no home was ever made
+    folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
+    real = root.resolve()
+    return folders if home.resolve() in (real, *real.parents) else (home, *folders)
 
 
 def _policy_of_guest(settings: Settings) -> Policy:

@@ -577,7 +577,8 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     if root is None:
         homes.make_workspace(home, folder)
     named = remote.Named(stdio, socket, tcp, vsock)
-    remote.serve(named, folder, resolved.settings, timeout, verbose=verbose)
+    served = remote.Served(home, folder, resolved.settings, timeout)
+    remote.serve(named, served, verbose=verbose)
 
 
 @app.command(

@@ -62,9 +62,17 @@ class Named:
         return None if self.command is None else Command(self.command)
 
 
-def serve(
-    named: Named, root: Path, settings: Settings, timeout_s: float | None, *, verbose: bool
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served, and how it is held: see `host_of`."""
+
+    home: Path
+    root: Path
+    settings: Settings
+    timeout_s: float | None
+
+
+def serve(named: Named, served: Served, *, verbose: bool) -> None:
     """Serves until it is told to stop; logs on stderr.
 
     Raises:
@@ -75,7 +83,7 @@ def serve(
     if isinstance(endpoint, Command):
         raise UsageError("--command is for `call`")
     log = HandleLog(sys.stderr.fileno())
-    with host_of(root, settings, timeout_s) as host:
+    with host_of(served.home, served.root, served.settings, served.timeout_s) as host:
         if endpoint is None:
             stream = take_stdio()
             with Server(host.open_methods, log, shows_bodies=verbose) as server:
