@@ -564,20 +564,25 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
 ) -> None:
     """Serve a workspace, or a whole guest, over JSON-RPC 2.0: exec, read_file and the like."""
+    from dataclasses import replace
+
     from codingagent import homes
+    from codingagent.core.settings import DEFAULT
     from codingagent.faces import remote
 
-    if root is not None and root.resolve() == Path(root.resolve().anchor) and policy is None:
-        # The machine around it is the wall; what a preset asks for, nobody could answer.
-        policy = "permissive"
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=_was_found(context))
     options = _confinement(policy, sandbox, network)
     resolved, folder = homes.settings_for(home, options, os.environ, root)
+    settings = resolved.settings
+    is_machine = root is not None and root.resolve() == Path(root.resolve().anchor)
+    if is_machine and resolved.origins["policy"] == DEFAULT:
+        # The machine around it is the wall; what a preset asks for, nobody could answer.
+        settings = replace(settings, policy="permissive")
     if root is None:
         homes.make_workspace(home, folder)
     named = remote.Named(stdio, socket, tcp, vsock)
-    served = remote.Served(home, folder, resolved.settings, timeout)
+    served = remote.Served(home, folder, settings, timeout)
     remote.serve(named, served, verbose=verbose)
 
 
