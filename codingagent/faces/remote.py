@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from codingagent.core.endpoints import (
     HOST_CID,
@@ -117,7 +118,7 @@ def call(named: Named, home: Path, method: str, params: str | None, timeout_s: f
     values = None
     if params is not None:
         try:
-            values = json.loads(params)
+            values = json.loads(params, parse_constant=_no_constant)
         except (ValueError, RecursionError) as fault:
             raise UsageError(f"the params are no JSON: {fault}") from fault
         if not isinstance(values, dict | list):
@@ -128,6 +129,11 @@ def call(named: Named, home: Path, method: str, params: str | None, timeout_s: f
         result = client.call(method, values)
     sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     return 0
+
+
+def _no_constant(name: str) -> NoReturn:
+    # Python reads it, and could not send it.
+    raise ValueError(f"{name} is no JSON")
 
 
 def _served_here(home: Path) -> Command:
