@@ -23,7 +23,7 @@ from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
 from codingagent.faces.listening import listen
 from codingagent.faces.server import HandleLog, Server, stopped_by_signals
-from codingagent.faces.streams import take_stdio
+from codingagent.faces.streams import HandleStream, take_stdio
 from codingagent.remote import Host, host_of
 from codingagent.rpc import Client
 
@@ -84,21 +84,31 @@ def serve(named: Named, served: Served, *, verbose: bool) -> None:
     if isinstance(endpoint, Command):
         raise UsageError("--command is for `call`")
     log = HandleLog(sys.stderr.fileno())
+    # Before anything of ours is opened: it would get the number of what is closed.
+    place = _standard_streams() if endpoint is None else endpoint
     with host_of(served.home, served.root, served.settings, served.timeout_s) as host:
-        if endpoint is None:
-            stream = take_stdio()
+        if isinstance(place, HandleStream):
             with Server(host.open_methods, log, shows_bodies=verbose) as server:
                 _say(log, host, "standard input and output")
                 with stopped_by_signals(server):
-                    server.serve_one(stream)
+                    server.serve_one(place)
             return
         with (
-            closing(listen(endpoint)) as listener,
+            closing(listen(place)) as listener,
             Server(host.open_methods, log, shows_bodies=verbose) as server,
         ):
             _say(log, host, str(listener.endpoint))
             with stopped_by_signals(server):
                 server.serve(listener)
+
+
+def _standard_streams() -> HandleStream:
+    try:
+        return take_stdio()
+    except OSError as fault:
+        raise UsageError(
+            "standard input or output is closed; --stdio speaks on both"
+        ) from fault
 
 
 def _say(log: HandleLog, host: Host, where: str) -> None:
