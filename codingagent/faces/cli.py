@@ -640,12 +640,10 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     ] = 30.0,
 ) -> int:
     """Call a method of a server, and print its result; exit status 1 with its error."""
-    from codingagent import homes
     from codingagent.faces import remote
 
-    home = homes.find_home(context.obj, Path.cwd(), os.environ)
     named = remote.Named(stdio, socket, tcp, vsock, command, cid)
-    return remote.call(named, home, method, params, timeout)
+    return remote.call(named, context.obj, method, params, timeout)
 
 
 @app.command(epilog="Example: codingagent demo", name="demo")

@@ -118,8 +118,17 @@ def _say(log: HandleLog, host: Host, where: str) -> None:
         log(f"policy {line}")
 
 
-def call(named: Named, home: Path, method: str, params: str | None, timeout_s: float | None) -> int:
+def call(
+    named: Named, home: Path | None, method: str, params: str | None, timeout_s: float | None
+) -> int:
     """Calls a method and prints its result as JSON; gives the exit status.
+
+    Args:
+        named: the endpoint.
+        home: if it was named; for a server of one's own.
+        method: its name.
+        params: as JSON.
+        timeout_s: how long to wait for the answer.
 
     Raises:
         UsageError: if the params are no JSON object or array.
@@ -146,7 +155,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _served_here(home: Path) -> Command:
+def _served_here(home: Path | None) -> Command:
     """Gives a server of one's own for a single call."""
-    words = (sys.executable, "-m", "codingagent", "--home", os.fspath(home), "serve", "--stdio")
+    # A home that nobody named it must find for itself: one that is named is believed.
+    named = () if home is None else ("--home", os.fspath(home))
+    words = (sys.executable, "-m", "codingagent", *named, "serve", "--stdio")
     return Command(shlex.join(words))
