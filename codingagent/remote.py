@@ -6,6 +6,7 @@ there is nobody to ask, so what needs a yes is refused, and nothing is kept to b
 
 import contextlib
 import os
+import posixpath
 import shlex
 import shutil
 import tempfile
@@ -84,9 +85,7 @@ class Host:
 
 
 @contextlib.contextmanager
-def host_of(
-    home: Path, root: Path, settings: Settings, timeout_s: float | None
-) -> Iterator[Host]:
+def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
     """Gives what a server of this root works with.
 
     Args:
@@ -237,15 +236,23 @@ class RemoteMethods:
             MethodError: -32602 for one that is outside, or no path (design, JSON-RPC).
         """
         relative = text
-        for root in (self._host.root.absolute(), self._host.workspace.root):
-            name = root.as_posix().rstrip("/")
-            if text == name or text.startswith(f"{name}/"):
-                relative = text[len(name) :].lstrip("/") or "."
-                break
+        if text.startswith("/"):
+            whole = _normal(text)
+            for root in (self._host.root.absolute(), self._host.workspace.root):
+                name = _normal(root.as_posix()).rstrip("/")
+                if whole == name or whole.startswith(f"{name}/"):
+                    relative = whole[len(name) :].lstrip("/") or "."
+                    break
         try:
             return plain(relative)
         except OperationError as fault:
             raise MethodError(Code.INVALID_PARAMS, f"invalid params: {fault.reason}") from fault
+
+
+def _normal(absolute: str) -> str:
+    """Gives an absolute path without `//`, `.` and `..`; one that names a folder still does."""
+    end = "/" if absolute.endswith(("/", "/.", "/..")) else ""
+    return f"/{posixpath.normpath(absolute).lstrip('/')}".rstrip("/") + end
 
 
 def _done(event: Event) -> Event:

@@ -106,9 +106,7 @@ def _standard_streams() -> HandleStream:
     try:
         return take_stdio()
     except OSError as fault:
-        raise UsageError(
-            "standard input or output is closed; --stdio speaks on both"
-        ) from fault
+        raise UsageError("standard input or output is closed; --stdio speaks on both") from fault
 
 
 def _say(log: HandleLog, host: Host, where: str) -> None:
