@@ -193,7 +193,7 @@ class RemoteMethods:
         interpreter, flag = known
         if shutil.which(interpreter, path=self._host.variables.get("PATH", os.defpath)) is None:
             return _not_started(f"{interpreter} is not installed here")
-        return self.exec(f"exec {interpreter} {flag} {shlex.quote(code)}", timeout)
+        return self.exec(f"{interpreter} {flag} {shlex.quote(code)}", timeout)
 
     def read_file(self, path: str) -> dict[str, Any]:
         """Gives a file's text (004, read_file)."""
