@@ -124,7 +124,7 @@ def served(
     folder: Path,
     *options: str,
     kind: str = "unix",
-    argv: tuple[str, ...] = (sys.executable, "-m", "codingagent"),
+    argv: tuple[str, ...] = (),
 ) -> Iterator[Served]:
     """Runs `codingagent serve` beside the test, its root `folder`/root unless the options say else.
 
@@ -132,7 +132,7 @@ def served(
         folder: where its home, its log and its socket lie.
         options: of `serve`.
         kind: unix, tcp or stdio.
-        argv: the command line, or what runs it.
+        argv: what runs it elsewhere, with a home of its own.
     """
     root = folder / "root"
     root.mkdir(exist_ok=True)
@@ -145,7 +145,8 @@ def served(
         "stdio": ("--stdio",),
     }[kind]
     piped = subprocess.PIPE if kind == "stdio" else None
-    words = [*argv, "--home", str(folder / "home"), "serve", *where, *chosen, *options]
+    here = (sys.executable, "-m", "codingagent", "--home", str(folder / "home"))
+    words = [*(argv or here), "serve", *where, *chosen, *options]
     with (
         log.open("wb") as errors,
         subprocess.Popen(
@@ -166,7 +167,10 @@ def served(
             )
             assert process.poll() is None, log.read_text("utf-8")
             yield found
-            if process.poll() is None:
+            if process.stdin is not None:
+                process.stdin.close()
+                assert process.wait(5) == 0
+            elif process.poll() is None:
                 assert found.end() == 0
         finally:
             process.kill()
