@@ -591,6 +591,8 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     from codingagent.core.settings import DEFAULT
     from codingagent.faces import remote
 
+    named = remote.Named(stdio, socket, tcp, vsock)
+    named.chosen()  # before anything is made for an endpoint that is none
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=_was_found(context))
     options = _confinement(policy, sandbox, network)
@@ -602,7 +604,6 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         settings = replace(settings, policy="permissive")
     if root is None:
         homes.make_workspace(home, folder)
-    named = remote.Named(stdio, socket, tcp, vsock)
     served = remote.Served(home, folder, settings, timeout)
     remote.serve(named, served, verbose=verbose)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.faces import cli
-from codingagent.world.seccomp import program
+from codingagent.world.seccomp import filter_program
 from tests.helpers import (
     REPOSITORY,
     command_line,
@@ -81,7 +81,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["serve", "--stdio", "--timeout", "nan"], f"nan {SECONDS}"),
         (["call", "ping", "--stdio", "--timeout", "1e12"], f"1e+12 {SECONDS}"),
         (["call", "ping", "--stdio", "--timeout", "-1"], f"-1 {SECONDS}"),
-        (["call", "--stdio"], "Missing argument 'METHOD'"),
+        (["call", "--stdio"], "Missing argument 'method'"),
         (["call", "ping", "[", "--stdio"], "the params are no JSON: "),
         (["call", "ping", "", "--stdio"], "the params are no JSON: "),
         (["call", "ping", "[" * 100_000, "--stdio"], "the params are no JSON: "),
@@ -102,7 +102,7 @@ def test_wrong_usage_is_one_line(
     here = Path.cwd()
     os.chdir(tmp_path)
     try:
-        status, out, err = said(capfd, "--home", "home", *words)
+        status, out, err = said(capfd, "--home", ".", *words)
     finally:
         os.chdir(here)
     assert (status, out) == (2, "")
@@ -113,10 +113,9 @@ def test_wrong_usage_is_one_line(
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-"])
-def test_a_standard_stream_that_is_closed_is_said(tmp_path: Path, closed: str) -> None:
-    """Else what is opened next gets its number, and is spoken into."""
-    line = f'exec "{sys.executable}" -m codingagent --home "{tmp_path}" serve --stdio {closed}'
+def test_a_standard_stream_that_is_closed_is_said(tmp_path: Path) -> None:
+    """Else what is opened next gets its number, and is read from."""
+    line = f'exec "{sys.executable}" -m codingagent --home "{tmp_path}" serve --stdio <&-'
     done = subprocess.run(["/bin/sh", "-c", line], cwd=REPOSITORY, capture_output=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
@@ -211,7 +210,7 @@ def test_a_socket_is_for_its_owner_and_goes_with_the_server(
 ) -> None:
     assert mode_of(server.socket_path) == 0o600
     where = ("--socket", str(server.socket_path))
-    status, _, err = said(capfd, "--home", str(tmp_path / "home"), "serve", *where)
+    status, _, err = said(capfd, "--home", str(tmp_path), "serve", *where)
     assert status == 2
     assert err == (
         f"codingagent: another server listens on {server.socket_path}; stop it, or name another path\n"
@@ -290,7 +289,6 @@ def test_a_signal_ends_it_and_its_commands(tmp_path: Path, number: int, status: 
         assert server.end(number) == status
         assert not processes_with(marker)
         assert not server.socket_path.exists()
-    assert (server.log()[-1] == "codingagent: stopped") == (status == 130)
 
 
 def test_its_temporary_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,8 +342,11 @@ def test_v_shows_the_messages(tmp_path: Path) -> None:
 def test_without_a_vsock_it_says_so(tmp_path: Path) -> None:
     """A filter of system calls makes this kernel one that has none."""
     needs_bwrap()
+    program = filter_program(os.uname().machine)
+    if program is None:
+        pytest.skip("no filter is known for this machine")
     with tempfile.TemporaryFile() as rules:
-        rules.write(program())
+        rules.write(program)
         rules.seek(0)
         words = [BWRAP, "--bind", "/", "/", "--dev", "/dev", "--seccomp", str(rules.fileno())]
         for command in (["serve", "--vsock", "5000"], ["call", "ping", "--vsock", "5000"]):
