@@ -19,8 +19,8 @@ from codingagent.world.sandbox import Unconfined
 from tests.benchmarks.measuring import Figure, interleaved
 
 CONTENT_BYTES = 10_000_000
-ROUND_TRIPS = 1000
-ROUNDS = 9
+ROUND_TRIPS = 400
+ROUNDS = 41
 
 _PING = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}\n'
 
@@ -149,7 +149,9 @@ def pings() -> Iterator[Figure]:
                     lambda theirs=theirs: theirs.ping(ROUND_TRIPS),  # type: ignore[misc]
                     ROUNDS,
                 )
-            what = f"1,000 pings against {'a bare echo in Python' if kind == 'echo' else kind}"
+            what = (
+                f"{ROUND_TRIPS} pings against {'a bare echo in Python' if kind == 'echo' else kind}"
+            )
             yield Figure(what, _a_second(a), _a_second(b), a / b, budget)
         ours.close()
 
