@@ -336,7 +336,6 @@ def test_a_huge_command_is_refused_and_not_judged_for_long(server: Served, size:
     ("kind", "by"),
     [
         ("tcp", "a client that goes"),
-        ("stdio", "a client that goes"),
         ("unix", "a killed server"),
     ],
 )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from codingagent.core.findings import Extras
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Unconfined
 from tests.benchmarks.measuring import Figure, interleaved
@@ -191,7 +192,8 @@ def executing() -> Iterator[Figure]:
     ):
         a, b = interleaved(
             lambda: line.ask(request),
-            lambda: runner.run("true", name, None, lambda _: None),
+            # As exec has it: its streams apart.
+            lambda: runner.run("true", name, None, lambda _: None, Extras({}, parts_streams=True)),
             200,
         )
         yield Figure("exec of `true` against the runner", f"{a:.2f} ms", f"{b:.2f} ms", a / b, 1.3)
