@@ -6,6 +6,7 @@ there is nobody to ask, so what needs a yes is refused, and nothing is kept to b
 
 import contextlib
 import os
+import posixpath
 import shlex
 import shutil
 import tempfile
@@ -45,6 +46,9 @@ _SIGNAL_BASE = 128
 
 _TIMEOUT = Param("timeout", Kind.NUMBER, None)
 
+# What a system's timers can count (2^31 ms, 24 days); a longer limit is none.
+_LONGEST_LIMIT_S = 2_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -81,10 +85,11 @@ class Host:
 
 
 @contextlib.contextmanager
-def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
+def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
     """Gives what a server of this root works with.
 
     Args:
+        home: what is kept there of sessions is not to be had if it lies in the root.
         root: a folder; `/` serves the whole machine, whose commands no sandbox holds then.
         settings: the policy, the sandbox and what commands see of the environment.
         timeout_s: for a command that names none; None for no limit.
@@ -94,21 +99,24 @@ def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator
         WorkError: if a sandbox is required and does not work.
     """
     with contextlib.ExitStack() as stack:
-        workspace = Workspace(root, is_guest=True)
+        hidden = () if _is_machine(root) else _own_folders(home, root)
+        workspace = Workspace(root, hidden, is_guest=True)
         stack.callback(workspace.close)
-        policy = policy_of(settings, root) if not _is_machine(root) else _policy_of_guest(settings)
-        temporary = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-        )
         if _is_machine(root):
             if settings.sandbox == "require":
                 raise UsageError(
                     "a sandbox can't hold commands in the whole machine: name another --root, or leave"
                     " out --sandbox require"
                 )
+            policy = _policy_of_guest(settings)
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
-            sandbox = choose_sandbox(settings, policy, root, (), Path(temporary) / "tmp")
+            policy = policy_of(settings, root)
+            # Of a whole machine /tmp is one of the folders served: nothing of ours is made there.
+            temporary = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
+            )
+            sandbox = choose_sandbox(settings, policy, root, hidden, Path(temporary) / "tmp")
         variables = environment(os.environ, settings.pass_env)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s)
 
@@ -116,6 +124,15 @@ def host_of(root: Path, settings: Settings, timeout_s: float | None) -> Iterator
 def _is_machine(root: Path) -> bool:
     real = root.resolve()
     return real == Path(real.anchor)
+
+
+def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
+    """Gives the folders of a home that may lie inside the root (design, the workspace)."""
+    if not (home / "sessions").is_dir():
+        return ()  # only the current folder, in which no home was ever made
+    folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
+    real = root.resolve()
+    return folders if home.resolve() in (real, *real.parents) else (home, *folders)
 
 
 def _policy_of_guest(settings: Settings) -> Policy:
@@ -155,6 +172,8 @@ class RemoteMethods:
             )
         # To the core 0 is no limit, and None its own.
         limit_s = timeout or self._host.timeout_s or 0
+        if limit_s > _LONGEST_LIMIT_S:
+            limit_s = 0
         event = self._perform(RunCommand(cmd, limit_s, parts_streams=True))
         match event:
             case CommandRan():
@@ -174,7 +193,7 @@ class RemoteMethods:
         interpreter, flag = known
         if shutil.which(interpreter, path=self._host.variables.get("PATH", os.defpath)) is None:
             return _not_started(f"{interpreter} is not installed here")
-        return self.exec(f"exec {interpreter} {flag} {shlex.quote(code)}", timeout)
+        return self.exec(f"{interpreter} {flag} {shlex.quote(code)}", timeout)
 
     def read_file(self, path: str) -> dict[str, Any]:
         """Gives a file's text (004, read_file)."""
@@ -217,15 +236,23 @@ class RemoteMethods:
             MethodError: -32602 for one that is outside, or no path (design, JSON-RPC).
         """
         relative = text
-        for root in (self._host.root.absolute(), self._host.workspace.root):
-            name = root.as_posix().rstrip("/")
-            if text == name or text.startswith(f"{name}/"):
-                relative = text[len(name) :].lstrip("/") or "."
-                break
+        if text.startswith("/"):
+            whole = _normal(text)
+            for root in (self._host.root.absolute(), self._host.workspace.root):
+                name = _normal(root.as_posix()).rstrip("/")
+                if whole == name or whole.startswith(f"{name}/"):
+                    relative = whole[len(name) :].lstrip("/") or "."
+                    break
         try:
             return plain(relative)
         except OperationError as fault:
             raise MethodError(Code.INVALID_PARAMS, f"invalid params: {fault.reason}") from fault
+
+
+def _normal(absolute: str) -> str:
+    """Gives an absolute path without `//`, `.` and `..`; one that names a folder still does."""
+    end = "/" if absolute.endswith(("/", "/.", "/..")) else ""
+    return f"/{posixpath.normpath(absolute).lstrip('/')}".rstrip("/") + end
 
 
 def _done(event: Event) -> Event:

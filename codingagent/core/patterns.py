@@ -16,8 +16,9 @@ def first_fitting(patterns: tuple[str, ...], command: ShellCommand) -> str | Non
 
 def fits(pattern: str, command: ShellCommand) -> bool:
     """Tells whether a command is what a pattern means, as the head of `policy` says."""
-    name, *wanted = pattern.split() or [""]
-    if command.name is None or not _glob(name.casefold()).fullmatch(command.name):
+    name, wanted = _parts(pattern)
+    called = command.name
+    if called is None or not name.fullmatch(called):
         return False
     words = command.arguments
     texts = [word.text for word in words]
@@ -32,11 +33,17 @@ def fits(pattern: str, command: ShellCommand) -> bool:
         elif want.startswith("-"):
             fits = any(_option_fits(want, option) for option in options)
         else:
-            at = _after_subcommand(texts, 0 if command.name in _TARGETS else at, want, command.name)
+            at = _after_subcommand(texts, 0 if called in _TARGETS else at, want, called)
             fits = at > 0
         if not fits:
             return False
     return True
+
+
+@cache
+def _parts(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    name, *wanted = pattern.split() or [""]
+    return _glob(name.casefold()), tuple(wanted)
 
 
 @cache

@@ -8,6 +8,7 @@ from codingagent.errors import UsageError
 
 FILE_NAME = "codingagent.toml"
 OPTION = "option"
+DEFAULT = "default"
 ENVIRONMENT_PREFIX = "CODINGAGENT_"
 
 # Read before there are settings, since it says where they are.
@@ -73,7 +74,7 @@ def resolve(sources: list[Source]) -> Resolved:
         UsageError: for a name that is no setting, or a value that can't be used; says where it stands.
     """
     values: dict[str, object] = {}
-    origins = {f.name: "default" for f in fields(Settings)}
+    origins = {f.name: DEFAULT for f in fields(Settings)}
     for source in sources:
         for name, value in source.values.items():
             _check_name(name, source)

@@ -602,6 +602,19 @@ def _schema(
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
+# Beyond it a system's timers do not count: 2^31 ms, 24 days.
+_LONGEST_S = 2_000_000
+
+# The highest number says "any" to the system.
+_LAST_VSOCK = 2**32 - 2
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= _LONGEST_S:
+        raise typer.BadParameter(f"{value:g} is not more than 0 and at most {_LONGEST_S} seconds")
+    return value
+
+
 _Stdio = Annotated[bool, typer.Option("--stdio", help="Speak on standard input and output.")]
 _Socket = Annotated[str | None, typer.Option("--socket", metavar="PATH", help="A Unix socket.")]
 _Tcp = Annotated[
@@ -610,7 +623,13 @@ _Tcp = Annotated[
 ]
 _Vsock = Annotated[
     int | None,
-    typer.Option("--vsock", metavar="PORT", min=0, help="A port between a guest and its host."),
+    typer.Option(
+        "--vsock",
+        metavar="PORT",
+        min=0,
+        max=_LAST_VSOCK,
+        help="A port between a guest and its host.",
+    ),
 ]
 
 
@@ -630,25 +649,34 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     network: _Network = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Seconds for a command that names none. [default: no limit]"),
+        typer.Option(
+            callback=_seconds, help="Seconds for a command that names none. [default: no limit]"
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
 ) -> None:
     """Serve a workspace, or a whole guest, over JSON-RPC 2.0: exec, read_file and the like."""
+    from dataclasses import replace
+
     from codingagent import homes
+    from codingagent.core.settings import DEFAULT
     from codingagent.faces import remote
 
-    if root is not None and root.resolve() == Path(root.resolve().anchor) and policy is None:
-        # The machine around it is the wall; what a preset asks for, nobody could answer.
-        policy = "permissive"
+    named = remote.Named(stdio, socket, tcp, vsock)
+    named.chosen()  # before anything is made for an endpoint that is none
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=_was_found(context))
     options = _confinement(policy, sandbox, network)
     resolved, folder = homes.settings_for(home, options, os.environ, root)
+    settings = resolved.settings
+    is_machine = root is not None and root.resolve() == Path(root.resolve().anchor)
+    if is_machine and resolved.origins["policy"] == DEFAULT:
+        # The machine around it is the wall; what a preset asks for, nobody could answer.
+        settings = replace(settings, policy="permissive")
     if root is None:
         homes.make_workspace(home, folder)
-    named = remote.Named(stdio, socket, tcp, vsock)
-    remote.serve(named, folder, resolved.settings, timeout, verbose=verbose)
+    served = remote.Served(home, folder, settings, timeout)
+    remote.serve(named, served, verbose=verbose)
 
 
 @app.command(
@@ -670,23 +698,24 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     tcp: _Tcp = None,
     vsock: _Vsock = None,
     cid: Annotated[
-        int | None, typer.Option(help="Of --vsock: the guest's number. [default: the host]")
+        int | None,
+        typer.Option(
+            min=0, max=_LAST_VSOCK, help="Of --vsock: the guest's number. [default: the host]"
+        ),
     ] = None,
     command: Annotated[
         str | None,
         typer.Option(help='A program that carries it: "ssh HOST codingagent serve --stdio".'),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.001, help="Seconds to wait for the answer.")
+        float, typer.Option(callback=_seconds, help="Seconds to wait for the answer.")
     ] = 30.0,
 ) -> int:
     """Call a method of a server, and print its result; exit status 1 with its error."""
-    from codingagent import homes
     from codingagent.faces import remote
 
-    home = homes.find_home(context.obj, Path.cwd(), os.environ)
     named = remote.Named(stdio, socket, tcp, vsock, command, cid)
-    return remote.call(named, home, method, params, timeout)
+    return remote.call(named, context.obj, method, params, timeout)
 
 
 @app.command(epilog="Example: codingagent demo", name="demo")

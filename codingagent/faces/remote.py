@@ -1,12 +1,14 @@
 """The commands `serve` and `call`: a host at the other end of a connection."""
 
+import ctypes
 import json
 import os
 import shlex
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from codingagent.core.endpoints import (
     HOST_CID,
@@ -22,9 +24,12 @@ from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
 from codingagent.faces.listening import listen
 from codingagent.faces.server import HandleLog, Server, stopped_by_signals
-from codingagent.faces.streams import take_stdio
+from codingagent.faces.streams import HandleStream, take_stdio
 from codingagent.remote import Host, host_of
 from codingagent.rpc import Client
+
+# <malloc.h>
+_M_ARENA_MAX = -8
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,17 @@ class Named:
         return None if self.command is None else Command(self.command)
 
 
-def serve(
-    named: Named, root: Path, settings: Settings, timeout_s: float | None, *, verbose: bool
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served, and how it is held: see `host_of`."""
+
+    home: Path
+    root: Path
+    settings: Settings
+    timeout_s: float | None
+
+
+def serve(named: Named, served: Served, *, verbose: bool) -> None:
     """Serves until it is told to stop; logs on stderr.
 
     Raises:
@@ -75,21 +88,42 @@ def serve(
     if isinstance(endpoint, Command):
         raise UsageError("--command is for `call`")
     log = HandleLog(sys.stderr.fileno())
-    with host_of(root, settings, timeout_s) as host:
-        if endpoint is None:
-            stream = take_stdio()
+    _share_heap()
+    # Before anything of ours is opened: it would get the number of what is closed.
+    place = _standard_streams() if endpoint is None else endpoint
+    with host_of(served.home, served.root, served.settings, served.timeout_s) as host:
+        if isinstance(place, HandleStream):
             with Server(host.open_methods, log, shows_bodies=verbose) as server:
                 _say(log, host, "standard input and output")
                 with stopped_by_signals(server):
-                    server.serve_one(stream)
+                    server.serve_one(place)
             return
         with (
-            closing(listen(endpoint)) as listener,
+            closing(listen(place)) as listener,
             Server(host.open_methods, log, shows_bodies=verbose) as server,
         ):
             _say(log, host, str(listener.endpoint))
             with stopped_by_signals(server):
                 server.serve(listener)
+
+
+def _share_heap() -> None:
+    """Has all threads use one heap.
+
+    glibc gives them one each, up to eight for each core, and every one keeps the most that a
+    connection ever needed of it. Python runs one thread at a time: they would not be in each other's way.
+    """
+    if sys.platform == "linux":
+        # Another C library may not have it, and does not do it either.
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+def _standard_streams() -> HandleStream:
+    try:
+        return take_stdio()
+    except OSError as fault:
+        raise UsageError("standard input or output is closed; --stdio speaks on both") from fault
 
 
 def _say(log: HandleLog, host: Host, where: str) -> None:
@@ -99,8 +133,17 @@ def _say(log: HandleLog, host: Host, where: str) -> None:
         log(f"policy {line}")
 
 
-def call(named: Named, home: Path, method: str, params: str | None, timeout_s: float | None) -> int:
+def call(
+    named: Named, home: Path | None, method: str, params: str | None, timeout_s: float | None
+) -> int:
     """Calls a method and prints its result as JSON; gives the exit status.
+
+    Args:
+        named: the endpoint.
+        home: if it was named; for a server of one's own.
+        method: its name.
+        params: as JSON.
+        timeout_s: how long to wait for the answer.
 
     Raises:
         UsageError: if the params are no JSON object or array.
@@ -109,7 +152,7 @@ def call(named: Named, home: Path, method: str, params: str | None, timeout_s: f
     values = None
     if params is not None:
         try:
-            values = json.loads(params)
+            values = json.loads(params, parse_constant=_no_constant)
         except (ValueError, RecursionError) as fault:
             raise UsageError(f"the params are no JSON: {fault}") from fault
         if not isinstance(values, dict | list):
@@ -122,7 +165,14 @@ def call(named: Named, home: Path, method: str, params: str | None, timeout_s: f
     return 0
 
 
-def _served_here(home: Path) -> Command:
+def _no_constant(name: str) -> NoReturn:
+    # Python reads it, and could not send it.
+    raise ValueError(f"{name} is no JSON")
+
+
+def _served_here(home: Path | None) -> Command:
     """Gives a server of one's own for a single call."""
-    words = (sys.executable, "-m", "codingagent", "--home", os.fspath(home), "serve", "--stdio")
+    # A home that nobody named it must find for itself: one that is named is believed.
+    named = () if home is None else ("--home", os.fspath(home))
+    words = (sys.executable, "-m", "codingagent", *named, "serve", "--stdio")
     return Command(shlex.join(words))
