@@ -148,7 +148,6 @@ MANGLINGS: dict[str, Mangling] = {
     "CRLF": lambda t: t.replace("\n", "\r\n"),
     "CR": lambda t: t.replace("\n", "\r"),
     "NEL": lambda t: t.replace("\n", "\x85"),
-    "line separators": lambda t: t.replace("\n", "\u2028"),
     "no last line end": lambda t: t.rstrip("\n"),
     "trailing blanks on every line": _on_lines(lambda line: f"{line}  "),
     "byte-order mark": lambda t: f"\ufeff{t}",

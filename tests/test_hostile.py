@@ -898,9 +898,7 @@ REPLIES = {
     "a form feed is no line end": Case(
         "Look:\f" + TRAP_LINES.replace("\n", "\f"), ("No command was found",), after=no_trap
     ),
-    "full-width brackets": Case(
-        TRAP.replace("[", "［").replace("]", "］"), ("No command was found",), after=no_trap
-    ),
+    "full-width brackets": Case(run("true").replace("[", "［").replace("]", "］"), (RAN,)),
     "homoglyphs": Case(
         TRAP.replace("RUN_COMMAND", "RUN_СОММАND"), ("No command was found",), after=no_trap
     ),

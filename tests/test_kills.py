@@ -50,7 +50,7 @@ from tests.killing import (
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills are for POSIX systems")
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "8"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "5"))
 
 OPERATIONS = 40
 

@@ -1,13 +1,18 @@
 """Answers that hold no command of ours but edits in a form that models use anyway, in a real session."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from codingagent import compose
 from codingagent.core.approval import Answer
 from codingagent.core.notices import ApprovalAwaited
+from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError
-from tests.test_approval import Desk, desk_at
+from tests import helpers
+from tests.helpers import Desk
 
 DIFF = """Here is the change:
 
@@ -22,6 +27,24 @@ DIFF = """Here is the change:
 """
 OLD, NEW = "    return net + discount\n", "    return net - discount\n"
 CART = f"def total(net, discount):\n{OLD}"
+
+
+@contextlib.contextmanager
+def desk_at(
+    root: Path,
+    person: Callable[[ApprovalAwaited], Answer | None] = lambda _: None,
+    *,
+    accepts_formats: bool = False,
+    policy: str = "standard",
+) -> Iterator[Desk]:
+    """Starts a session with someone who can be asked, or who accepted formats beforehand."""
+    with helpers.desk_at(root) as begun:
+        pass
+    session = begun.home.sessions.load(begun.session_id)
+    settings = Settings(policy=policy)
+    who = compose.Person(lambda _: None, person, accepts_formats=accepts_formats)
+    with compose.conversation_in(begun.home, session, settings, who) as conversation:
+        yield Desk(begun.home, begun.session_id, conversation)
 
 
 def lay(desk: Desk) -> Path:
@@ -40,7 +63,7 @@ def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
 
     with desk_at(tmp_path, person) as desk:
         path = lay(desk)
-        desk.drop(DIFF)
+        desk.answer(DIFF)
         assert path.read_text() == CART.replace(OLD, NEW)
     (awaited,) = shown
     assert "+    return net - discount" in awaited.shown
@@ -52,7 +75,7 @@ def test_without_a_yes_nothing_is_changed(tmp_path: Path) -> None:
     with desk_at(tmp_path) as desk:
         path = lay(desk)
         with pytest.raises(ApprovalError):
-            desk.drop(DIFF)
+            desk.answer(DIFF)
         assert path.read_text() == CART
 
 
@@ -60,7 +83,7 @@ def test_it_can_be_accepted_beforehand(tmp_path: Path) -> None:
     """Design, replies: `--accept-formats` says it beforehand."""
     with desk_at(tmp_path, accepts_formats=True) as desk:
         path = lay(desk)
-        desk.drop(DIFF)
+        desk.answer(DIFF)
         assert path.read_text() == CART.replace(OLD, NEW)
         text = desk.request()
         assert "[OK] EDIT_FILE: Edited 'cart.py'" in text
@@ -73,7 +96,7 @@ def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) ->
         path = desk.workspace / "long.py"
         path.write_text("x = 1\n" * 100)
         with pytest.raises(ApprovalError):
-            desk.drop("### long.py\n\n```python\nx = 2\n```\n")
+            desk.answer("### long.py\n\n```python\nx = 2\n```\n")
         assert path.read_text() == "x = 1\n" * 100
 
 
@@ -81,7 +104,7 @@ def test_beside_commands_it_is_named_and_not_executed(tmp_path: Path) -> None:
     """Design, replies: beside blocks of ours they are named as not executed."""
     with desk_at(tmp_path, accepts_formats=True) as desk:
         path = lay(desk)
-        desk.drop(f"{DIFF}\n[MESSAGE]\nDone.\n[/MESSAGE]\n")
+        desk.answer(f"{DIFF}\n[MESSAGE]\nDone.\n[/MESSAGE]\n")
         assert path.read_text() == CART
         assert "1 edits in another format stand beside the commands" in desk.request()
         assert "(cart.py)" in desk.request()
@@ -91,14 +114,14 @@ def test_shell_blocks_are_never_executed(tmp_path: Path) -> None:
     """Design, replies: only named."""
     with desk_at(tmp_path, accepts_formats=True) as desk:
         lay(desk)
-        desk.drop(f"{DIFF}\n```sh\ntouch executed\n```\n")
+        desk.answer(f"{DIFF}\n```sh\ntouch executed\n```\n")
         assert not (desk.workspace / "executed").exists()
 
 
 def test_prose_alone_is_still_told_how_to_answer(tmp_path: Path) -> None:
     """Design, tag blocks: no block at all shows the model one example."""
     with desk_at(tmp_path, accepts_formats=True) as desk:
-        desk.drop("I think that the discount is added where it should be taken off.\n")
+        desk.answer("I think that the discount is added where it should be taken off.\n")
         assert "No command was found in the reply" in desk.request()
 
 
@@ -106,8 +129,6 @@ def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:
     """Design, replies: through the same operations, policy and journal."""
     with desk_at(tmp_path, accepts_formats=True, policy="restrictive") as desk:
         path = lay(desk)
-        desk.drop(DIFF)
+        desk.answer(DIFF)
         assert path.read_text() == CART
         assert "DENIED" in desk.request()
-
-

@@ -463,7 +463,8 @@ def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
             work.take("reply.txt")
         except CodingAgentError as fault:
             (home.root / "outbox" / "fault").write_text(str(fault), "utf-8")
-    texts = [*home.mailbox.outbox.iterdir(), home.sessions.journal_path(begun.session_id)]
+    written = [path for path in home.mailbox.outbox.iterdir() if path.is_file()]
+    texts = [*written, home.sessions.journal_path(begun.session_id)]
     return "".join(path.read_text("utf-8") for path in texts), home.root / "workspace"
 
 
@@ -579,12 +580,14 @@ def order_of_work(case: str) -> bool:
 
 def synced_before_the_request() -> bool:
     """All that a request tells of is durable before the request appears."""
+    import re
+
     seen: list[str] = []
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event == "ctypes.dlsym" and "syncfs" in map(str, arguments):
             seen.append("sync")
-        elif event == "open" and str(arguments[0]).endswith(".txt.tmp"):
+        elif event == "open" and re.search(r"/outbox/[^/]*\.txt\.tmp$", str(arguments[0])):
             seen.append("request")
 
     sys.addaudithook(hook)

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="undo needs git"),
 ]
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "8"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
 
 FILES = 60
 
