@@ -46,6 +46,11 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 _TRIAL_S = 20
 
+# How long a supervisor may take to end what it guards and itself.
+_CLOSE_PATIENCE_S = 10.0
+
+_LOOK_UP_S = 0.5
+
 # The guard ends a command at its limit and reports at once; later, something keeps it from that.
 _OVERDUE_AFTER_S = 1.0
 
@@ -141,7 +146,7 @@ class Runner:
         self._sandbox = sandbox
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
-        self._control: socket.socket | None = None
+        self._reading: _Reading | None = None
 
     def close(self) -> None:
         """Ends the supervisor, and with it whatever it still guards."""
@@ -149,7 +154,12 @@ class Runner:
             process, agent = self._supervisor
             self._supervisor = None
             agent.close()
-            process.wait()
+            try:
+                process.wait(_CLOSE_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                # A command has stopped it; woken it sees that we are gone, and ends what is left.
+                process.send_signal(signal.SIGCONT)
+                process.wait()
 
     def run(
         self,
@@ -224,21 +234,20 @@ class Runner:
                 BrokenPipeError
             ):  # then the report is missing, which is said below
                 control.sendall(struct.pack("!I", len(body)) + body)
-            reading = _Reading(control, outputs, show)
-            self._control = control
+            reading = self._reading = _Reading(control, outputs, show)
             try:
                 return reading.outcome(timeout_s)
             finally:
-                self._control = None
+                self._reading = None
                 if reading.is_overdue:
                     self._end_all()
 
     def end_command(self) -> None:
         """Ends the command that runs now, if one does; for another thread than the one that waits for it."""
-        control = self._control
-        # It may end by itself between these lines: then there is nothing left to be told.
-        with contextlib.suppress(OSError, AttributeError):
-            control.shutdown(socket.SHUT_WR)  # type: ignore[union-attr]
+        reading = self._reading
+        # It may end by itself meanwhile: then there is nothing left to be told.
+        if reading is not None:
+            reading.hurry()
 
     def _end_all(self) -> None:
         """Ends the supervisor and all below it: a command stopped the one that was to end it."""
@@ -512,9 +521,16 @@ class _Reading:
         self._apart = {o: _Beginning() for o in outputs} if len(outputs) > 1 else {}
         self._report = b""
         self._flooded = False
+        self._hurries = False
         self.is_overdue = False
         """No report came though it should have."""
         self._selector = selectors.DefaultSelector()
+
+    def hurry(self) -> None:
+        """Has the command ended; for another thread than the one that waits."""
+        self._hurries = True
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
 
     def outcome(self, timeout_s: float | None) -> Outcome:
         started = time.monotonic()
@@ -570,8 +586,11 @@ class _Reading:
             self._selector.register(output, selectors.EVENT_READ)
         give_up: float | None = None
         while self._selector.get_map():
+            if self._hurries and overdue_at is None:
+                overdue_at = time.monotonic() + _OVERDUE_AFTER_S
             wake_at = give_up or overdue_at
-            left = None if wake_at is None else max(wake_at - time.monotonic(), 0)
+            # Without a limit we look up now and then: another thread may want it ended.
+            left = _LOOK_UP_S if wake_at is None else max(wake_at - time.monotonic(), 0)
             ready = {key.fileobj for key, _ in self._selector.select(left)}
             for output in self._outputs:
                 if output in ready:

@@ -548,6 +548,23 @@ def test_variables_of_a_command_do_not_reach_the_sandbox_itself(tmp_path: Path) 
     assert confined.argv[at : at + 3] == ("--setenv", "LD_PRELOAD", "/x.so")
 
 
+def test_one_that_stops_its_watcher_is_ended_by_another_thread_too(tmp_path: Path) -> None:
+    """Design, JSON-RPC: a client that is gone ends its commands, also those without a limit."""
+    marker = new_marker()
+    with contextlib.closing(Runner(Unconfined(), environment(os.environ))) as runner:
+        up = threading.Event()
+        line = f"kill -STOP $PPID; echo up; sleep {marker}"
+        worker = threading.Thread(
+            target=lambda: runner.run(line, str(tmp_path), None, lambda _: up.set())
+        )
+        worker.start()
+        assert up.wait(20)
+        runner.end_command()
+        worker.join(20)
+        assert not worker.is_alive()
+    assert not processes_with(marker)
+
+
 @with_and_without_a_sandbox
 def test_a_command_can_be_ended_by_another_thread(either: Run) -> None:
     """Design, JSON-RPC: a client that is gone ends its commands."""
