@@ -52,6 +52,14 @@ _TYPES: Mapping[str, str] = {
     "DONE": "message",
 }
 
+_FileEvent = wire.CreateFileEvent | wire.ReadFileEvent | wire.EditFileEvent | wire.DeleteFileEvent
+_OF_FILES: Mapping[str, type[_FileEvent]] = {
+    "createFile": wire.CreateFileEvent,
+    "readFile": wire.ReadFileEvent,
+    "editFile": wire.EditFileEvent,
+    "deleteFile": wire.DeleteFileEvent,
+}
+
 _SPACES = str.maketrans("", "", " \t\r\n")
 
 
@@ -220,31 +228,13 @@ def _ended_why(event: core.CommandRan) -> str | None:
 def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
     """Gives the event of an operation that was not done; an error, where its type is not known."""
     subject, reason, name, at = _text(subject), _text(reason), ended.name, ended.at
-    match type_:
-        case "createFile":
-            return wire.CreateFileEvent(
-                operation_id=name, timestamp=at, path=subject, success=False, error=reason
-            )
-        case "readFile":
-            return wire.ReadFileEvent(
-                operation_id=name, timestamp=at, path=subject, success=False, error=reason
-            )
-        case "editFile":
-            return wire.EditFileEvent(
-                operation_id=name, timestamp=at, path=subject, success=False, error=reason
-            )
-        case "deleteFile":
-            return wire.DeleteFileEvent(
-                operation_id=name, timestamp=at, path=subject, success=False, error=reason
-            )
-        case "shell":
-            return wire.ShellEvent(
-                operation_id=name, timestamp=at, command=subject, success=False, error=reason
-            )
-        case _:
-            return wire.ErrorEvent(
-                operation_id=name, timestamp=at, category="validation", message=reason
-            )
+    if (of_file := _OF_FILES.get(type_)) is not None:
+        return of_file(operation_id=name, timestamp=at, path=subject, success=False, error=reason)
+    if type_ == "shell":
+        return wire.ShellEvent(
+            operation_id=name, timestamp=at, command=subject, success=False, error=reason
+        )
+    return wire.ErrorEvent(operation_id=name, timestamp=at, category="validation", message=reason)
 
 
 def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
