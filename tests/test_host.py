@@ -182,9 +182,14 @@ def _machine() -> Iterator[tuple[Path, tuple[str, ...]]]:
                 *("--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--clearenv"),
                 *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/root"),
                 *("--setenv", "PYTHONPATH", "/opt/ours:/opt/packages"),
-                *(str(Path(sys.executable).resolve()), "-m", "codingagent"),
+                *(str(_base_python()), "-m", "codingagent"),
             ),
         )
+
+
+def _base_python() -> Path:
+    """Gives the Python that the environment was made from: its own may be a copy, and lie anywhere."""
+    return Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 
 
 def test_the_examples_of_004_with_the_whole_machine_as_root(

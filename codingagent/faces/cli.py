@@ -1,6 +1,7 @@
 """The command line: words and options in, an exit status out. The only user of typer."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -40,7 +41,8 @@ def main() -> None:
     # Closed by whoever started us: then there is nobody to talk to.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    # Not a file of ours: that would get its handle, and be taken for what the person gave us.
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character shows another; that is no reason to fail.
         if hasattr(stream, "reconfigure"):

@@ -1,0 +1,54 @@
+"""What it costs to read a reply: against the strict grammar alone, and against aider's parser."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+
+from codingagent.core import commands, reply, tags
+from tests.benchmarks.measuring import Figure, ratio
+
+COUNT = 2_000
+LINES = 160
+
+REPLY = '[REPLY session="a1b2c3d4" sequence="2"]\n'
+
+
+def _bodies() -> list[tuple[str, str]]:
+    """Gives paths and contents of about ten megabytes."""
+    line = "    total = total + shop.price(item, rate)\n"
+    return [(f"src/part_{n}.py", f"def f_{n}():\n{line * (LINES - 40)}") for n in range(COUNT)]
+
+
+def reading() -> Iterator[Figure]:
+    """Design, speed: a clean reply of ten megabytes."""
+    bodies = _bodies()
+    blocks = "".join(
+        f'[CREATE_FILE path="{path}"]\n{body}[/CREATE_FILE]\n' for path, body in bodies
+    )
+    text = f"{REPLY}{blocks}[END]\n"
+    assert len(reply.read(text).items) == COUNT
+
+    def strict() -> None:
+        for block in tags.scan(text, commands.HAS_BODY).blocks:
+            commands.decode(block)
+
+    name = f"a clean reply of {len(text) / 1e6:.0f} MB read, against the strict grammar alone"
+    yield ratio(name, lambda: reply.read(text), strict, 2, 9)
+    try:
+        aider = importlib.import_module("aider.coders.editblock_coder")
+    except ImportError:
+        sys.stdout.write("(aider-chat is not installed here: its parser is left out)\n")
+        return
+    fences = "".join(
+        f"{path}\n```python\n<<<<<<< SEARCH\n=======\n{body}>>>>>>> REPLACE\n```\n\n"
+        for path, body in bodies
+    )
+
+    def theirs() -> None:
+        assert len(list(aider.find_original_update_blocks(fences))) == COUNT
+
+    name = "the same, against aider's SEARCH/REPLACE parser (1/8)"
+    yield ratio(name, lambda: reply.read(text), theirs, 1 / 8, 3)
+
+
+ALL = (reading,)
