@@ -1,0 +1,27 @@
+import unittest
+
+from zenkaku import to_half, to_number
+
+
+class 変換テスト(unittest.TestCase):
+    def test_半角(self):
+        self.assertEqual("ABC 1~", to_half("ＡＢＣ　１～"))
+
+    def test_漢数字(self):
+        self.assertEqual(123, to_number("百二十三"))
+
+    def test_全角数字(self):
+        self.assertEqual(123, to_number("１２３"))
+
+    def test_半角数字(self):
+        self.assertEqual(123, to_number("123"))
+
+    def test_全角と半角が混ざった数字(self):
+        self.assertEqual(2024, to_number("２0２4"))
+
+    def test_全角の空白(self):
+        self.assertEqual(7, to_number("　７　"))
+
+    def test_エラー(self):
+        with self.assertRaisesRegex(ValueError, "数字ではありません"):
+            to_number("猫🐱")

@@ -1,0 +1,1 @@
+"""hexview: a small hex viewer."""

@@ -1,0 +1,66 @@
+import { useEffect, useReducer, useState } from 'react';
+import { FilterBar, FILTERS } from './FilterBar.jsx';
+import { TodoItem } from './TodoItem.jsx';
+import './app.css';
+
+const initial = () => JSON.parse(localStorage.getItem('todos') ?? '[]');
+
+const readHash = () => {
+  const name = window.location.hash.replace(/^#\/?/, '');
+  return FILTERS.includes(name) ? name : 'all';
+};
+
+function reducer(todos, action) {
+  switch (action.type) {
+    case 'add':
+      return [...todos, { id: crypto.randomUUID(), text: action.text, done: false }];
+    case 'toggle':
+      return todos.map((t) => (t.id === action.id ? { ...t, done: !t.done } : t));
+    case 'remove':
+      return todos.filter((t) => t.id !== action.id);
+    default:
+      throw new Error(`unknown action: ${action.type}`);
+  }
+}
+
+export default function App() {
+  const [todos, dispatch] = useReducer(reducer, null, initial);
+  const [filter, setFilter] = useState(readHash);
+
+  useEffect(() => {
+    const onHashChange = () => setFilter(readHash());
+    window.addEventListener('hashchange', onHashChange);
+    return () => window.removeEventListener('hashchange', onHashChange);
+  }, []);
+
+  useEffect(() => {
+    localStorage.setItem('todos', JSON.stringify(todos));
+  }, [todos]);
+
+  const submit = (e) => {
+    e.preventDefault();
+    const text = e.target.elements.text.value.trim();
+    if (text) dispatch({ type: 'add', text });
+    e.target.reset();
+  };
+
+  const left = todos.filter((t) => !t.done).length;
+  const visible = todos.filter((t) => filter === 'all' || t.done === (filter === 'done'));
+
+  return (
+    <main className="app">
+      <h1>Todos &mdash; heute ✅</h1>
+      <form onSubmit={submit}>
+        <input name="text" placeholder="What&rsquo;s next?" autoFocus />
+        <button type="submit">Add&nbsp;&raquo;</button>
+      </form>
+      <FilterBar current={filter} onChange={(name) => { window.location.hash = `/${name}`; }} />
+      <ul>
+        {visible.map((todo) => (
+          <TodoItem key={todo.id} {...todo} dispatch={dispatch} />
+        ))}
+      </ul>
+      {todos.length > 0 && <footer>{left} {left === 1 ? 'item' : 'items'} left</footer>}
+    </main>
+  );
+}

@@ -1,0 +1,14 @@
+/* monthly: users, orders and revenue */
+SELECT u.name,
+       count(o.id)                                AS orders,
+       coalesce(sum(o.total), 0)                  AS revenue,
+       to_char(max(o.created_at), 'YYYY-MM-DD')   AS "last order"
+FROM users u
+LEFT JOIN orders o
+       ON o.user_id = u.id
+      AND o.created_at >= date_trunc('month', now())
+      AND o.deleted_at IS NULL
+WHERE u.deleted_at IS NULL
+  AND u.email NOT LIKE '%@example.com'
+GROUP BY u.id, u.name
+ORDER BY revenue DESC;

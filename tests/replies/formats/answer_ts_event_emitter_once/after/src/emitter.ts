@@ -1,0 +1,90 @@
+export type Listener<T> = (payload: T) => void;
+export type EventMap = Record<string, unknown>;
+
+export interface WaitForOptions {
+  /** Reject after this many milliseconds. */
+  timeout?: number;
+  /** Reject when this signal is aborted. */
+  signal?: AbortSignal;
+}
+
+interface Entry<T> {
+  readonly fn: Listener<T>;
+  readonly priority: number;
+}
+
+export class Emitter<Events extends EventMap> {
+  private readonly listeners: { [K in keyof Events]?: Entry<Events[K]>[] } = {};
+
+  on<K extends keyof Events>(event: K, fn: Listener<Events[K]>, priority = 0): () => void {
+    const list = (this.listeners[event] ??= []);
+    const entry: Entry<Events[K]> = { fn, priority };
+    const at = list.findIndex((other) => other.priority < priority);
+    list.splice(at < 0 ? list.length : at, 0, entry);
+    return () => this.off(event, fn);
+  }
+
+  once<K extends keyof Events>(event: K, fn: Listener<Events[K]>, priority = 0): () => void {
+    const stop = this.on(
+      event,
+      (payload) => {
+        stop();
+        fn(payload);
+      },
+      priority,
+    );
+    return stop;
+  }
+
+  waitFor<K extends keyof Events>(
+    event: K,
+    { timeout, signal }: WaitForOptions = {},
+  ): Promise<Events[K]> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const cleanup = () => {
+        if (timer !== undefined) clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        stop();
+      };
+      const onAbort = () => {
+        cleanup();
+        reject(signal!.reason);
+      };
+      const stop = this.once(event, (payload) => {
+        cleanup();
+        resolve(payload);
+      });
+
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (timeout !== undefined) {
+        timer = setTimeout(() => {
+          cleanup();
+          reject(new Error(`Timed out after ${timeout} ms waiting for "${String(event)}"`));
+        }, timeout);
+      }
+    });
+  }
+
+  off<K extends keyof Events>(event: K, fn: Listener<Events[K]>): boolean {
+    const list = this.listeners[event];
+    if (!list) return false;
+    const at = list.findIndex((entry) => entry.fn === fn);
+    if (at < 0) return false;
+    list.splice(at, 1);
+    return true;
+  }
+
+  emit<K extends keyof Events>(event: K, payload: Events[K]): number {
+    // copy, because once() listeners remove themselves while we iterate
+    const list = [...(this.listeners[event] ?? [])];
+    for (const { fn } of list) fn(payload);
+    return list.length;
+  }
+
+  count<K extends keyof Events>(event: K): number {
+    return this.listeners[event]?.length ?? 0;
+  }
+}
