@@ -1,7 +1,5 @@
-"""What it costs to read a reply: against the strict grammar alone, and against aider's parser."""
+"""What it costs to read a reply: against the strict grammar alone."""
 
-import importlib
-import sys
 from collections.abc import Iterator
 
 from codingagent.core import commands, reply, tags
@@ -34,21 +32,6 @@ def reading() -> Iterator[Figure]:
 
     name = f"a clean reply of {len(text) / 1e6:.0f} MB read, against the strict grammar alone"
     yield ratio(name, lambda: reply.read(text), strict, 2, 9)
-    try:
-        aider = importlib.import_module("aider.coders.editblock_coder")
-    except ImportError:
-        sys.stdout.write("(aider-chat is not installed here: its parser is left out)\n")
-        return
-    fences = "".join(
-        f"{path}\n```python\n<<<<<<< SEARCH\n=======\n{body}>>>>>>> REPLACE\n```\n\n"
-        for path, body in bodies
-    )
-
-    def theirs() -> None:
-        assert len(list(aider.find_original_update_blocks(fences))) == COUNT
-
-    name = "the same, against aider's SEARCH/REPLACE parser (1/8)"
-    yield ratio(name, lambda: reply.read(text), theirs, 1 / 8, 3)
 
 
 ALL = (reading,)
