@@ -72,6 +72,9 @@ class _Objection:
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
 
+# No answer of a model has so many; each would be shown and asked for.
+_FOREIGN_LIMIT = 2_000
+
 _FOREIGN = (
     "no command of PROTOCOL was in the answer; what it holds in another format was taken instead: write"
     " commands next time"
@@ -204,7 +207,7 @@ class Conversation:
             # Someone was still writing it; nothing was journalled, so it is simply not ready yet.
             self._mail.mailbox.put_back(taken, name)
             return
-        self._begin(taken, data)
+        self._begin(taken, data, found)
         self._execute(found)
         self._finish_turn()
 
@@ -227,17 +230,17 @@ class Conversation:
             self._means.sync()
         self._means.keep_document(self.session)
 
-    def _begin(self, taken: str, data: bytes) -> None:
-        self.ledger.record(
-            ReplyTaken(self.session.sequence, taken, digest_of(data), self._means.now())
-        )
+    def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
+        files = () if found is None else found.files
+        sequence, at = self.session.sequence, self._means.now()
+        self.ledger.record(ReplyTaken(sequence, taken, digest_of(data), at, files))
 
     def _recover_taken(self) -> None:
         """A reply that was moved and not journalled: the name that it got says whose it is."""
         name = self._mail.mailbox.find_taken(self.session.session_id, self.session.sequence)
         data = None if name is None else self._mail.mailbox.read_taken(name)
         if name is not None and data is not None:
-            self._begin(name, data)
+            self._begin(name, data, self._interpret(data))
 
     def _interpret(self, data: bytes) -> Reply | None:
         """Gives what a reply's bytes say, or None if they are no text."""
@@ -256,7 +259,7 @@ class Conversation:
         """Reads a reply in either protocol, whichever the request was in; one that goes on is joined."""
         if self.session.cut and (whole := continuation.join(self.session.cut, text)) is not None:
             note = f"joined with the {whole.lines} lines that had arrived before"
-            return reply.with_note(reply.read(whole.text), note)
+            return replace(reply.with_note(reply.read(whole.text), note), is_joined=True)
         found = reply.read(text)
         if self.session.cut and continuation.seems_to_go_on(self.session.cut, text):
             found = reply.with_note(found, _NOT_JOINED)
@@ -297,7 +300,13 @@ class Conversation:
         """Reads what models write in place of commands; None if there is nothing of that."""
         from codingagent.core.formats import reading
 
-        files = [file.path for file in self._means.workspace.listing(self.session.touched).files]
+        taken = self.session.reply
+        if taken is None or not taken.files:
+            listing = self._means.workspace.listing(self.session.touched)
+            files = tuple(file.path for file in listing.files)
+        else:
+            # As when it was taken: what it has done since must not change what the rest of it means.
+            files = taken.files
         other = reading.read(text, files)
         if not other.items:
             return replace(found, notes=(*found.notes, *other.notes)) if other.notes else None
@@ -306,7 +315,11 @@ class Conversation:
             replace(item, foreign=foreign) if isinstance(item, Step) else item
             for item in other.items
         )
-        return replace(found, items=items, notes=(*found.notes, *other.notes, _FOREIGN))
+        if len(items) > _FOREIGN_LIMIT:
+            reason = f"The answer holds {len(items)} edits in another format: too many to be meant"
+            return replace(found, items=(Problem("REPLY", reason, 1),))
+        notes = (*found.notes, *other.notes, _FOREIGN)
+        return replace(found, items=items, notes=notes, files=files or ("",))
 
     def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
         """Gives why a reply is not to be executed, or None if it is."""
@@ -339,9 +352,15 @@ class Conversation:
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
         self._execution.perform(found.items)
         self.ledger.record(
-            TurnEnded(self.session.sequence, found.notes, self._means.now(), found.cut)
+            TurnEnded(self.session.sequence, found.notes, self._means.now(), self._left_of(found))
         )
         self._conclude(taken)
+
+    def _left_of(self, found: Reply) -> str:
+        """Gives what is still to be gone on with: what was cut now, or before if this is not about it."""
+        old = self.session.cut
+        is_done = found.is_joined or any(continuation.is_about(old, i.tag) for i in found.items)
+        return found.cut or ("" if is_done else old)
 
     def _read_again(self) -> Reply:
         """Gives the reply that was under way when we were killed, from where it lies."""

@@ -138,7 +138,13 @@ class Execution:
             self._means.workspace.check()
             self._perform(index, items[index])
             told()
-        self._close_checkpoint()
+        if self.session.checkpoint:
+            self._close_checkpoint()
+        elif self.session.kept:
+            # It only read; but what the person changed meanwhile is news to the chat.
+            found = self._means.checkpoint(False)
+            if found is not None:
+                self._record_checkpoint(found, before=False)
 
     # --- checkpoints ---------------------------------------------------------------------------
 

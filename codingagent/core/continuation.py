@@ -22,7 +22,12 @@ _MOST_LINES = 12
 _LEAD_LINES = 30
 
 # Another tag in the body: then a closing tag is missing, or the body is about these very tags.
-_OURS = re.compile(rf"\[/?(?:{'|'.join(commands.BY_TAG)})(?=[ \t\]])")
+_NAMES = "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
+_OURS = re.compile(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
+_NAME = re.compile(r"[ \t]*\[([A-Z_]+)")
+
+# A few lines that say what follows, and the fence that opens right before it.
+_LEAD = re.compile(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
 
 # What may stand before an answer's own text: its [REPLY …], and the fence round all of it.
 _NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
@@ -45,8 +50,12 @@ def cut_of(text: str, block: Block) -> str:
     """
     if block.closed or block.fault or not block.body or _OURS.search(block.body):
         return ""
-    rest = text[block.start :]
-    last = rest.rstrip("\n").rpartition("\n")[2]
+    rest = text[block.start :].rstrip("\n")
+    last = rest.rpartition("\n")[2]
+    closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
+    if len(last.strip()) > 1 and closing.startswith(last.strip()):
+        # Cut within its own closing tag: that is no line of the body.
+        rest = rest.rpartition("\n")[0]
     if _FENCE.fullmatch(last):
         return ""
     return "" if last.strip() == "[END]" else rest.rstrip("\n")
@@ -76,31 +85,43 @@ def join(cut: str, text: str) -> Joined | None:
 
     Args:
         cut: as `cut_of` gave it.
-        text: the next reply.
+        text: the next reply, which may be cut short again.
     """
     text = tags.fold_line_ends(text)
-    end = _end_of_rest(cut, text)
-    if end is None:
-        return None
+    closing = _closing_at(cut, text)
+    end = len(text) if closing is None else closing
     overlap = _overlap(cut.partition("\n")[2])
-    at = _place(text[:end], overlap)
-    if at is None:
+    # Another tag of ours before the end: it starts the block again, or is about something else.
+    if not overlap or _OURS.search(text, 0, end):
         return None
     arrived = cut[: len(cut) - len(overlap)]
-    return Joined(f"{text[:at]}{arrived}{text[at:]}", cut.count("\n"))
+    at = _place(text[:end], overlap, arrived)
+    if at is None or _has_new_fence(text[at:end], cut):
+        return None
+    # What was sent once more from further up is there already.
+    lead = _NO_TEXT.match(text)
+    start = at if lead is None or text[lead.end() : at].strip() == "" else lead.end()
+    return Joined(f"{text[:start]}{arrived}{text[at:]}", cut.count("\n"))
 
 
 def seems_to_go_on(cut: str, text: str) -> bool:
     """Tells whether a text closes the block that was cut, without opening it."""
-    return _end_of_rest(cut, tags.fold_line_ends(text)) is not None
+    text = tags.fold_line_ends(text)
+    end = _closing_at(cut, text)
+    return end is not None and not _OURS.search(text, 0, end)
 
 
-def _end_of_rest(cut: str, text: str) -> int | None:
-    """Gives where what is missing of the block ends; None if the text starts the block again, or is none."""
-    opening = cut.partition("\n")[0].strip()
-    if any(line.strip() == opening for line in text.splitlines()):
-        return None
-    return _closing_at(text, opening)
+def is_about(cut: str, name: str) -> bool:
+    """Tells whether a command of this name may be the block that was cut, begun again."""
+    found = _NAME.match(cut)
+    return found is not None and found[1] == name
+
+
+def _has_new_fence(rest: str, cut: str) -> bool:
+    """Tells whether a fence stands in what was added, and none in what was there: it may be the chat's."""
+    return any(map(_FENCE.fullmatch, rest.splitlines())) and not any(
+        map(_FENCE.fullmatch, cut.splitlines())
+    )
 
 
 def _overlap(body: str) -> str:
@@ -120,28 +141,28 @@ def _overlap(body: str) -> str:
     return ""
 
 
-def _place(text: str, overlap: str) -> int | None:
-    """Gives where the overlap stands at the start of a line near the beginning.
+def _place(text: str, overlap: str, arrived: str) -> int | None:
+    """Gives where the overlap stands: at the very beginning, or behind what had arrived before it too.
 
-    None if it is not there, or stands there more than once and not at the very beginning.
+    Anywhere else it may be a line that only reads the same, and what stands before it would be lost.
     """
-    if not overlap:
-        return None
-    places = [
-        found.start()
-        for found in re.finditer(rf"^{re.escape(overlap)}", text, re.MULTILINE)
-        if text.count("\n", 0, found.start()) <= _LEAD_LINES
-    ]
-    is_first = bool(places) and _NO_TEXT.fullmatch(text, 0, places[0]) is not None
-    return places[0] if len(places) == 1 or is_first else None
+    lead = _NO_TEXT.match(text)
+    first = 0 if lead is None else lead.end()
+    for found in re.finditer(rf"^{re.escape(overlap)}", text, re.MULTILINE):
+        before = text[first : found.start()]
+        if not before.strip() or _LEAD.fullmatch(before) or arrived.endswith(before):
+            return found.start()
+        if text.count("\n", 0, found.start()) > _LEAD_LINES:
+            return None
+    return None
 
 
-def _closing_at(text: str, opening: str) -> int | None:
-    """Gives where the line stands that closes the cut block; None if another block begins before."""
-    name = re.match(r"[ \t]*\[([A-Z_]+)", opening)
+def _closing_at(cut: str, text: str) -> int | None:
+    """Gives where the line stands that closes the cut block."""
+    name = _NAME.match(cut)
     if name is None:
         return None
-    until = tags.until_of(opening)
+    until = tags.until_of(cut.partition("\n")[0])
     closing = re.escape(tags.closing_tag(name[1], until))
     found = re.search(rf"^[ \t]*{closing}[ \t]*$", text, re.MULTILINE)
     return None if found is None else found.start()

@@ -20,12 +20,14 @@ _UNUSED_LIMIT = 20
 
 # Our own words, which a model that goes on by itself writes after its commands.
 _RESULTS = re.compile(
-    r"^[ \t>]*(?:\[(?:OK|FAILED)\] (?:"
-    + "|".join(commands.BY_TAG)
-    + r"): |=== (?:CONTEXT|PROMPT) ===[ \t]*$|## Previous Command Results[ \t]*$)",
+    r"^[ \t>*_`\-+0-9.]*(?:\\?\[(?:OK|FAILED)\\?\][*_` ]*(?:"
+    + "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
+    + r")[*_`]*:|=== (?:CONTEXT|PROMPT) ===[ \t]*$|#+ Previous Command Results[ \t]*$)",
     re.MULTILINE,
 )
-_OTHER_FORMAT = re.compile(r"^(?:<{5,9} \w|diff --git |\*\*\* Begin Patch|--- \S)", re.MULTILINE)
+_OTHER_FORMAT = re.compile(
+    r"^(?:`{3,}|~{3,}|<{5,9} \w|diff --git |\*\*\* Begin Patch|--- \S)", re.MULTILINE
+)
 _INVENTED = (
     "Not taken: before it the answer shows results that this program did not write. Look at the real"
     " ones, then send [DONE] again"
@@ -86,6 +88,10 @@ class Reply:
     """No block of ours was found in it."""
     cut: str = ""
     """The text of its last block, if the reply was cut short within that."""
+    is_joined: bool = False
+    """It went on with a block that had been cut short."""
+    files: tuple[str, ...] = ()
+    """The names that there were when paths in another format were made out; they must stay the same."""
     beside: str = ""
     """What stands around its blocks, if that looks like edits in another format."""
 
@@ -137,7 +143,7 @@ def read(text: str) -> Reply:
         )
     is_bare = not found.blocks
     beside = "" if is_bare else _beside(mended)
-    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside)
+    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside=beside)
 
 
 def _beside(mended: Mended) -> str:

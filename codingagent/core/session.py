@@ -139,6 +139,8 @@ class ReplyTaken:
     name: str
     digest: str
     at: str
+    files: tuple[str, ...] = ()
+    """The names by which paths in another format were made out, if there were such."""
     kind: Literal["reply_taken"] = "reply_taken"
 
 
@@ -605,6 +607,13 @@ class Step:
     undone: bool = False
 
 
+def _ends(found: list[Step], record: CheckpointTaken) -> bool:
+    """Tells whether a checkpoint is the one after the last step; a turn that only read has none before."""
+    if not found or found[-1].after or found[-1].undoes:
+        return False
+    return found[-1].sequence == record.sequence
+
+
 def steps(records: Iterable[Record]) -> tuple[Step, ...]:
     """Gives all steps of a journal that can be taken back, or were, in order."""
     found: list[Step] = []
@@ -614,7 +623,7 @@ def steps(records: Iterable[Record]) -> tuple[Step, ...]:
             case CheckpointTaken(before=True):
                 # Of one before it nothing came after: what it began with is known all the same.
                 found.append(Step(record.sequence, record.name, "", record.at, record.left_out))
-            case CheckpointTaken() if found and not found[-1].after and not found[-1].undoes:
+            case CheckpointTaken() if _ends(found, record):
                 left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
                 found[-1] = replace(
                     found[-1], after=record.name, left_out=left_out, uncovered=record.uncovered

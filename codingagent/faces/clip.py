@@ -85,17 +85,19 @@ def paste(home: Home, session: Session, *, edits: bool) -> None:
         WorkError: if there is no clipboard, or the inbox can't be written.
     """
     if edits:
-        text = _written()
+        data = _written()
     elif sys.stdin is not None and not sys.stdin.isatty():
-        text = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1).decode("utf-8", "replace")
+        # In bytes: the inbox knows more encodings than one.
+        data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
     else:
-        text = clipboard.read()
+        data = clipboard.read().encode("utf-8", "replace")
+    text = data.decode("utf-8", "replace")
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
     request = home.mailbox.outbox_path(session.session_id, session.sequence)
     if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
         raise UsageError("that is the request itself: copy the chat's answer, then paste again")
-    path = home.mailbox.drop(text, session.session_id, session.sequence)
+    path = home.mailbox.drop(data, session.session_id, session.sequence)
     sys.stdout.write(
         f"saved as {path}; a session that waits takes it at once, else:"
         f" codingagent resume {session.session_id}\n"
@@ -130,12 +132,13 @@ class Glance:
         self._seen = text
         if conversation.is_answer(text):
             session = conversation.session
-            self._home.mailbox.drop(text, session.session_id, session.sequence)
+            data = text.encode("utf-8", "replace")
+            self._home.mailbox.drop(data, session.session_id, session.sequence)
 
 
-def _written() -> str:
+def _written() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "answer.txt"
         file.write_text("", "utf-8")
         open_editor(file)
-        return file.read_text("utf-8", "replace")
+        return file.read_bytes()

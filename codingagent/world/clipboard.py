@@ -1,13 +1,16 @@
 """The system's clipboard, and the terminal's where the system is another machine's."""
 
 import base64
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from codingagent.errors import WorkError
 
 # xterm and others drop what is longer; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
+
+_PATIENCE_S = 5.0
 
 REMEDY = (
     "install xclip, xsel or wl-clipboard, or attach the file itself; an answer can be piped:"
@@ -24,7 +27,7 @@ def read() -> str:
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a package of their own
 
     try:
-        return str(pyperclip.paste())
+        return str(_within_patience(pyperclip.paste))
     except (pyperclip.PyperclipException, OSError, ValueError) as fault:
         raise WorkError(f"the clipboard can't be read: {_first_line(fault)}; {REMEDY}") from fault
 
@@ -38,11 +41,32 @@ def write(text: str) -> None:
     import pyperclip
 
     try:
-        pyperclip.copy(text)
+        _within_patience(lambda: pyperclip.copy(text))
     except (pyperclip.PyperclipException, OSError, ValueError) as fault:
         raise WorkError(
             f"the text can't be put on the clipboard: {_first_line(fault)}; {REMEDY}"
         ) from fault
+
+
+def _within_patience(call: Callable[[], object]) -> object:
+    """Gives what a call gives; the clipboard's program may wait for a desktop that is not there."""
+    found: list[object] = []
+    faults: list[Exception] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except Exception as fault:  # noqa: BLE001  # raised again by the caller
+            faults.append(fault)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_PATIENCE_S)
+    if faults:
+        raise faults[0]
+    if not found:
+        raise OSError(f"its program does not answer in {_PATIENCE_S:g} s")
+    return found[0]
 
 
 def is_remote(variables: Mapping[str, str]) -> bool:

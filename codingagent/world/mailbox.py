@@ -155,7 +155,7 @@ class Mailbox:
         disk.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
         return new
 
-    def drop(self, text: str, session_id: str, sequence: int) -> Path:
+    def drop(self, data: bytes, session_id: str, sequence: int) -> Path:
         """Puts an answer into the inbox, whole, as if the person had saved it there; gives its path.
 
         Raises:
@@ -163,7 +163,7 @@ class Mailbox:
         """
         part = self.inbox / f"{_stem(session_id, sequence)}.{os.getpid()}.part"
         try:
-            part.write_bytes(text.encode("utf-8", "replace"))
+            part.write_bytes(data)
         except OSError as fault:
             raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
         return self.inbox / self._move(

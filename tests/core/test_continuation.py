@@ -64,10 +64,10 @@ def test_the_parts_make_the_whole_wherever_it_was_cut(length: int) -> None:
 
 
 def test_words_before_the_continuation_do_no_harm() -> None:
-    """Models like to say that they go on."""
+    """Models like to say that they go on; the fence shows where that begins."""
     cut = cut_at(WHOLE.index("return 7") + 4)
     rest = WHOLE[WHOLE.index("def function_7") :]
-    (item,) = joined(cut, f"{REPLY}Sure, here is the rest:\n\n{rest}")
+    (item,) = joined(cut, f"{REPLY}Sure, here is the rest:\n\n```python\n{rest}```\n")
     assert isinstance(item, Step)
     assert item.operation == CreateFile("a.py", BODY)
 
@@ -87,12 +87,57 @@ def test_what_does_not_go_on_is_not_joined(text: str) -> None:
     assert continuation.join(cut_at(300), text) is None
 
 
-def test_an_overlap_that_stands_twice_is_not_trusted() -> None:
-    """Which of two lines was meant can't be known."""
-    cut = f'[CREATE_FILE path="a.py"]\n{"same line of text"}'
-    text = "well:\nsame line of text\nmore\nsame line of text\n[/CREATE_FILE]\n"
-    assert continuation.join(cut, text) is None
-    assert continuation.join(cut, text.removeprefix("well:\n")) is not None
+def test_an_overlap_further_down_is_not_trusted() -> None:
+    """It may be a line that only reads the same; what stands before it would be lost."""
+    cut = '[CREATE_FILE path="a.py"]\ndef a():\n    total = 0\n    return total'
+    rest = "def b():\n    return total_of(1)\n[/CREATE_FILE]\n"
+    assert continuation.join(cut, f"{REPLY}\n\n{rest}") is None
+    assert continuation.join(cut, f"{REPLY}    return total\n\n\n{rest}") is not None
+    more = continuation.join(cut, f"{REPLY}    total = 0\n    return total\n{rest}")
+    assert more is not None
+    assert more.text.count("total = 0") == 1
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        '[CREATE_FILE path="b.py"]',
+        '[CREATE_FILE path="./a.py"]',
+        '[CREATE_FILE  path="a.py" ]',
+        '**[CREATE_FILE path="a.py"]**',
+        "[CREATE_FILE path=“a.py”]",
+        '\\[CREATE\\_FILE path="a.py"\\]',
+    ],
+)
+def test_a_block_that_begins_is_never_joined(opening: str) -> None:
+    """It starts the block again, or is another one."""
+    text = f"{REPLY}{opening}\n{BODY}[/CREATE_FILE]\n[END]\n"
+    assert continuation.join(cut_at(300), text) is None
+    behind = f"{WHOLE[280:320]}\n{opening}\nx\n[/CREATE_FILE]\n"
+    assert continuation.join(cut_at(300), f"{REPLY}{behind}") is None
+
+
+def test_a_block_can_come_in_three_parts() -> None:
+    """What is cut short again is kept with what had arrived before."""
+    first = cut_at(300)
+    (item,) = reply.read(WHOLE[:300]).items
+    assert isinstance(item, Problem)
+    start = WHOLE[:300].rindex(item.detail)
+    middle = continuation.join(first, f"{REPLY}{WHOLE[start:500]}")
+    assert middle is not None
+    found = reply.read(middle.text)
+    (item,) = found.items
+    assert isinstance(item, Problem)
+    start = WHOLE[:500].rindex(item.detail)
+    (last,) = joined(found.cut, f"{REPLY}{WHOLE[start:]}")
+    assert isinstance(last, Step)
+    assert last.operation == CreateFile("a.py", BODY)
+
+
+def test_a_cut_within_the_closing_tag_is_no_line_of_the_body() -> None:
+    """The model would be asked to write half a tag."""
+    text = f'{REPLY}[CREATE_FILE path="a.py"]\n{BODY[:200]}\nlast line here\n[/CREATE_FI'
+    assert reply.read(text).cut.endswith("last line here")
 
 
 def test_lines_that_stand_elsewhere_too_are_no_overlap() -> None:
@@ -124,6 +169,22 @@ def test_results_that_the_model_invents_are_ignored_and_said() -> None:
     assert isinstance(done, Problem)
     assert "results that this program did not write" in done.reason
     assert any("line 3 of the reply imitates results" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- [OK] CREATE_FILE: Created 'a'",
+        "**[OK] CREATE_FILE: Created 'a'**",
+        "\\[OK\\] CREATE\\_FILE: Created 'a'",
+        "> [FAILED] RUN_COMMAND: Ran 'x'",
+        "### Previous Command Results",
+    ],
+)
+def test_invented_results_are_known_in_the_dress_of_a_chat(line: str) -> None:
+    """A DONE behind them does not end the session."""
+    found = reply.read(f"{REPLY}{line}\n[DONE]\nall good\n[/DONE]\n[END]\n")
+    assert [type(item) for item in found.items] == [Problem]
 
 
 def test_results_quoted_in_a_body_are_a_body() -> None:

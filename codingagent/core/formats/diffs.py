@@ -203,6 +203,8 @@ def _read_hunks(
             read_hunk = _by_counts(lines, at, end, _counts(numbers), fenced=fenced)
         if read_hunk is None:
             read_hunk = _by_marks(lines, at, end, difference, fenced=fenced)
+            if not fenced and numbers is not None and numbers[1] is not None:
+                _check_not_cut(read_hunk, _counts(numbers), lines, difference)
         hunk, at = read_hunk
         hunk.line = first + 1
         if hunk.old or hunk.new:
@@ -216,6 +218,19 @@ def _read_hunks(
             break
         at = behind
     return at
+
+
+def _check_not_cut(
+    found: tuple[Hunk, int], counts: tuple[int, int], lines: list[str], difference: Difference
+) -> None:
+    """Doubts a hunk that ends with the answer though its header says more: it may be cut short."""
+    (hunk, at), (old, new) = found, counts
+    is_last = not any(line.strip() for line in lines[at:])
+    if is_last and len(hunk.new) < new and (len(hunk.old) < old or old == 0):
+        difference.fault = (
+            f"it may be cut short: its last header tells of {new} lines, and {len(hunk.new)} arrived;"
+            " send it again, in a fence (```diff)"
+        )
 
 
 def _counts(numbers: re.Match[str]) -> tuple[int, int]:
