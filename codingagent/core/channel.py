@@ -106,6 +106,16 @@ def is_escaped_throughout(text: str) -> bool:
     return any(c in "_[]" for c in pairs) and "\\" not in rest and not _BARE_INLINE.search(rest)
 
 
+def is_spared_by_escapes(text: str) -> bool:
+    """Tells whether a text shows that no chat has escaped it: a bare `_` or bracket, and no escaped one.
+
+    A chat escapes no code, so a text with code fences may hold both.
+    """
+    if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
+        return False
+    return _BARE_INLINE.search(text) is not None
+
+
 def has_escapes(text: str) -> bool:
     """Tells whether a text has what could be an escape of Markdown."""
     return "\\" in text and _ESCAPE.search(text) is not None
