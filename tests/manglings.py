@@ -25,7 +25,8 @@ _BODY = re.compile(
 )
 # A body that is to be taken letter by letter, and ends at its own word only.
 _LETTERS = re.compile(
-    r"^\[(?P<tag>[A-Z_]+) [^\n]*until=\"(?P<word>[^\"\n]+)\"[^\n]*\]\n(?P<letters>(?:.*\n)*?)\[/(?P=tag) (?P=word)\]$",
+    r"^\[(?P<tag>[A-Z_]+) [^\n]*until=\"(?P<word>[^\"\n]+)\"[^\n]*\]\n"
+    r"(?P<letters>(?:.*\n)*?)\[/(?P=tag) (?P=word)\]$",
     re.MULTILINE,
 )
 
@@ -237,8 +238,12 @@ MANGLINGS: dict[str, Mangling] = {
     "tags with no-break spaces": _on_all_tags(lambda t: t.replace(" ", "\u00a0")),
     "tags with zero-width spaces": _on_all_tags(lambda t: f"\u200b{t}\u200b"),
     "tags with byte-order marks": _on_all_tags(lambda t: f"\ufeff{t}"),
-    "tags with full-width brackets": _on_all_tags(lambda t: t.replace("[", "［").replace("]", "］")),
-    "tags with lenticular brackets": _on_all_tags(lambda t: t.replace("[", "【").replace("]", "】")),
+    "tags with full-width brackets": _on_all_tags(
+        lambda t: t.replace("[", "［").replace("]", "］")
+    ),
+    "tags with lenticular brackets": _on_all_tags(
+        lambda t: t.replace("[", "【").replace("]", "】")
+    ),
     "tags with trailing blanks": _on_tags(lambda t: f"{t}  \t"),
     # everything
     "everything escaped": _on_lines(_escaped_line),
