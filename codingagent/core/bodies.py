@@ -192,15 +192,11 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
             " done; send this block again, inside of a code block"
         )
     is_markup = path.lower().endswith(_MARKUP_ENDS)
-    if not is_markup and _has_encoded_marker(body):
+    if not is_markup and channel.has_encoded_marker(body):
         raise OperationError(
             f"The {name} body has SEARCH/REPLACE markers in HTML entities, and they look damaged on their"
             " way: nothing was done; send this block again, inside of a code block"
         )
-
-
-def _has_encoded_marker(body: str) -> bool:
-    return re.search(r"(?:&lt;){5,} ?SEARCH|(?:&gt;){5,} ?REPLACE", body) is not None
 
 
 def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
@@ -226,9 +222,9 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
     lines = body.split("\n")
     mended = [marker_of(line) or line for line in lines]
     text = "\n".join(mended)
-    if mended != lines and _reads(text, reads) and _has_encoded_marker(body):
+    if mended != lines and _reads(text, reads) and channel.has_encoded_marker(body):
         if not _can_be_decoded(body):
-            raise _doubt(Damage.ENTITIES, "EDIT_FILE")
+            raise _doubt(Damage.ANGLES, "EDIT_FILE")
         body = channel.without_entities(body)
         notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")
         if _reads(body, reads):
@@ -361,6 +357,12 @@ def _mend_by_channel(body: str, way: Channel, name: str) -> Body:
             notes.append(_undone(Damage.ENTITIES))
         elif '"' not in channel.ENTITY.sub("", body):
             raise _doubt(Damage.ENTITIES, name)
+    if Damage.ANGLES in way and Damage.ENTITIES not in way and channel.ENTITY.search(body):
+        # The markers of an edit before it came so. Quotes may be left as they are.
+        if not _can_be_decoded(body):
+            raise _doubt(Damage.ANGLES, name)
+        body = channel.without_entities(body)
+        notes.append(_undone(Damage.ANGLES))
     if Damage.ESCAPES in way and channel.has_escapes(body):
         if channel.is_escaped_throughout(body):
             body = channel.without_escapes(body)
@@ -389,6 +391,7 @@ _TRACES = (
 
 _ALL_TRACES = (
     (Damage.ENTITIES, channel.ENTITY),
+    (Damage.ANGLES, channel.ENTITY),
     (Damage.ESCAPES, re.compile(r"\\[!-/:-@\[-`{-~]")),
     (Damage.QUOTES, channel.TYPOGRAPHIC),
     (Damage.BLANKS, channel.ODD_BLANK),
@@ -398,13 +401,14 @@ _ALL_TRACES = (
 
 
 def _undone(damage: Damage) -> str:
-    return f"{damage.value} were undone in the body, as in the tags of this reply"
+    where = "edits before it" if damage is Damage.ANGLES else "the tags of this reply"
+    return f"{damage.value} were undone in the body, as in {where}"
 
 
 def _doubt(damage: Damage, name: str) -> OperationError:
     return OperationError(
-        f"The tags of this reply came with {damage.value}, and the body holds some that may be damage"
-        " too: nothing was done; send this block again, inside of a code block;"
+        f"The tags or edits of this reply came with {damage.value}, and the body holds some that may be"
+        " damage too: nothing was done; send this block again, inside of a code block;"
         f" {_MEANT.format(name=name)}"
     )
 
@@ -468,7 +472,7 @@ def _begins_with_odd_blanks(body: str) -> bool:
 
 def _is_encoded(body: str, way: Channel, *, may_have_amp: bool = False) -> bool:
     """Tells whether entities stand in a body, and none of the characters that they stand for."""
-    if "&" not in body or Damage.ENTITIES in way or "<" in body or ">" in body:
+    if "&" not in body or {Damage.ENTITIES, Damage.ANGLES} & way or "<" in body or ">" in body:
         return False
     if "&lt;" in body or "&gt;" in body:
         return True

@@ -13,6 +13,7 @@ class Damage(Enum):
 
     ESCAPES = "Markdown escapes"
     ENTITIES = "HTML entities"
+    ANGLES = "HTML entities in place of <, > and &"
     QUOTES = "typographic quotes"
     BLANKS = "no-break spaces"
     ZERO_WIDTH = "zero-width characters"
@@ -125,3 +126,13 @@ def is_encoded_throughout(text: str) -> bool:
     """Tells whether entities stand in a text, and nothing that a serializer of HTML would have encoded."""
     rest = ENTITY.sub("", text)
     return len(rest) != len(text) and not any(c in rest for c in '<>"&')
+
+
+_ENCODED_MARKER = re.compile(
+    r"^[ \t]*(?:(?:&lt;){5,} ?SEARCH|(?:&gt;){5,} ?REPLACE)[ \t]*$", re.MULTILINE
+)
+
+
+def has_encoded_marker(body: str) -> bool:
+    """Tells whether a marker of an edit stands in a body with entities for its characters."""
+    return ("&lt;" in body or "&gt;" in body) and _ENCODED_MARKER.search(body) is not None

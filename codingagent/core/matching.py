@@ -65,6 +65,8 @@ class Sought:
     """It stands at the end of the file, and nowhere else."""
     may_shift: bool = True
     """It may have been written with another indentation, or been damaged on its way."""
+    proven: Channel = UNHARMED
+    """What others of the same edit have certainly suffered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Found:
     new: tuple[str, ...]
     same: tuple[int, int]
     note: str = ""
+    undone: Channel = UNHARMED
+    """What was undone in the search, and has made it fit."""
 
 
 def find(lines: list[str], sought: Sought) -> Found:
@@ -99,6 +103,8 @@ def find(lines: list[str], sought: Sought) -> Found:
             places = [place for place in places if place.start + place.count == len(lines)]
         if places:
             place = _only(lines, sought.label, places)
+            if (found := _as_the_others(lines, sought, place)) is not None:
+                return found
             new = place.new(sought.replace)
             if fits is _indented:
                 _check_flush(sought, place, lines)
@@ -355,6 +361,8 @@ def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) ->
     for damage, trace, plain in _TRACES:
         if damage not in sought.way or any(c in text for c in plain):
             continue
+        if _shows_it_was_spared(damage, "\n".join(new), plain):
+            continue
         if any(trace.search(line) for line in new):
             raise OperationError(
                 f"the tags of this reply came with {damage.value}, and REPLACE holds some that may be"
@@ -467,6 +475,13 @@ def _check_flush(sought: Sought, place: "_Place", lines: list[str]) -> None:
     for index in new:
         if index not in kept and index > max(kept, default=-1):
             derive.need_counterpart(index)
+
+
+def _shows_it_was_spared(damage: Damage, text: str, plain: str) -> bool:
+    """Tells whether a text has what would have been changed with the rest: a chat changes all or none."""
+    if damage is Damage.ESCAPES:
+        return channel.is_spared_by_escapes(text)
+    return _has_any(plain, text)
 
 
 def _check_characters(lines: list[str], sought: Sought, new: list[str]) -> None:
@@ -718,7 +733,40 @@ def _worked_out(
         place.note.removeprefix("fitted "),
     ]
     note = "fitted " + ", ".join(part for part in parts if part)
-    return Found(place.start, place.count, tuple(new), _common_ends(there, new), note)
+    undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
+    return Found(place.start, place.count, tuple(new), _common_ends(there, new), note, undone)
+
+
+_PLAIN = {
+    Damage.ESCAPES: _ESCAPED,
+    Damage.ENTITIES: "<>&",
+    Damage.QUOTES: "\"'",
+    Damage.BLANKS: " ",
+    Damage.BRACKETS: "[]",
+}
+
+
+def _as_the_others(lines: list[str], sought: Sought, place: _Place) -> Found | None:
+    """Undoes in new lines what others of the same edit have suffered, where the search has no trace of it.
+
+    None if there is nothing to undo, or a character shows that this one was spared.
+
+    Raises:
+        OperationError: if a new line may be meant as it came.
+    """
+    known = set(sought.search)
+    new = "\n".join(line for line in sought.replace if line not in known)
+    search = "\n".join(sought.search)
+    undoing = [(d, undo) for d, undo in _UNDO if d in sought.proven and undo(new) != new]
+    if len({damage for damage, _ in undoing}) != 1 or len({undo(new) for _, undo in undoing}) != 1:
+        return None
+    damage, undo = undoing[0]
+    trace = next(trace for each, trace, _ in _TRACES if each is damage)
+    plain = _PLAIN.get(damage, "")
+    if _has_any(plain, search) or _has_any(plain, trace.sub("", new)):
+        return None
+    repair = _Repair((damage.value,), (damage,), undo)
+    return _worked_out(lines, sought, repair, place, unindented=False, name="")
 
 
 def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
