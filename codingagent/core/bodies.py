@@ -363,6 +363,8 @@ def _mend_by_channel(body: str, way: Channel, name: str) -> Body:
             raise _doubt(Damage.ANGLES, name)
         body = channel.without_entities(body)
         notes.append(_undone(Damage.ANGLES))
+    if notes and not any(c in body for c in "<>") and ("&lt;" in body or "&gt;" in body):
+        raise _doubt(Damage.ENTITIES, name)  # encoded twice, or meant so
     if Damage.ESCAPES in way and channel.has_escapes(body):
         if channel.is_escaped_throughout(body):
             body = channel.without_escapes(body)

@@ -481,7 +481,7 @@ def _shows_it_was_spared(damage: Damage, text: str, plain: str) -> bool:
     """Tells whether a text has what would have been changed with the rest: a chat changes all or none."""
     if damage is Damage.ESCAPES:
         return channel.is_spared_by_escapes(text)
-    return _has_any(plain, text)
+    return damage is not Damage.BLANKS and _has_any(plain, text)
 
 
 def _check_characters(lines: list[str], sought: Sought, new: list[str]) -> None:
@@ -714,6 +714,12 @@ def _worked_out(
     if place.trail:
         bare = dict(zip(fresh, place.without_trail(fresh), strict=True))
         sought = replace(sought, replace=tuple(bare.get(line, line) for line in sought.replace))
+        is_bare = all(not line.strip() or bare[line] != line for line in fresh)
+        if not is_bare and any(repair.undo(line).endswith(place.trail) for line in fresh):
+            raise OperationError(
+                f"{sought.label} was damaged on its way, blanks at the end of its lines too, and REPLACE may"
+                " have the like; send the edit again inside of a code block"
+            )
     derive = _NewLines(lines, sought, repair, there)
     new: list[str] = []
     for index, line in enumerate(sought.replace):
