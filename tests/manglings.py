@@ -13,26 +13,64 @@ Mangling = Callable[[str], str]
 _NAMES = "|".join([*HAS_BODY, "REPLY", "END"])
 _TAG = re.compile(rf"^\[/?(?:{_NAMES})(?=[ \]]).*\]$", re.MULTILINE)
 _OPENING = re.compile(rf"^\[(?:{_NAMES})(?=[ \]]).*\]$", re.MULTILINE)
+_EDIT = re.compile(r"^\[EDIT_FILE(?=[ \]]).*\]\n(?:.*\n)*?\[/EDIT_FILE\]$", re.MULTILINE)
 _PART = re.compile(
-    r"(?<=<<<<<<< SEARCH\n)(?P<search>(?:.*\n)*?)=======\n(?P<replace>(?:.*\n)*?)(?=>>>>>>> REPLACE\n)"
+    r"(?<=^<<<<<<< SEARCH\n)(?P<search>(?:.*\n)*?)=======\n(?P<replace>(?:.*\n)*?)(?=>>>>>>> REPLACE\n)",
+    re.MULTILINE,
 )
 _BODY = re.compile(
     r"^(?P<open>\[(?P<name>CREATE_FILE|EDIT_FILE|RUN_COMMAND)(?=[ \]]).*\]\n)(?P<body>(?:.*\n)*?)"
-    r"(?P<close>\[/(?P=name)\]\n)",
+    r"(?P<close>\[/(?P=name)(?: [^\]\n]+)?\]\n)",
+    re.MULTILINE,
+)
+# A body that is to be taken letter by letter, and ends at its own word only.
+_LETTERS = re.compile(
+    r"^\[(?P<tag>[A-Z_]+) [^\n]*until=\"(?P<word>[^\"\n]+)\"[^\n]*\]\n"
+    r"(?P<letters>(?:.*\n)*?)\[/(?P=tag) (?P=word)\]$",
     re.MULTILINE,
 )
 
 
-def _on_tags(change: Mangling) -> Mangling:
+def _beside_letters(change: Mangling) -> Mangling:
+    """Leaves out what stands letter by letter in a body with `until`.
+
+    Who writes tags in another form, or puts a fence round what is to stand in a file, is the model
+    itself, not the chat. In such a body it writes what is meant: a tag in there is text, and a fence
+    or an indentation is the file's. What chats do to characters is done in there, too.
+    """
+
+    def changed(text: str) -> str:
+        kept: list[str] = []
+
+        def hide(found: re.Match[str]) -> str:
+            kept.append(found["letters"])
+            start, end = (at - found.start() for at in found.span("letters"))
+            return f"{found[0][:start]}\x00{len(kept) - 1}\x00\n{found[0][end:]}"
+
+        hidden = change(_LETTERS.sub(hide, text))
+        return re.sub(r"[^\S\n]*\x00(\d+)\x00\n", lambda found: kept[int(found[1])], hidden)
+
+    return changed
+
+
+def _on_all_tags(change: Mangling) -> Mangling:
+    """For what a chat does to all text: what looks like a tag in a body suffers it as well."""
     return lambda text: _TAG.sub(lambda found: change(found[0]), text)
 
 
+def _on_tags(change: Mangling) -> Mangling:
+    return _beside_letters(_on_all_tags(change))
+
+
 def _on_openings(change: Mangling) -> Mangling:
-    return lambda text: _OPENING.sub(lambda found: change(found[0]), text)
+    return _beside_letters(lambda text: _OPENING.sub(lambda found: change(found[0]), text))
 
 
 def _on_lines(change: Mangling) -> Mangling:
-    return lambda text: "".join(f"{change(line)}\n" for line in text.removesuffix("\n").split("\n"))
+    # An empty body has no line; one more would be no damage that a chat does.
+    return lambda text: "".join(
+        f"{change(line)}\n" for line in text.removesuffix("\n").split("\n") if text
+    )
 
 
 def _on_edits(
@@ -43,10 +81,14 @@ def _on_edits(
     def made(lines: str, change: Callable[[list[str]], list[str]]) -> str:
         return "".join(f"{line}\n" for line in change(lines.split("\n")[:-1]))
 
-    return lambda text: _PART.sub(
-        lambda found: f"{made(found['search'], search)}=======\n{made(found['replace'], replace)}",
-        text,
-    )
+    def edit_changed(found: re.Match[str]) -> str:
+        return _PART.sub(
+            lambda part: f"{made(part['search'], search)}=======\n{made(part['replace'], replace)}",
+            found[0],
+        )
+
+    # Markers in other bodies are text.
+    return lambda text: _EDIT.sub(edit_changed, text)
 
 
 def _each_line_of_edits(change: Mangling) -> Mangling:
@@ -56,9 +98,20 @@ def _each_line_of_edits(change: Mangling) -> Mangling:
     return _on_edits(lines_changed, lines_changed)
 
 
+def _on_each_edit(change: Mangling) -> Mangling:
+    return lambda text: _EDIT.sub(lambda found: change(found[0]), text)
+
+
 def _on_bodies(change: Mangling) -> Mangling:
-    return lambda text: _BODY.sub(
-        lambda found: f"{found['open']}{change(found['body'])}{found['close']}", text
+    return _beside_letters(
+        lambda text: _BODY.sub(
+            lambda found: (
+                found[0]
+                if "\x00" in found["body"]
+                else f"{found['open']}{change(found['body'])}{found['close']}"
+            ),
+            text,
+        )
     )
 
 
@@ -83,10 +136,16 @@ def _nbsp_indentation(line: str) -> str:
     return "\u00a0" * (len(line) - len(bare)) + bare
 
 
-def _as_tabs(line: str) -> str:
+def _as_tabs(text: str) -> str:
+    """Tabs of one width, as an editor has it: two columns where the text shows that it is not four."""
+    counts = [len(line) - len(line.lstrip(" ")) for line in text.split("\n")]
+    width = 2 if any(count % 4 == 2 for count in counts) else 4
+    return _each_line_of_edits(lambda line: _with_tabs(line, width))(text)
+
+
+def _with_tabs(line: str, width: int) -> str:
     bare = line.lstrip(" ")
     count = len(line) - len(bare)
-    width = 4 if count % 4 == 0 else 2
     return "\t" * (count // width) + " " * (count % width) + bare
 
 
@@ -108,7 +167,9 @@ def _fenced(lines: list[str]) -> list[str]:
 
 
 def _in_fences_each(text: str) -> str:
-    return _BODY.sub(lambda found: f"Next:\n\n```text\n{found[0]}```\n", text)
+    return _beside_letters(
+        lambda hidden: _BODY.sub(lambda found: f"Next:\n\n```text\n{found[0]}```\n", hidden)
+    )(text)
 
 
 def _as_list_items(text: str) -> str:
@@ -118,7 +179,7 @@ def _as_list_items(text: str) -> str:
         lines = found[0].split("\n")[:-1]
         return f"1. {lines[0]}\n" + "".join(f"   {line}\n" if line else "\n" for line in lines[1:])
 
-    return _BODY.sub(item, text)
+    return _beside_letters(lambda hidden: _BODY.sub(item, hidden))(text)
 
 
 def _with_request(text: str) -> str:
@@ -157,8 +218,8 @@ MANGLINGS: dict[str, Mangling] = {
     "twice, with a label between": lambda t: f"{t}\nCopy code\n{t}",
     "the request above": _with_request,
     # tags
-    "tags escaped": _on_tags(_escaped),
-    "tags escaped with quotes": _on_tags(lambda t: _escaped(t).replace('"', '\\"')),
+    "tags escaped": _on_all_tags(_escaped),
+    "tags escaped with quotes": _on_all_tags(lambda t: _escaped(t).replace('"', '\\"')),
     "tags bold": _on_tags(lambda t: f"**{t}**"),
     "tags italic": _on_tags(lambda t: f"*{t}*"),
     "tags in code": _on_tags(lambda t: f"`{t}`"),
@@ -168,17 +229,21 @@ MANGLINGS: dict[str, Mangling] = {
     "openings as list items": _on_openings(lambda t: f"- {t}"),
     "tags as list items": _on_tags(lambda t: f"* {t}"),
     "tags indented": _on_tags(lambda t: f"  {t}"),
-    "tags with typographic quotes": _on_tags(_curled),
+    "tags with typographic quotes": _on_all_tags(_curled),
     "tags with single quotes": _on_tags(lambda t: t.replace('"', "'")),
-    "tags with entities": _on_tags(html.escape),
-    "tags with numeric entities": _on_tags(
+    "tags with entities": _on_all_tags(html.escape),
+    "tags with numeric entities": _on_all_tags(
         lambda t: t.replace("[", "&#91;").replace("]", "&#93;").replace('"', "&#34;")
     ),
-    "tags with no-break spaces": _on_tags(lambda t: t.replace(" ", "\u00a0")),
-    "tags with zero-width spaces": _on_tags(lambda t: f"\u200b{t}\u200b"),
-    "tags with byte-order marks": _on_tags(lambda t: f"\ufeff{t}"),
-    "tags with full-width brackets": _on_tags(lambda t: t.replace("[", "［").replace("]", "］")),
-    "tags with lenticular brackets": _on_tags(lambda t: t.replace("[", "【").replace("]", "】")),
+    "tags with no-break spaces": _on_all_tags(lambda t: t.replace(" ", "\u00a0")),
+    "tags with zero-width spaces": _on_all_tags(lambda t: f"\u200b{t}\u200b"),
+    "tags with byte-order marks": _on_all_tags(lambda t: f"\ufeff{t}"),
+    "tags with full-width brackets": _on_all_tags(
+        lambda t: t.replace("[", "［").replace("]", "］")
+    ),
+    "tags with lenticular brackets": _on_all_tags(
+        lambda t: t.replace("[", "【").replace("]", "】")
+    ),
     "tags with trailing blanks": _on_tags(lambda t: f"{t}  \t"),
     # everything
     "everything escaped": _on_lines(_escaped_line),
@@ -190,8 +255,10 @@ MANGLINGS: dict[str, Mangling] = {
     "bodies in fences": _on_bodies(lambda t: f"```python\n{t}```\n"),
     "bodies in bare fences": _on_bodies(lambda t: f"\n```\n{t}```\n\n"),
     "bodies under a Copy code label": _on_bodies(lambda t: f"python\nCopy code\n{t}"),
-    "fences across the tags": lambda t: _BODY.sub(
-        lambda m: f"{m['open']}```\n{m['body']}{m['close']}```\n", t
+    "fences across the tags": _beside_letters(
+        lambda t: _BODY.sub(
+            lambda m: m[0] if "\x00" in m[0] else f"{m['open']}```\n{m['body']}{m['close']}```\n", t
+        )
     ),
     "indented by no-break spaces": _on_bodies(_on_lines(_nbsp_indentation)),
     "edits in entities": _each_line_of_edits(html.escape),
@@ -203,7 +270,7 @@ MANGLINGS: dict[str, Mangling] = {
     "edits with no-break spaces": _each_line_of_edits(lambda t: t.replace(" ", "\u00a0")),
     "edits with zero-width spaces": _each_line_of_edits(lambda t: t.replace("_", "_\u200b")),
     "edits with blanks for tabs": _each_line_of_edits(_as_blanks),
-    "edits with tabs for blanks": _each_line_of_edits(_as_tabs),
+    "edits with tabs for blanks": _on_each_edit(_as_tabs),
     "edits without indentation": _each_line_of_edits(str.lstrip),
     "edits indented by 2": _each_line_of_edits(lambda t: f"  {t}" if t else t),
     "edits with trailing blanks": _each_line_of_edits(lambda t: f"{t}  " if t else t),

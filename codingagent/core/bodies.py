@@ -177,12 +177,39 @@ def mend_lines(body: str, path: str, way: Channel) -> Body:
     return Body(mended.text, notes + mended.notes)
 
 
+def check_letters(body: str, path: str, way: Channel, name: str) -> None:
+    """Refuses a body with `until` that has what the tags of its reply have suffered.
+
+    Such a body is meant letter by letter, but nobody can say what these letters were. In entities
+    even markers of edits are damage: no file but markup holds them so.
+
+    Raises:
+        OperationError: if it may have been damaged.
+    """
+    if any(damage in way and trace.search(body) for damage, trace in _ALL_TRACES):
+        raise OperationError(
+            "The tags of this reply were damaged on its way, and the body holds the like: nothing was"
+            " done; send this block again, inside of a code block"
+        )
+    is_markup = path.lower().endswith(_MARKUP_ENDS)
+    if not is_markup and channel.has_encoded_marker(body):
+        raise OperationError(
+            f"The {name} body has SEARCH/REPLACE markers in HTML entities, and they look damaged on their"
+            " way: nothing was done; send this block again, inside of a code block"
+        )
+
+
 def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
     """Gives the body of SEARCH/REPLACE blocks with readable markers, if the damage to these is certain.
+
+    Markers in entities show what became of all of the body. It is decoded as a whole then, once.
 
     Args:
         body: as it came.
         reads: raises OperationError for what can't be read.
+
+    Raises:
+        OperationError: if the markers came in entities, and the lines of the body not throughout.
     """
     if _reads(body, reads):
         return Body(body)
@@ -195,9 +222,27 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
     lines = body.split("\n")
     mended = [marker_of(line) or line for line in lines]
     text = "\n".join(mended)
+    if mended != lines and _reads(text, reads) and channel.has_encoded_marker(body):
+        if not _can_be_decoded(body):
+            raise _doubt(Damage.ANGLES, "EDIT_FILE")
+        body = channel.without_entities(body)
+        notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")
+        if _reads(body, reads):
+            return Body(body, notes)
+        lines = body.split("\n")
+        mended = [marker_of(line) or line for line in lines]
+        text = "\n".join(mended)
     if mended != lines and _reads(text, reads):
         return Body(text, (*notes, "damaged SEARCH/REPLACE markers were read as such"))
     return Body(body, notes)
+
+
+def _can_be_decoded(body: str) -> bool:
+    """Tells whether all of a body went through one serializer of HTML: nothing in it was left out."""
+    rest = channel.ENTITY.sub("", body)
+    quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
+    is_partly = any(name in body and quote in rest for name, quote in quotes.items())
+    return not is_partly and not any(c in rest for c in "<>&")
 
 
 def is_prose(path: str) -> bool:
@@ -283,7 +328,8 @@ def _without_fence(body: str) -> str | None:
         copied += 1
     # A language alone is a label only where both fences follow.
     is_pair = label + 1 < end and _is_fence(lines[label]) and _is_fence(lines[end - 1])
-    has_label = label < copied < end
+    # One alone is an empty body, such as that of `__init__.py`.
+    has_label = label < copied
     first = copied if has_label else label if has_language and is_pair else start
     opened = _FENCE.fullmatch(lines[first]) if first < end else None
     closed = _FENCE.fullmatch(lines[end - 1]) if end - 1 > first else None
@@ -311,11 +357,19 @@ def _mend_by_channel(body: str, way: Channel, name: str) -> Body:
             notes.append(_undone(Damage.ENTITIES))
         elif '"' not in channel.ENTITY.sub("", body):
             raise _doubt(Damage.ENTITIES, name)
+    if Damage.ANGLES in way and Damage.ENTITIES not in way and channel.ENTITY.search(body):
+        # The markers of an edit before it came so. Quotes may be left as they are.
+        if not _can_be_decoded(body):
+            raise _doubt(Damage.ANGLES, name)
+        body = channel.without_entities(body)
+        notes.append(_undone(Damage.ANGLES))
+    if notes and not any(c in body for c in "<>") and ("&lt;" in body or "&gt;" in body):
+        raise _doubt(Damage.ENTITIES, name)  # encoded twice, or meant so
     if Damage.ESCAPES in way and channel.has_escapes(body):
         if channel.is_escaped_throughout(body):
             body = channel.without_escapes(body)
             notes.append(_undone(Damage.ESCAPES))
-        else:
+        elif not channel.is_spared_by_escapes(body):
             raise _doubt(Damage.ESCAPES, name)
     if Damage.BLANKS in way and channel.ODD_BLANK.search(body):
         # Not one ordinary blank is left in it: all of them became no-break spaces.
@@ -337,14 +391,26 @@ _TRACES = (
 )
 
 
+_ALL_TRACES = (
+    (Damage.ENTITIES, channel.ENTITY),
+    (Damage.ANGLES, channel.ENTITY),
+    (Damage.ESCAPES, re.compile(r"\\[!-/:-@\[-`{-~]")),
+    (Damage.QUOTES, channel.TYPOGRAPHIC),
+    (Damage.BLANKS, channel.ODD_BLANK),
+    (Damage.ZERO_WIDTH, channel.ZERO_WIDTH),
+    (Damage.BRACKETS, channel.FULL_WIDTH),
+)
+
+
 def _undone(damage: Damage) -> str:
-    return f"{damage.value} were undone in the body, as in the tags of this reply"
+    where = "edits before it" if damage is Damage.ANGLES else "the tags of this reply"
+    return f"{damage.value} were undone in the body, as in {where}"
 
 
 def _doubt(damage: Damage, name: str) -> OperationError:
     return OperationError(
-        f"The tags of this reply came with {damage.value}, and the body holds some that may be damage"
-        " too: nothing was done; send this block again, inside of a code block;"
+        f"The tags or edits of this reply came with {damage.value}, and the body holds some that may be"
+        " damage too: nothing was done; send this block again, inside of a code block;"
         f" {_MEANT.format(name=name)}"
     )
 
@@ -408,7 +474,7 @@ def _begins_with_odd_blanks(body: str) -> bool:
 
 def _is_encoded(body: str, way: Channel, *, may_have_amp: bool = False) -> bool:
     """Tells whether entities stand in a body, and none of the characters that they stand for."""
-    if "&" not in body or Damage.ENTITIES in way or "<" in body or ">" in body:
+    if "&" not in body or {Damage.ENTITIES, Damage.ANGLES} & way or "<" in body or ">" in body:
         return False
     if "&lt;" in body or "&gt;" in body:
         return True

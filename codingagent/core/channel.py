@@ -13,6 +13,7 @@ class Damage(Enum):
 
     ESCAPES = "Markdown escapes"
     ENTITIES = "HTML entities"
+    ANGLES = "HTML entities in place of <, > and &"
     QUOTES = "typographic quotes"
     BLANKS = "no-break spaces"
     ZERO_WIDTH = "zero-width characters"
@@ -106,6 +107,16 @@ def is_escaped_throughout(text: str) -> bool:
     return any(c in "_[]" for c in pairs) and "\\" not in rest and not _BARE_INLINE.search(rest)
 
 
+def is_spared_by_escapes(text: str) -> bool:
+    """Tells whether a text shows that no chat has escaped it: a bare `_` or bracket, and no escaped one.
+
+    A chat escapes no code, so a text with code fences may hold both.
+    """
+    if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
+        return False
+    return _BARE_INLINE.search(text) is not None
+
+
 def has_escapes(text: str) -> bool:
     """Tells whether a text has what could be an escape of Markdown."""
     return "\\" in text and _ESCAPE.search(text) is not None
@@ -115,3 +126,13 @@ def is_encoded_throughout(text: str) -> bool:
     """Tells whether entities stand in a text, and nothing that a serializer of HTML would have encoded."""
     rest = ENTITY.sub("", text)
     return len(rest) != len(text) and not any(c in rest for c in '<>"&')
+
+
+_ENCODED_MARKER = re.compile(
+    r"^[ \t]*(?:(?:&lt;){5,} ?SEARCH|(?:&gt;){5,} ?REPLACE)[ \t]*$", re.MULTILINE
+)
+
+
+def has_encoded_marker(body: str) -> bool:
+    """Tells whether a marker of an edit stands in a body with entities for its characters."""
+    return ("&lt;" in body or "&gt;" in body) and _ENCODED_MARKER.search(body) is not None

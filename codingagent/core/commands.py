@@ -83,6 +83,7 @@ class _Values:
     def mend(self, mend: "Callable[[str, Channel], Body]") -> str:
         """Gives the body without what was certainly done to it; with `until` it is as it came."""
         if self.get("until") is not None:
+            bodies.check_letters(self.body, self.get("path") or "", self.way, self.tag)
             return self.body
         body = mend(self.body, self.way)
         self.notes += body.notes

@@ -122,6 +122,7 @@ def apply(
         return Edited(lines.text(), (hunk,), ())
     hunks: list[Hunk] = []
     notes: list[str] = []
+    proven = _proven(change, lines.contents()) if len(change) > 1 else UNHARMED
     for index, replacement in enumerate(change, start=1):
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
         try:
@@ -129,9 +130,10 @@ def apply(
                 tuple(matching.split(replacement.search)),
                 tuple(matching.split(replacement.replace)),
                 label,
-                way,
+                way | proven,
                 at_end=replacement.end is not None,
                 may_shift=replacement.may_shift,
+                proven=proven,
             )
             found = matching.find(lines.contents(), sought)
         except OperationError as fault:
@@ -147,6 +149,21 @@ def apply(
         hunks = [_moved(earlier, hunk) for earlier in hunks]
         hunks.append(hunk)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
+
+
+def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
+    """Gives the damage that searches show which fit the file only after it is undone."""
+    text = "\n".join(("", *lines, ""))
+    proven: Channel = UNHARMED
+    for replacement in change:
+        search = matching.split(replacement.search)
+        if "\n".join(("", *search, "")) in text or not replacement.may_shift:
+            continue
+        try:
+            proven |= matching.find(lines, matching.Sought(tuple(search), ())).undone
+        except OperationError:
+            continue
+    return proven
 
 
 def is_all_crlf(data: bytes) -> bool:

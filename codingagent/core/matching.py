@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from codingagent.core import channel
 from codingagent.core.channel import UNHARMED, Channel, Damage
@@ -64,6 +65,8 @@ class Sought:
     """It stands at the end of the file, and nowhere else."""
     may_shift: bool = True
     """It may have been written with another indentation, or been damaged on its way."""
+    proven: Channel = UNHARMED
+    """What others of the same edit have certainly suffered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class Found:
     new: tuple[str, ...]
     same: tuple[int, int]
     note: str = ""
+    undone: Channel = UNHARMED
+    """What was undone in the search, and has made it fit."""
 
 
 def find(lines: list[str], sought: Sought) -> Found:
@@ -98,7 +103,11 @@ def find(lines: list[str], sought: Sought) -> Found:
             places = [place for place in places if place.start + place.count == len(lines)]
         if places:
             place = _only(lines, sought.label, places)
+            if (found := _as_the_others(lines, sought, place)) is not None:
+                return found
             new = place.new(sought.replace)
+            if fits is _indented:
+                _check_flush(sought, place, lines)
             _check_new_lines(lines, sought, new)
             return Found(
                 place.start, place.count, new, _common_ends(search, sought.replace), place.note
@@ -341,6 +350,7 @@ def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) ->
     spared. One that has no such character says nothing of REPLACE.
     """
     known = set(sought.search)
+    _check_levels(lines, sought)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
     _check_indentation(lines, [line for _, line in pairs])
     if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
@@ -350,6 +360,8 @@ def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) ->
     text = "\n".join(sought.search)
     for damage, trace, plain in _TRACES:
         if damage not in sought.way or any(c in text for c in plain):
+            continue
+        if _shows_it_was_spared(damage, "\n".join(new), plain):
             continue
         if any(trace.search(line) for line in new):
             raise OperationError(
@@ -380,34 +392,154 @@ def _check_indentation(lines: list[str], new: list[str]) -> None:
             )
 
 
+# Each kind of line that begins a level, and what may follow it without being a level deeper.
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
+_NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
+_CLOSER = re.compile(
+    r"\s*(?:[)}\]]|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
+)
+_OPENERS = "def|class|if|for|while|with|try|else|elif|except|finally|async|case"
+_HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
+    (re.compile(r".*\{[^{}]*$"), _CLOSER, True),
+    (re.compile(r".*[(\[][ \t]*$"), _CLOSER, True),
+    (re.compile(rf"\s*(?:{_OPENERS})\b.*:[ \t]*$"), _CLOSER, True),
+    (re.compile(r".*\b(?:then|do)[ \t]*$"), _CLOSER, True),
+    (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), _CLOSER, True),
+    (_ITEM, _NO_TEXT, False),
+)  # fmt: skip
+
+
+def _check_levels(lines: list[str], sought: Sought) -> None:
+    """Refuses lines without any indentation where a level begins, as text that has lost it looks.
+
+    The file must show that the next line stands deeper, and never that it does not; but for a list
+    item, whose text may always be indented.
+    """
+    new = [line for line in sought.replace if line.strip()]
+    known = set(sought.search)
+    if all(line in known for line in new):
+        return
+    pairs = [
+        (a, b)
+        for a, b in pairwise(sought.replace)
+        if a.strip() and b.strip() and not (a in known and b in known)
+    ]
+    if any(line[0].isspace() for line in new):
+        _check_tabbed_items(lines, pairs)
+        return
+    for head, level, needs_proof in _HEADS:
+        found = [pair for pair in pairs if head.match(pair[0]) and not level.match(pair[1])]
+        if not found:
+            continue
+        there = [
+            len(_blanks(b)) > len(_blanks(a))
+            for a, b in pairwise(lines)
+            if b.strip() and head.match(a) and not level.match(b)
+        ]
+        if all(there) and (there or not needs_proof):
+            raise OperationError(
+                f"the line '{_clip(found[0][1])}' of REPLACE is not indented, though a level begins before"
+                " it: it may have lost its indentation; send the edit again inside of a code block"
+            )
+
+
+def _check_tabbed_items(lines: list[str], pairs: list[tuple[str, str]]) -> None:
+    """Refuses text of a list item that is indented by a tab, where no line of the file is."""
+    if any(_ITEM.match(a) and b.startswith("\t") and a[0] != "\t" for a, b in pairs) and not any(
+        line.startswith("\t") for line in lines
+    ):
+        raise OperationError(
+            "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
+            " write it with blanks"
+        )
+
+
+def _check_flush(sought: Sought, place: "_Place", lines: list[str]) -> None:
+    """Refuses new lines of which nobody knows how deep they are: neither they nor the search are indented.
+
+    It may have been written at the left edge, or each line may have lost its own indentation. Both
+    come to the same for lines in the place of as many, and for those before one that is known. Behind
+    these a level may have ended.
+    """
+    both = [line for line in (*sought.search, *sought.replace) if line.strip()]
+    if any(line[0].isspace() for line in both):
+        return
+    if not _blanks(place.change("x")):
+        return
+    derive = _NewLines(lines, sought, _Repair((), (), str), lines[place.start :][: place.count])
+    known = set(sought.search)
+    new = [index for index, line in enumerate(sought.replace) if line.strip()]
+    kept = [index for index in new if sought.replace[index] in known]
+    if not kept and len(new) <= sum(1 for line in sought.search if line.strip()):
+        return
+    for index in new:
+        if index not in kept and index > max(kept, default=-1):
+            derive.need_counterpart(index)
+
+
+def _shows_it_was_spared(damage: Damage, text: str, plain: str) -> bool:
+    """Tells whether a text has what would have been changed with the rest: a chat changes all or none."""
+    if damage is Damage.ESCAPES:
+        return channel.is_spared_by_escapes(text)
+    return damage is not Damage.BLANKS and _has_any(plain, text)
+
+
 def _check_characters(lines: list[str], sought: Sought, new: list[str]) -> None:
     """Refuses new lines that are damaged throughout, where neither the file nor SEARCH has the like.
 
     A chat that damages text damages its tags too, but a model may write so by itself. One character
     as it should be, or one such sequence in the file, and the lines are taken as they came.
     """
-    text = "\n".join(new)
+    text, search = "\n".join(new), "\n".join(sought.search)
     what = ""
     if not text.isascii() and _odd_among(new) and not any(map(_odd_in, lines)):
         what = "is indented by no-break spaces or holds zero-width spaces"
-    elif "\\" in text and channel.is_escaped_throughout(text):
-        marks = set(re.findall(r"\\[_*\[\]]", text))
-        whole = "\n".join((*lines, *sought.search))
-        if not any(c in "\n".join(sought.search) for c in "_[]*") and not any(
-            m in whole for m in marks
-        ):
-            what = "has each _ and each bracket behind a backslash"
-    elif "&" in text and channel.is_encoded_throughout(text):
-        whole = "\n".join((*lines, *sought.search))
-        if not channel.ENTITY.search(whole) and not any(
-            c in "\n".join(sought.search) for c in "<>&"
-        ):
+    elif "\\" in text and _may_be_escaped(text, search, lines):
+        what = "has each _ and each bracket, or the like, behind a backslash"
+    elif "&" in text and channel.ENTITY.search(text) and not _has_any("<>&", search):
+        rest = channel.ENTITY.sub("", text)
+        if not _has_any("<>&", rest) and not any(map(channel.ENTITY.search, lines)):
             what = "has <, > and & as HTML entities only"
+    elif not text.isascii() and _may_be_curled(text, search, lines):
+        what = "has typographic quotes only"
     if what:
         raise OperationError(
             f"REPLACE looks damaged on its way: it {what}, and {sought.label} has no such character that"
             " could prove it; send the edit again with a line in SEARCH that has one"
         )
+
+
+def _has_any(characters: str, text: str) -> bool:
+    return any(c in text for c in characters)
+
+
+_ESCAPED = "\\`*_[]"
+_ESCAPED_PAIR = re.compile(r"\\[\\`*_\[\]]")
+
+
+def _may_be_escaped(text: str, search: str, lines: list[str]) -> bool:
+    """Tells whether a chat may have put each backslash in new lines: nothing shows that they were spared."""
+    marks = set(_ESCAPED_PAIR.findall(text))
+    if not marks or _has_any(_ESCAPED, search):
+        return False
+    rest = re.sub(r"\\[!-/:-@\[-`{-~]", "", text)
+    if _has_any(_ESCAPED, rest):
+        return False
+    whole = "\n".join(lines)
+    return not all(mark in whole for mark in marks)
+
+
+def _may_be_curled(text: str, search: str, lines: list[str]) -> bool:
+    """Tells whether each quote of new lines may have been a plain one.
+
+    A plain one among them or in the search shows that they were spared. One like them in the search
+    shows that they are meant; in a file, only if it has no plain ones: else it may be either.
+    """
+    marks = set(channel.TYPOGRAPHIC.findall(text))
+    if not marks or _has_any("\"'", text) or _has_any("\"'", search) or marks & set(search):
+        return False
+    whole = "\n".join(lines)
+    return _has_any("\"'", whole) or not marks & set(whole)
 
 
 _ODD = re.compile("^[ \t]*[\u00a0\u3000]|[\u200b\u2060]")
@@ -582,6 +714,12 @@ def _worked_out(
     if place.trail:
         bare = dict(zip(fresh, place.without_trail(fresh), strict=True))
         sought = replace(sought, replace=tuple(bare.get(line, line) for line in sought.replace))
+        is_bare = all(not line.strip() or bare[line] != line for line in fresh)
+        if not is_bare and any(repair.undo(line).endswith(place.trail) for line in fresh):
+            raise OperationError(
+                f"{sought.label} was damaged on its way, blanks at the end of its lines too, and REPLACE may"
+                " have the like; send the edit again inside of a code block"
+            )
     derive = _NewLines(lines, sought, repair, there)
     new: list[str] = []
     for index, line in enumerate(sought.replace):
@@ -601,7 +739,40 @@ def _worked_out(
         place.note.removeprefix("fitted "),
     ]
     note = "fitted " + ", ".join(part for part in parts if part)
-    return Found(place.start, place.count, tuple(new), _common_ends(there, new), note)
+    undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
+    return Found(place.start, place.count, tuple(new), _common_ends(there, new), note, undone)
+
+
+_PLAIN = {
+    Damage.ESCAPES: _ESCAPED,
+    Damage.ENTITIES: "<>&",
+    Damage.QUOTES: "\"'",
+    Damage.BLANKS: " ",
+    Damage.BRACKETS: "[]",
+}
+
+
+def _as_the_others(lines: list[str], sought: Sought, place: _Place) -> Found | None:
+    """Undoes in new lines what others of the same edit have suffered, where the search has no trace of it.
+
+    None if there is nothing to undo, or a character shows that this one was spared.
+
+    Raises:
+        OperationError: if a new line may be meant as it came.
+    """
+    known = set(sought.search)
+    new = "\n".join(line for line in sought.replace if line not in known)
+    search = "\n".join(sought.search)
+    undoing = [(d, undo) for d, undo in _UNDO if d in sought.proven and undo(new) != new]
+    if len({damage for damage, _ in undoing}) != 1 or len({undo(new) for _, undo in undoing}) != 1:
+        return None
+    damage, undo = undoing[0]
+    trace = next(trace for each, trace, _ in _TRACES if each is damage)
+    plain = _PLAIN.get(damage, "")
+    if _has_any(plain, search) or _has_any(plain, trace.sub("", new)):
+        return None
+    repair = _Repair((damage.value,), (damage,), undo)
+    return _worked_out(lines, sought, repair, place, unindented=False, name="")
 
 
 def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
@@ -673,10 +844,14 @@ class _NewLines:
         line = self._repair.undo(self._sought.replace[index])
         if line[:1].isspace():
             raise self._refusal("with an indentation, and SEARCH has lost its own")
+        return _blanks(self._there[self.need_counterpart(index)]) + line
+
+    def need_counterpart(self, index: int) -> int:
+        """Gives the line of the search whose place a new line takes."""
         row = self._counterpart(index)
         if row is None:
             raise self._refusal("whose indentation can't be known, for SEARCH has lost its own")
-        return _blanks(self._there[row]) + line
+        return row
 
     def _counterpart(self, index: int) -> int | None:
         """Gives the line of the search whose place a new line takes: the same line in other words."""

@@ -100,12 +100,13 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     if (changed := _once(text, found, notes)) is not None:
         text = changed
         found = tags.scan(text, has_body)
+    ways = _with_angles(found, mender.ways)
     if not found.has_outbox and _has_damaged_request(text, found):
         found = replace(found, has_outbox=True)
     return Mended(
         found,
         text,
-        mender.ways,
+        ways,
         (*notes, *mender.notes()),
         {line: tuple(said) for line, said in mender.notes_of.items()},
         mender.doubts,
@@ -142,6 +143,19 @@ def _has_damaged_request(text: str, found: Scan) -> bool:
         for each in _REQUEST
     )
     return header is not None and protocol is not None and header < protocol
+
+
+def _with_angles(found: Scan, ways: Mapping[Damage, int]) -> Mapping[Damage, int]:
+    """Adds what the markers of edits show: tags hold no character that HTML needs encoded but quotes."""
+    for block in found.blocks:
+        if (
+            block.name == "EDIT_FILE"
+            and not block.is_doubtful
+            and "until" not in dict(block.attributes)
+            and channel.has_encoded_marker(block.body)
+        ):
+            return {**ways, Damage.ANGLES: block.line + 1}
+    return ways
 
 
 @cache

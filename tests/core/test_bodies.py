@@ -144,3 +144,34 @@ def test_a_body_with_readable_markers_is_not_looked_into() -> None:
     """Its text may tell of markers in another form."""
     body = "<<<<<<< SEARCH\n**=======**\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n"
     assert bodies.mend_replacements(body, edits.read_replacements) == bodies.Body(body)
+
+
+def test_markers_in_entities_show_what_became_of_the_body() -> None:
+    """What encodes one < encodes all of them, once; quotes may be spared."""
+    plain = '<<<<<<< SEARCH\nif a < "b":\n=======\nif a > "&lt;":\n>>>>>>> REPLACE\n'
+    body = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    mended = bodies.mend_replacements(body, edits.read_replacements)
+    assert mended.text == plain
+    assert mended.notes
+    with pytest.raises(OperationError, match="entities"):
+        bodies.mend_replacements(body.replace("a &lt;", "a <"), edits.read_replacements)
+
+
+def test_letters_are_meant_only_where_the_tags_came_unharmed() -> None:
+    """Nobody can say what was written in a body that suffered with its tags."""
+    bodies.check_letters("a\\_b &lt; “c”\n", "a.py", frozenset(), "CREATE_FILE")
+    bodies.check_letters("a_b\n", "a.py", frozenset({Damage.ESCAPES}), "CREATE_FILE")
+    for damage in (Damage.ESCAPES, Damage.ENTITIES, Damage.QUOTES):
+        with pytest.raises(OperationError, match="send this block again"):
+            bodies.check_letters("a\\_b &lt; “c”\n", "a.py", frozenset({damage}), "CREATE_FILE")
+
+
+def test_a_label_alone_is_an_empty_program() -> None:
+    """No program consists of it."""
+    assert bodies.mend_file("python\nCopy code\n", "a/__init__.py", frozenset()).text == ""
+
+
+def test_a_body_with_a_bare_mark_and_no_escaped_one_was_spared() -> None:
+    """What escapes a _ in the tags escapes each of them."""
+    body = 'a_b = "\\." + "\\n"\n'
+    assert bodies.mend_file(body, "a.py", frozenset({Damage.ESCAPES})).text == body

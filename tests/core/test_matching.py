@@ -230,3 +230,52 @@ def test_a_damaged_search_in_a_large_file_takes_no_time(line: str) -> None:
     """Design, purpose: the reply is not trusted, nor the file that an earlier one wrote."""
     with within(5):
         refused("x y\n" * 50_000, f"{line}\n" * 500, "z\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "search", "replace"),
+    [
+        ("a = 1\nf(*b)\n", "a = 1", "a = 1\nf(\\*c)"),
+        ("a = 1\nb = 'c'\n", "a = 1", "a = 1\nd = ‘e’"),
+        ("a = 1\n", "a = 1", "a = 1\nb = “c”"),
+        ("a = 1\n", "a = 1", "a = 1\nb = c &lt; d"),
+        ("def a():\n    b\nx = 1\n", "x = 1", "def c():\nd\nx = 1"),
+        ("f {\n  a\n}\nx\n", "x", "g {\nb\n}\nx"),
+        ("x\n", "x", "x\n- one that goes\non here"),
+        ("x\n", "x", "x\n- one that goes\n\ton here"),
+        ("all: a\n\tb a\n", "b a", "b a\nclean:"),
+    ],
+)
+def test_a_new_line_that_nothing_clears_is_asked_for_again(
+    text: str, search: str, replace: str
+) -> None:
+    """Neither the search nor the file shows whether it came as it was written."""
+    refused(text, f"{search}\n", f"{replace}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "search", "replace"),
+    [
+        ("f(*b)\n", "f(*b)", "f(\\*c)"),
+        ("b = 'c'\n", "b = 'c'", "b = ‘c’"),
+        ("x\nsaid “c”\n", "x", "x\nsaid “d”"),
+        ("a < b\n", "a < b", "a &lt; b"),
+        ("f {\na\n}\nx\n", "x", "g {\nb\n}\nx"),
+        ("x\n- one\n", "x", "x\n- one that goes\n  on here"),
+    ],
+)
+def test_a_new_line_that_the_search_or_the_file_clears_is_taken(
+    text: str, search: str, replace: str
+) -> None:
+    """A character as it was written, or one of the kind in the file, shows that nothing was done."""
+    after = applied(text, f"{search}\n", f"{replace}\n").text
+    assert after == text.replace(search, replace, 1)
+
+
+def test_what_one_search_proves_holds_for_the_others_of_the_edit() -> None:
+    """They all came the same way."""
+    change = (
+        Replacement("a\\_b = 1\n", "a\\_b = 2\n"),
+        Replacement("c = 3\n", "c = 3\nd\\_e = \\*f\n"),
+    )
+    assert edits.apply(change, "a_b = 1\nc = 3\n").text == "a_b = 2\nc = 3\nd_e = *f\n"

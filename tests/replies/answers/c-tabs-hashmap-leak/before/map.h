@@ -1,0 +1,14 @@
+#ifndef MAP_H
+#define MAP_H
+
+#include <stddef.h>
+
+struct map;
+
+struct map *map_new(void);
+void map_free(struct map *m);
+int map_set(struct map *m, const char *key, const char *value);
+const char *map_get(const struct map *m, const char *key);
+size_t map_len(const struct map *m);
+
+#endif /* MAP_H */

@@ -1,0 +1,1 @@
+"""Shows bytes as hex digits and text."""

@@ -1,0 +1,34 @@
+#Requires -Version 5.1
+<#
+.SYNOPSIS
+    Löscht alte Dateien.
+.EXAMPLE
+    .\Clean-Temp.ps1 -Path C:\Temp -Days 7
+.EXAMPLE
+    .\Clean-Temp.ps1 -Path C:\Temp -WhatIf
+#>
+[CmdletBinding(SupportsShouldProcess)]
+param(
+	[Parameter(Mandatory)][string] $Path,
+	[ValidateRange(0, 365)][int] $Days = 30,
+	[string[]] $Exclude = @('*.keep', "$env:USERNAME*")
+)
+
+$limit = (Get-Date).AddDays(-$Days)
+$old = Get-ChildItem -LiteralPath $Path -Recurse -File -Exclude $Exclude |
+	Where-Object { $_.LastWriteTime -lt $limit }
+
+$count = 0
+foreach ($file in $old) {
+	if (-not $PSCmdlet.ShouldProcess($file.FullName, 'Löschen')) { continue }
+	try {
+		Remove-Item -LiteralPath $file.FullName -Force -ErrorAction Stop -Confirm:$false
+		$count++
+		"{0,-60} {1,10:N0}" -f $file.Name, $file.Length
+	} catch {
+		Write-Warning "Fehler bei `"$($file.FullName)`": $_"
+	}
+}
+@"
+Fertig: $count Dateien`t(älter als $Days Tage)
+"@

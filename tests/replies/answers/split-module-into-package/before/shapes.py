@@ -1,0 +1,52 @@
+"""Shapes."""
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+
+class Shape(ABC):
+    """A shape in the plane."""
+
+    registry: dict[str, type[Shape]] = {}
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        Shape.registry[cls.__name__.lower()] = cls
+
+    @abstractmethod
+    def area(self) -> float: ...
+
+    def __lt__(self, other: Shape) -> bool:
+        return self.area() < other.area()
+
+    def __repr__(self):
+        args = ", ".join(f"{k}={v!r}" for k, v in vars(self).items())
+        return f"{type(self).__name__}({args})"
+
+
+class Circle(Shape):
+    def __init__(self, r):
+        self.r = r
+
+    def area(self):
+        return math.pi * self.r ** 2
+
+
+class Rectangle(Shape):
+    def __init__(self, w, h):
+        self.w, self.h = w, h
+
+    def area(self):
+        return self.w * self.h
+
+
+class Square(Rectangle):
+    def __init__(self, side):
+        super().__init__(side, side)
+
+
+def parse(text: str) -> Shape:
+    """parse("circle 2") -> Circle(r=2.0)"""
+    name, *numbers = text.split()
+    return Shape.registry[name](*map(float, numbers))
