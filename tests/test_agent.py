@@ -688,10 +688,14 @@ def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
     with desk_at(tmp_path / "home") as desk:
         desk.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * 3_000_000)
     program = (
-        "import resource, sys\nfrom codingagent.faces.cli import run\n"
+        "import re, resource, sys\nfrom codingagent.faces.cli import run\n"
         "status = run(sys.argv[1:])\n"
         "used = resource.getrusage(resource.RUSAGE_SELF)\n"
-        "print(used.ru_utime + used.ru_stime, used.ru_maxrss // 1024)\nsys.exit(status)"
+        "most = used.ru_maxrss\n"
+        # ru_maxrss has what the test's own process held when it made this one.
+        "if sys.platform == 'linux':\n"
+        "    most = int(re.search('VmHWM:\\\\s+([0-9]+)', open('/proc/self/status').read())[1])\n"
+        "print(used.ru_utime + used.ru_stime, most // 1024)\nsys.exit(status)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, "--home", str(tmp_path / "home"), "resume", "--once"],
@@ -704,7 +708,7 @@ def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     seconds, mebibytes = done.stdout.split()[-2:]
     assert float(seconds) < 20
-    assert int(mebibytes) < 700  # the text is held a few times, never more
+    assert int(mebibytes) < 500  # the text is held a few times, never more
     assert (tmp_path / "home" / "workspace" / "a.txt").read_bytes() == b"x\n"
 
 

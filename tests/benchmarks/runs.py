@@ -17,13 +17,14 @@ CONTENT_BYTES = 10_000_000
 
 # Runs a message as the command does, and tells the most memory that it took; with no file, nothing runs.
 _CHILD = """
-import resource, sys
+import re, sys
 from codingagent.faces import cli, run
 from codingagent.space import Space
 if sys.argv[1:]:
     status = cli.run(["--home", sys.argv[1], "run", sys.argv[2]])
     assert status == 0, status
-sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
+most = re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]
+sys.stderr.write(str(int(most) * 1024))
 """
 
 
