@@ -132,3 +132,31 @@ def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:
         desk.answer(DIFF)
         assert path.read_text() == CART
         assert "DENIED" in desk.request()
+
+
+def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Path) -> None:
+    """Killed or paused, the rest of a reply means what it meant when it was taken."""
+    names = ("src/x.py", "lib/x.py", "z.py")
+    edit = "{0}\n```python\n<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE\n```\n\n"
+    gone = "```diff\n--- a/lib/x.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a = 1\n```\n\n"
+    text = edit.format("x.py") + edit.format("src/x.py") + gone + edit.format("z.py")
+    with desk_at(tmp_path) as desk:
+        for name in names:
+            (desk.workspace / name).parent.mkdir(exist_ok=True)
+            (desk.workspace / name).write_text("a = 1\n")
+        with pytest.raises(ApprovalError):
+            desk.answer(text)
+        session_id = desk.session_id
+    home = desk.home
+    for _ in range(3):
+        session = home.sessions.load(session_id)
+        who = compose.Person(lambda _: None)
+        with compose.conversation_in(home, session, Settings(), who) as conversation:
+            conversation.answer(None, Answer("yes"))
+            with contextlib.suppress(ApprovalError):
+                conversation.recover()
+            if conversation.session.asked is None:
+                break
+    assert (desk.workspace / "z.py").read_text() == "a = 2\n"
+    assert (desk.workspace / "src" / "x.py").read_text() == "a = 2\n"
+    assert not (desk.workspace / "lib" / "x.py").exists()

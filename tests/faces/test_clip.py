@@ -162,6 +162,21 @@ def test_paste_takes_what_is_piped(desk: Desk) -> None:
     assert (desk.root / "workspace" / "a.txt").read_text() == "hi\n"
 
 
+def test_pasted_bytes_stay_as_they_are(desk: Desk) -> None:
+    """The inbox knows more encodings than one; what is piped is not forced into another."""
+    data = '[CREATE_FILE path="a.txt"]\ncafé\n[/CREATE_FILE]\n'.encode("latin-1")
+    subprocess.run(
+        [sys.executable, "-m", "codingagent", "paste"],
+        cwd=desk.root,
+        env=desk.variables,
+        input=data,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (saved,) = (desk.root / "inbox").glob("*.txt")
+    assert saved.read_bytes() == data
+
+
 def test_two_pastes_are_two_answers(desk: Desk) -> None:
     """Nothing is overwritten."""
     for text in ("one", "two"):
