@@ -430,7 +430,7 @@ class Agent:
         verdict = policies.judge_command(
             means.policy, operation.command, str(means.workspace.root), variables
         )
-        # A yes to a line that is told no variables must stay one to it.
+        # A yes holds for the folder that cwd leads to now, and for these variables.
         where = means.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
         parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
         plan = _Plan(operation.command, parts, lambda: _command_shown(operation))

@@ -132,34 +132,26 @@ class Execution:
         """
         self._means.workspace.check()
         if not self.session.checkpoint and any(map(_may_change, items)):
-            self._keep_checkpoint()
+            self._take_checkpoint(before=True)
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away under us.
             self._means.workspace.check()
             self._perform(index, items[index])
             told()
-        if self.session.checkpoint:
-            self._close_checkpoint()
-        elif self.session.kept:
-            # It only read; but what the person changed meanwhile is news to the chat.
-            found = self._means.checkpoint(False)
-            if found is not None:
-                self._record_checkpoint(found, before=False)
+        # Also of a turn that only read: what the person changed meanwhile is news to the chat.
+        if self.session.checkpoint or self.session.kept:
+            self._take_checkpoint(before=False)
 
     # --- checkpoints ---------------------------------------------------------------------------
 
-    def _keep_checkpoint(self) -> None:
-        """Keeps the workspace as it is before a turn; the turn goes on without, if it must."""
-        found = self._means.checkpoint(True)
-        if found is not None:
-            self._record_checkpoint(found, before=True)
+    def _take_checkpoint(self, *, before: bool) -> None:
+        """Keeps the workspace as it is before a turn, after it, or where it pauses for the person.
 
-    def _close_checkpoint(self) -> None:
-        """Keeps the workspace as it is after a turn, or where one pauses for the person."""
-        if self.session.checkpoint:
-            found = self._means.checkpoint(False)
-            if found is not None:
-                self._record_checkpoint(found, before=False)
+        The turn goes on without, if it must.
+        """
+        found = self._means.checkpoint(before)
+        if found is not None:
+            self._record_checkpoint(found, before=before)
 
     def _record_checkpoint(self, found: Checkpoint, *, before: bool) -> None:
         named = found.left_out[:_LEFT_OUT_NAMED]
@@ -239,7 +231,8 @@ class Execution:
         answer = self._means.ask(awaited)
         if answer is None:
             # What the person does until they answer is theirs, not the turn's.
-            self._close_checkpoint()
+            if self.session.checkpoint:
+                self._take_checkpoint(before=False)
             self._means.sync()
             self._means.keep_document(self.session)
             # The model chose the name, and a person may paste the line into a shell.

@@ -24,6 +24,7 @@ from codingagent.core.events import CommandRan, Denied, Event, FileFetched, Fold
 from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
 from codingagent.core.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
 from codingagent.core.policy import Policy
+from codingagent.core.results import exit_code_of
 from codingagent.core.session import OperationStarted
 from codingagent.core.settings import Settings
 from codingagent.errors import OperationError, UsageError, WorkError
@@ -39,10 +40,8 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
     "sh": ("sh", "-c"),
 }
 
-# 004, ExecResult: what could not be started. And as in the other protocols: a time-out, a signal.
+# 004, ExecResult: what could not be started.
 _NOT_STARTED = -1
-_TIMED_OUT = 124
-_SIGNAL_BASE = 128
 
 _TIMEOUT = Param("timeout", Kind.NUMBER, None)
 
@@ -273,15 +272,10 @@ def _done(event: Event) -> Event:
 
 
 def _exec_result(event: CommandRan) -> dict[str, Any]:
-    code = event.exit_code
-    if event.ended_by == "time_limit":
-        code = _TIMED_OUT
-    elif code < 0:
-        code = _SIGNAL_BASE - code
     errors = event.stderr or ""
     if event.ended_by != "itself":
         errors += f"\n... [ended: {event.limit or 'cancelled'}]"
-    return {"exit_code": code, "stdout": event.stdout or "", "stderr": errors}
+    return {"exit_code": exit_code_of(event), "stdout": event.stdout or "", "stderr": errors}
 
 
 def _not_started(reason: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Run:
         ready: Callable[[], object],
         items: Sequence[Step | Problem],
         now: Callable[[], str],
-        finish: Callable[[Session], None],
+        finish: Callable[[], None],
         tell: Callable[[Event], None],
     ) -> None:
         self._execution = execution
@@ -163,7 +163,7 @@ class Run:
     def _end(self) -> None:
         try:
             self._execution.ledger.record(TurnEnded(1, (), self._now()))
-            self._finish(self.session)
+            self._finish()
         except WorkError as fault:
             self._halt(str(fault))
 

@@ -235,7 +235,7 @@ class Space:
         surroundings = bench.surroundings(self._person, lambda _: None)
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        return Run(execution, self._ready, items, compose.now, lambda _: None, self._on_event)
+        return Run(execution, self._ready, items, compose.now, lambda: None, self._on_event)
 
     def _begun(self, home: Home, data: bytes) -> Session:
         self._ready()
@@ -260,15 +260,13 @@ class Space:
         bench = self._ready()
         journal = home.runs.open(session.session_id)
         kept = _Kept(home, bench, journal)
-        self._stack.callback(kept.close)
+        self._stack.callback(journal.close)
         ledger = Ledger(journal, session)
         compose.finish_undo(home, ledger, bench.checkpoints, self._person.show)
         surroundings = bench.surroundings(self._person, lambda _: kept.pause())
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        run = Run(
-            execution, self._ready, items, compose.now, lambda _: kept.finish(), self._on_event
-        )
+        run = Run(execution, self._ready, items, compose.now, kept.finish, self._on_event)
         kept.follow(run)
         if session.is_complete and home.messages.has(run.run_id):
             # A kill came between the last record and what follows it.
@@ -283,17 +281,12 @@ class _Kept:
     def __init__(self, home: Home, bench: Bench, journal: Journal) -> None:
         self._home = home
         self._bench = bench
-        self._journal: Journal | None = journal
+        self._journal = journal
         self._run: Callable[[], Run | None] = lambda: None
 
     def follow(self, run: Run) -> None:
         """Says which run it keeps; weakly, for the run holds us."""
         self._run = weakref.ref(run)
-
-    def close(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
 
     def pause(self) -> None:
         """Tells other programs what the run waits for, and what is still to come."""
@@ -312,7 +305,7 @@ class _Kept:
         if self._home.messages.has_document(run.run_id):
             self._home.messages.write_document(run.run_id, document(run, ()))
         self._home.messages.drop(run.run_id)
-        self.close()
+        self._journal.close()
 
 
 class _Unkept:

@@ -1,6 +1,7 @@
 """A reply as the agent takes it: operations and problems in order, and what is said of the rest."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -148,15 +149,9 @@ def read(text: str) -> Reply:
 
 def _beside(mended: Mended) -> str:
     """Gives the text around the blocks if it holds what other formats begin with."""
-    gaps: list[tuple[int, int]] = []
-    at = 0
-    for block in mended.scan.blocks:
-        gaps.append((at, block.start))
-        at = max(at, block.end)
-    gaps.append((at, len(mended.text)))
-    if not any(_OTHER_FORMAT.search(mended.text, start, end) for start, end in gaps):
+    if not any(_OTHER_FORMAT.search(mended.text, start, end) for start, end in _gaps(mended)):
         return ""
-    return "\n".join(mended.text[start:end] for start, end in gaps)
+    return "\n".join(mended.text[start:end] for start, end in _gaps(mended))
 
 
 def _finishes(item: Step | Problem) -> bool:
@@ -165,14 +160,19 @@ def _finishes(item: Step | Problem) -> bool:
 
 def _invented(mended: Mended) -> tuple[int, int] | None:
     """Gives where a reply writes results itself, outside of all blocks: the offset, and the line."""
-    at = 0
-    for block in (*mended.scan.blocks, None):
-        end = len(mended.text) if block is None else block.start
-        if (found := _RESULTS.search(mended.text, at, end)) is not None:
+    for start, end in _gaps(mended):
+        if (found := _RESULTS.search(mended.text, start, end)) is not None:
             return found.start(), mended.text.count("\n", 0, found.start()) + 1
-        if block is not None:
-            at = max(block.end, at)
     return None
+
+
+def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
+    """Gives what stands around the blocks, from where to where."""
+    at = 0
+    for block in mended.scan.blocks:
+        yield at, block.start
+        at = max(at, block.end)
+    yield at, len(mended.text)
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:

@@ -25,6 +25,8 @@ from codingagent.core.events import (
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
 _SIGNAL_BASE = 128
+# Specification 000, shell on time-out.
+_TIMED_OUT = 124
 # Of these a program would not use the code for anything else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 
@@ -42,6 +44,13 @@ class Result:
     notes: tuple[str, ...] = ()
     sandbox: str = ""
     """Of a command: what confined it, `bwrap` or `none`."""
+
+
+def exit_code_of(event: CommandRan) -> int:
+    """Gives a command's exit code as JSON has it: 124 at its limit, 128 and the number after a signal."""
+    if event.ended_by == "time_limit":
+        return _TIMED_OUT
+    return _SIGNAL_BASE - event.exit_code if event.exit_code < 0 else event.exit_code
 
 
 def result_of(event: Event) -> Result:

@@ -31,16 +31,12 @@ from codingagent.core.messages.reading import (
     value_of,
 )
 from codingagent.core.reply import Problem, Step
-from codingagent.core.results import NOT_RUN_AGAIN
+from codingagent.core.results import NOT_RUN_AGAIN, exit_code_of
 from codingagent.core.session import ApprovalAsked, OperationEnded
 from codingagent.errors import OperationError
 
 # What a malformed operation is called where it has no type of its own.
 MALFORMED = "operation"
-
-# 000, shell on time-out. And POSIX, shell command language, 2.8.2: a command that a signal ended.
-_TIMED_OUT = 124
-_SIGNAL_BASE = 128
 
 _TYPES: Mapping[str, str] = {
     "CREATE_FILE": "createFile",
@@ -196,13 +192,12 @@ def event_of(ended: OperationEnded) -> wire.Event:
 
 def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEvent:
     timed_out = event.ended_by == "time_limit"
-    code = _TIMED_OUT if timed_out else event.exit_code
     return wire.ShellEvent(
         operation_id=ended.name,
         timestamp=ended.at,
         command=_text(event.command),
         success=core.succeeded(event),
-        exit_code=_SIGNAL_BASE - code if code < 0 else code,
+        exit_code=exit_code_of(event),
         stdout=event.output if event.stdout is None else event.stdout,
         stderr="" if event.stderr is None else event.stderr,
         duration_ms=round(event.duration_s * 1000),
