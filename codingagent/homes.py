@@ -337,7 +337,7 @@ def latest_session(sessions: list[Session]) -> Session:
 
 
 def all_sessions(
-    home: Home, on_damage: Callable[[str], None], *, runs: bool = False
+    home: Home, on_damage: Callable[[str], object], *, runs: bool = False
 ) -> list[Session]:
     """Gives all sessions, the one that changed last first.
 

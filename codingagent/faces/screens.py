@@ -87,3 +87,13 @@ def remark(screen: Screen, text: str) -> None:
     from codingagent.core.notices import Remark
 
     screen.show(Remark(text))
+
+
+def fail(message: str, status: int = 1) -> int:
+    """Says on stderr, in one line, what went wrong; gives the exit status."""
+    from codingagent.core.plain import without_controls
+
+    line = without_controls(" ".join(message.split()))
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"codingagent: {line}\n")
+    return status

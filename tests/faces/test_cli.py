@@ -304,7 +304,7 @@ def test_a_workspace_that_a_command_moves_away_ends_the_work(
 def test_without_words_the_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     """A newcomer's first word is the bare command."""
     assert cli.run([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    assert "The loop:" in capsys.readouterr().out
 
 
 def test_a_task_that_is_no_utf_8_begins_a_session_that_can_be_read(home: Path) -> None:
@@ -622,8 +622,13 @@ BAD_WORDS = [
     (["show", "0123456g"], "is no session id"),
     (["resume", "01234567"], "no session 01234567"),
     (["resume", "--once", "--accept", "{tmp}/none"], "is no file"),
-    (["nwe", "x"], "No such command 'nwe'"),
-    (["new", "--no-wiat", "x"], "No such option: --no-wiat"),
+    (["nwe", "x"], "there is no command 'nwe'; did you mean 'new'?"),
+    (["zzzz"], "there is no command 'zzzz'; `codingagent --help` lists them"),
+    (["new", "--no-wiat", "x"], "there is no option --no-wiat; did you mean --no-wait?"),
+    (["list", "--xyzzy"], "there is no option --xyzzy; `codingagent list --help` lists all"),
+    (["list", "--home", "x"], "--home behind list: it goes before the command"),
+    (["--policy", "x", "new"], "--policy before the command; put it behind"),
+    (["show", "a", "b"], "`codingagent show --help` shows how it is used"),
 ]
 
 

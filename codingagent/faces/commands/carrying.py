@@ -1,0 +1,49 @@
+"""The commands copy and paste: requests to the chat, answers back."""
+
+from typing import Annotated
+
+import typer
+
+from codingagent.faces.commands.opening import home_of, latest_of
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: codingagent copy --short", name="copy")
+def _copy(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="The short request, for the chat that saw the others.")
+    ] = False,
+    split: Annotated[
+        int | None,
+        typer.Option(metavar="CHARS", help="In parts of so many characters, one after the other."),
+    ] = None,
+) -> None:
+    """Put the request that waits on the clipboard; piped, print it."""
+    from codingagent.faces import clip
+
+    home = home_of(context)
+    state = latest_of(home) if session is None else home.sessions.load(session)
+    clip.copy(home, state, short=short, limit=split)
+
+
+@app.command(epilog="Example: xclip -o | codingagent paste", name="paste")
+def _paste(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    editor: Annotated[
+        bool, typer.Option("--editor", help="Paste it into an editor first.")
+    ] = False,
+) -> None:
+    """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
+    from codingagent.faces import clip
+
+    home = home_of(context)
+    state = latest_of(home) if session is None else home.sessions.load(session)
+    clip.paste(home, state, edits=editor)

@@ -1,0 +1,151 @@
+"""Commands that only look: at sessions, at settings, at this machine."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codingagent.faces.commands.opening import home_of, home_was_found, latest_of
+from codingagent.faces.commands.options import Json
+from codingagent.faces.screens import fail, screen_for
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: codingagent list --json", name="list")
+def _list(
+    context: typer.Context,
+    runs: Annotated[bool, typer.Option("--runs", help="List the runs instead.")] = False,
+    json: Json = False,
+) -> None:
+    """List all sessions, the latest first."""
+    from codingagent import homes
+    from codingagent.faces import tables
+
+    home = home_of(context)
+    sessions = homes.all_sessions(home, fail, runs=runs)
+    tables.show_sessions(sessions, json=json)
+
+
+@app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
+def _show(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show one session: its turns, their results, the files touched."""
+    from codingagent.faces import tables
+
+    home = home_of(context)
+    state = latest_of(home) if session is None else home.load(session)
+    tables.show_session(state, home.records(state.session_id), json=json)
+
+
+@app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
+def _log(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the record of a session: all that was asked, tried, refused and done, with its time."""
+    from codingagent.faces import tables
+
+    home = home_of(context)
+    session_id = session or latest_of(home).session_id
+    tables.show_log(home.records(session_id), json=json)
+
+
+@app.command(epilog="Example: codingagent diff --turn 2", name="diff")
+def _diff(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    turn: Annotated[
+        int | None,
+        typer.Option(min=1, help="What this turn changed. [default: what all turns changed]"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what a session changed, by file operations and by commands."""
+    from codingagent import compose
+    from codingagent.faces import tables
+
+    home = home_of(context)
+    state = latest_of(home) if session is None else home.load(session)
+    with compose.history_of(home, state) as (checkpoints, steps):
+
+        def changed(old: str, new: str) -> list[str]:
+            return [change.path for change in checkpoints.changes(old, new)]
+
+        tables.show_diff(checkpoints.diff, changed, steps, turn, json=json)
+
+
+@app.command(epilog="Example: codingagent doctor", name="doctor")
+def _doctor(context: typer.Context, json: Json = False) -> None:
+    """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
+    from codingagent import homes
+    from codingagent.faces import doctor
+
+    named: Path | None = context.obj
+    home = homes.find_home(named, Path.cwd(), os.environ)
+    doctor.examine(home, homes.default_workspace(home), json=json)
+
+
+@app.command(epilog="Example: codingagent config", name="config")
+def _config(context: typer.Context, json: Json = False) -> None:
+    """Show the settings in force and where each came from."""
+    from codingagent import homes
+    from codingagent.confinement import policy_of
+    from codingagent.core.policy import describe
+    from codingagent.faces import tables
+
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    homes.check_home(root, was_found=home_was_found(context))
+    resolved, workspace = homes.settings_for(root, {}, os.environ)
+    policy = policy_of(resolved.settings, workspace)
+    tables.show_settings(root, resolved, describe(policy), json=json)
+
+
+class _Schema(StrEnum):
+    """What there is a schema of."""
+
+    OPERATIONS = "operations"
+    EVENTS = "events"
+    SETTINGS = "settings"
+
+
+@app.command(
+    epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
+)
+def _schema(
+    of: Annotated[_Schema, typer.Argument(help="operations, events or settings.", metavar="WHAT")],
+) -> None:
+    """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
+    import json
+
+    if of is _Schema.SETTINGS:
+        from codingagent.core import settings
+
+        found = settings.schema()
+    else:
+        from codingagent.core.messages import schema
+
+        found = schema.operations_schema() if of is _Schema.OPERATIONS else schema.events_schema()
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
+
+
+@app.command(epilog="Example: codingagent demo", name="demo")
+def _demo(json: Json = False) -> None:
+    """See a small real task solved, with recorded answers."""
+    from codingagent.faces import demo
+
+    with screen_for(json) as screen:
+        demo.play(screen.show)

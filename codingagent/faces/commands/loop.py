@@ -1,0 +1,318 @@
+"""Commands that work on a session: new, resume, approve, deny, undo."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codingagent.errors import UsageError
+from codingagent.faces.commands.opening import (
+    at_work,
+    confinement_of,
+    follow,
+    home_of,
+    home_was_found,
+    inbox_of,
+    latest_of,
+    say_if_not_obeyed,
+    settings_of,
+)
+from codingagent.faces.commands.options import (
+    AcceptFormats,
+    Clipboard,
+    Json,
+    Network,
+    PolicyName,
+    SandboxUse,
+    WorkspaceFolder,
+    Yes,
+)
+from codingagent.faces.screens import fail, person_at, remark, screen_for
+from codingagent.faces.tasks import read_task
+
+if TYPE_CHECKING:
+    from codingagent.core.approval import Answer
+    from codingagent.homes import Home
+
+app = typer.Typer()
+
+
+class _Protocol(StrEnum):
+    """What a session's requests may ask to be answered in."""
+
+    TAGS = "tags"
+    JSON = "json"
+
+
+@app.command(
+    epilog='Example: codingagent new "Add a --verbose option to cli.py, with a test"', name="new"
+)
+def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="TASK...", help="The task; - reads it from stdin.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="Read the task from a file.")] = None,
+    edit: Annotated[bool, typer.Option("--edit", help="Write the task in an editor.")] = False,
+    workspace: WorkspaceFolder = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Work in the current folder; the home is .codingagent in it."),
+    ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Exit when the first request is written.")
+    ] = False,
+    clipboard: Clipboard = False,
+    protocol: Annotated[
+        _Protocol,
+        typer.Option(help="What the model is asked to answer in: tags, or JSON operations."),
+    ] = _Protocol.TAGS,
+    policy: PolicyName = None,
+    sandbox: SandboxUse = None,
+    network: Network = None,
+    accept_formats: AcceptFormats = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Start a task: write the first request, then wait for the answer."""
+    from codingagent import compose, confinement, homes
+
+    named: Path | None = context.obj
+    was_found = home_was_found(context)
+    if here:
+        if workspace is not None or named is not None:
+            raise UsageError("--here says both --workspace and --home; leave those out")
+        workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
+    task = read_task(words or [], file, edit)
+    root = homes.find_home(named, Path.cwd(), os.environ)
+    options = {
+        "workspace": None if workspace is None else str(workspace),
+        **confinement_of(policy, sandbox, network),
+    }
+    homes.check_home(root, was_found=was_found)
+    # Before anything is made: a mistyped --workspace must not leave a home behind.
+    resolved, folder = homes.settings_for(root, options, os.environ)
+    settings = resolved.settings
+    confinement.policy_of(settings, folder)
+    home = homes.Home.at(root, create=True, was_found=was_found)
+    with screen_for(json) as screen, home.locked():
+        session = compose.start_session(home, folder, task, settings, protocol.value)
+        person = person_at(screen, approves_all=yes, accepts_formats=accept_formats)
+        say_if_not_obeyed(screen, root, folder)
+        with at_work(home, session, settings, person) as conversation:
+            conversation.begin()
+            conversation.recover()
+            if no_wait:
+                conversation.announce(watched=False)
+            else:
+                follow(conversation, home, screen, clipboard=clipboard)
+
+
+@app.command(epilog="Example: codingagent resume", name="resume")
+def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    session: Annotated[
+        str | None,
+        typer.Argument(
+            help="The id of a session, or of a run. [default: the latest session that is not complete]"
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Take the replies that lie in the inbox now, then exit.")
+    ] = False,
+    accept: Annotated[
+        Path | None, typer.Option(help="Execute this file as the reply, though it was set aside.")
+    ] = None,
+    clipboard: Clipboard = False,
+    policy: PolicyName = None,
+    sandbox: SandboxUse = None,
+    network: Network = None,
+    accept_formats: AcceptFormats = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> int:
+    """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
+    from codingagent import homes
+    from codingagent.core.session import is_run_id
+
+    home = home_of(context)
+    if session is not None and is_run_id(session):
+        from codingagent.faces import run
+
+        if accept is not None:
+            raise UsageError(f"--accept is for sessions; {session} is a run, and takes no replies")
+        state = home.load(session)
+        settings = settings_of(home, state, confinement_of(policy, sandbox, network))
+        return run.finish(home, state, settings, approves_all=yes)
+    with screen_for(json) as screen, home.locked():
+        if session is None:
+            found = homes.all_sessions(home, fail)
+            for each in found:
+                # A kill may have left a session file behind its journal.
+                home.sessions.mend_document(each)
+            state = homes.latest_session(found)
+        else:
+            state = home.sessions.load(session)
+        settings = settings_of(home, state, confinement_of(policy, sandbox, network))
+        say_if_not_obeyed(screen, home.root, Path(state.workspace))
+        person = person_at(screen, approves_all=yes, accepts_formats=accept_formats)
+        with at_work(home, state, settings, person) as conversation:
+            if conversation.session.is_complete:
+                home.sessions.mend_document(conversation.session)
+                if once and accept is None and not home.mailbox.look():
+                    return 0
+                conversation.reopen()
+            conversation.recover()
+            if accept is not None:
+                conversation.take(_brought(home, accept), accept=True)
+            if once:
+                from codingagent.faces import drop
+
+                if drop.take_present(conversation, inbox_of(conversation, home)):
+                    remark(screen, "a file in the inbox is still being written: it was left there")
+            else:
+                follow(conversation, home, screen, clipboard=clipboard)
+    return 0
+
+
+@app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
+def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    session: Annotated[
+        str, typer.Argument(help="The id of a session, or of a run.", metavar="RUN_OR_SESSION")
+    ],
+    operation_id: Annotated[
+        str | None,
+        typer.Argument(
+            help="The operation; of a run, - reads the answer as JSON from stdin."
+            " [default: the one that awaits approval]"
+        ),
+    ] = None,
+    always: Annotated[
+        bool, typer.Option("--always", help="Don't ask for the like again in this session.")
+    ] = False,
+    policy: PolicyName = None,
+    sandbox: SandboxUse = None,
+    network: Network = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> int:
+    """Let an operation that awaits approval be done, and go on."""
+    from codingagent.core.approval import Answer
+
+    answer = Answer("always" if always else "yes")
+    options = confinement_of(policy, sandbox, network)
+    return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+
+
+@app.command(
+    epilog="Example: codingagent deny a1b2c3d4 --reason 'keep build/'",
+    name="deny",
+)
+def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+    context: typer.Context,
+    session: Annotated[
+        str, typer.Argument(help="The id of a session, or of a run.", metavar="RUN_OR_SESSION")
+    ],
+    operation_id: Annotated[
+        str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why not; the model is told.")] = "",
+    policy: PolicyName = None,
+    sandbox: SandboxUse = None,
+    network: Network = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> int:
+    """Refuse an operation that awaits approval, and go on without it."""
+    from codingagent.core.approval import Answer
+
+    answer = Answer("no", reason=reason)
+    options = confinement_of(policy, sandbox, network)
+    return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+
+
+@app.command(epilog="Example: codingagent undo --turns 2", name="undo")
+def _undo(
+    context: typer.Context,
+    session: Annotated[
+        str | None, typer.Argument(help="A session id. [default: the latest]")
+    ] = None,
+    turns: Annotated[
+        int, typer.Option(min=1, help="How many of the last turns that changed something.")
+    ] = 1,
+    redo: Annotated[bool, typer.Option("--redo", help="Take the last undo back.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take back also what was changed again since.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Take turns back: the files that they changed are as they were before. The model is told."""
+    from codingagent import compose
+
+    home = home_of(context)
+    with screen_for(json) as screen, home.locked():
+        state = latest_of(home) if session is None else home.load(session)
+        settings = settings_of(home, state, {}, executes=False)
+        if state.is_run:
+            from codingagent.faces import run
+
+            run.undo(home, state, None if redo else turns, screen.show, force=force)
+            return
+        person = person_at(screen, approves_all=False)
+        with at_work(home, state, settings, person) as conversation:
+            if conversation.session.undoing is not None:
+                raise UsageError("an undo was interrupted, and only git can finish it: install git")
+            if state.undoing is None:
+                back = None if redo else turns
+                compose.take_back(home, conversation.ledger, back, screen.show, force=force)
+                conversation.recover()
+            else:
+                remark(
+                    screen, "an undo that was interrupted is finished; nothing more was taken back"
+                )
+                conversation.recover()
+            if not conversation.session.is_complete:
+                remark(screen, "the request was written anew: send the chat this one")
+                conversation.announce(watched=False)
+
+
+def _answer(  # noqa: PLR0913
+    context: typer.Context,
+    session: str,
+    operation_id: str | None,
+    answer: "Answer",
+    *,
+    options: dict[str, object],
+    yes: bool,
+    json: bool,
+) -> int:
+    """Answers what awaits approval, and goes on to the next request, or with the run."""
+    from codingagent.core.session import is_run_id
+
+    home = home_of(context)
+    if is_run_id(session):
+        from codingagent.faces import run
+
+        state = home.load(session)
+        given = run.read_message("-") if operation_id == "-" else operation_id
+        settings = settings_of(home, state, options)
+        return run.answer(home, state, settings, given, answer, approves_all=yes)
+    with screen_for(json) as screen, home.locked():
+        state = home.sessions.load(session)
+        settings = settings_of(home, state, options)
+        person = person_at(screen, approves_all=yes)
+        with at_work(home, state, settings, person) as conversation:
+            conversation.answer(operation_id, answer)
+            conversation.recover()
+            if not conversation.session.is_complete:
+                conversation.announce(watched=False)
+    return 0
+
+
+def _brought(home: "Home", path: Path) -> str:
+    if not path.is_file():
+        raise UsageError(f"{path} is no file; name one of inbox/rejected/")
+    return home.mailbox.bring_back(path)

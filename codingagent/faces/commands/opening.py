@@ -1,0 +1,119 @@
+"""What commands begin with: the home, the session that is meant, its settings, the work itself."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from codingagent.errors import InterruptError, UsageError
+from codingagent.faces.screens import Screen, fail, remark
+
+if TYPE_CHECKING:
+    from codingagent.compose import Person
+    from codingagent.conversation import Conversation
+    from codingagent.core.session import Session
+    from codingagent.core.settings import Settings
+    from codingagent.faces.drop import Inbox
+    from codingagent.homes import Home
+
+
+def home_of(context: typer.Context) -> "Home":
+    from codingagent import homes
+
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    return homes.Home.at(root, create=False, was_found=home_was_found(context))
+
+
+def home_was_found(context: typer.Context) -> bool:
+    """Tells whether nobody named the home, neither by an option nor in the environment."""
+    from codingagent.core.settings import HOME_VARIABLE
+
+    return context.obj is None and HOME_VARIABLE not in os.environ
+
+
+def latest_of(home: "Home") -> "Session":
+    """Gives the session that changed last, complete or not.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from codingagent import homes
+
+    found = homes.all_sessions(home, fail)
+    if not found:
+        raise UsageError("there is no session yet; start one with `codingagent new`")
+    return found[0]
+
+
+def confinement_of(
+    policy: str | None, sandbox: str | None, network: bool | None
+) -> dict[str, object]:
+    return {"policy": policy, "sandbox": sandbox, "network": network}
+
+
+def settings_of(
+    home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
+) -> "Settings":
+    """Gives the settings that a session goes on with."""
+    from codingagent import homes
+
+    workspace = Path(session.workspace)
+    resolved, _ = homes.settings_for(home.root, options, os.environ, workspace)
+    return homes.kept_settings(home.root, session, resolved, executes=executes)
+
+
+def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
+    from codingagent import homes
+    from codingagent.core.settings import FILE_NAME
+
+    if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
+        remark(
+            screen,
+            f"{root / FILE_NAME} is not obeyed: it lies in the workspace, where an answer could have"
+            " written it; use options or CODINGAGENT_… variables",
+        )
+
+
+def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
+    """Gives the inbox as a session sees it: what lay there before it began is left alone."""
+    from codingagent.faces.drop import Inbox
+
+    return Inbox(home.mailbox.look, conversation.session.lying)
+
+
+def follow(conversation: "Conversation", home: "Home", screen: Screen, *, clipboard: bool) -> None:
+    from codingagent import compose
+    from codingagent.faces import drop
+
+    with compose.watch_inbox(home) as watch:
+        if watch.fault:
+            remark(
+                screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
+            )
+        inbox = inbox_of(conversation, home)
+        if not clipboard:
+            drop.follow(conversation, inbox, watch)
+            return
+        from codingagent.faces.clip import Glance
+
+        glance = Glance(home, lambda complaint: remark(screen, complaint))
+        drop.follow(conversation, inbox, watch, glance)
+
+
+@contextlib.contextmanager
+def at_work(
+    home: "Home", session: "Session", settings: "Settings", person: "Person"
+) -> "Iterator[Conversation]":
+    """Gives a session at work; an interrupt says how to go on."""
+    from codingagent import compose
+
+    try:
+        with compose.conversation_in(home, session, settings, person) as conversation:
+            yield conversation
+    except KeyboardInterrupt:
+        raise InterruptError(
+            f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"
+        ) from None
