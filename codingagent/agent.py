@@ -143,7 +143,8 @@ class Order:
 
     `id` is what the reply itself calls it, or empty. `earlier` are the events of the same reply so far.
     `room` is how many characters of contents and outputs there may be in this one's event. `foreign`
-    says whether it came in another format than ours.
+    says whether it came in another format than ours. `is_own` says that the person themselves wants it:
+    then the policy is not asked for their yes.
     """
 
     index: int
@@ -153,6 +154,7 @@ class Order:
     room: int = 2**62
     id: str = ""
     foreign: Foreign = "no"
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,7 @@ class Agent:
                 digest = digest_of(
                     "\0".join((order.tag, plan.subject, *plan.parts)).encode(errors="replace")
                 )
-                if digest == approved:
+                if order.is_own or digest == approved:
                     return None
                 return Question(
                     order.tag, plan.subject, verdict.rules, verdict.reasons, plan.shown(), digest

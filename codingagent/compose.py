@@ -7,14 +7,15 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.agent import Agent, Means
-from codingagent.confinement import choose_sandbox, policy_of
+from codingagent.attaching import attachable
+from codingagent.confinement import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.conversation import Conversation, Correspondence
 from codingagent.core import policy as policies
 from codingagent.core.approval import Answer
@@ -27,7 +28,7 @@ from codingagent.core.policy import PRESETS, Policy
 from codingagent.core.session import Protocol, Session, SessionStarted, Step, fold, steps
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
-from codingagent.execution import Ledger, Surroundings
+from codingagent.execution import Check, Ledger, Surroundings
 from codingagent.homes import Home, check_apart, make_workspace
 from codingagent.undo import Undo
 from codingagent.world import disk
@@ -99,6 +100,7 @@ def start_session(
         settings.sandbox,
         settings.network,
         protocol,
+        settings.check,
     )
     home.sessions.begin(session_id, record)
     session = fold(None, record)
@@ -167,6 +169,9 @@ class Bench:
             lambda old, new: _changed(checkpoints, old, new),
             person.ask,
             person.approves_all,
+            Check(self.settings.check, self.settings.check_timeout)
+            if self.settings.check
+            else None,
             keep_document,
         )
 
@@ -215,6 +220,7 @@ def conversation_in(
     place = place_of(home, session)
     with contextlib.ExitStack() as stack:
         bench = stack.enter_context(bench_at(place, settings, (home.root,)))
+        refuse_impossible_check(settings, bench.policy, place.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         ledger = Ledger(journal, session)
         finish_undo(home, ledger, bench.checkpoints, show)
@@ -232,6 +238,29 @@ def conversation_in(
         if ledger.session.is_complete:
             # What commands left in their /tmp; the next turn of a reopened session begins without.
             shutil.rmtree(place.temporary, ignore_errors=True)
+
+
+def attached(
+    home: Path, root: Path, patterns: Sequence[str], show: Callable[[Notice], None]
+) -> tuple[str, ...]:
+    """Gives the files of a workspace that a person names from the current folder; says what can't be shown.
+
+    Raises:
+        UsageError: if one names nothing that can be shown.
+    """
+    if not patterns:
+        return ()
+    hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
+    with contextlib.closing(Workspace(root, hidden)) as workspace:
+        found = attachable(workspace, patterns, Path.cwd())
+    for reason in found.left_out[:_LEFT_OUT_NAMED]:
+        show(Remark(f"not attached: {reason}"))
+    if len(found.left_out) > _LEFT_OUT_NAMED:
+        show(Remark(f"not attached: {len(found.left_out) - _LEFT_OUT_NAMED} more"))
+    return found.paths
+
+
+_LEFT_OUT_NAMED = 10
 
 
 def check_workspace(home: Home, session: Session) -> None:
@@ -421,6 +450,7 @@ def _environment(
         settings.command_timeout,
         sandbox.description,
         sandbox.network,
+        settings.check,
         policies.advice(policy),
     )
 
@@ -431,7 +461,13 @@ def now() -> str:
 
 
 def watch_inbox(home: Home) -> "Watch":
-    """Gives a watch on the inbox, to be entered. Imported late: the request is out by then."""
+    """Gives a watch on inbox and errands, to be entered. Imported late: the request is out by then."""
     from codingagent.world.watch import Watch
 
-    return Watch(home.mailbox.inbox)
+    home.desk.open()
+    return Watch(home.mailbox.inbox, (home.desk.folder,))
+
+
+def reply_runner() -> Runner:
+    """Gives what runs the person's own command that replies: unconfined, with all that it may need."""
+    return Runner(Unconfined(), dict(os.environ))

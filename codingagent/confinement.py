@@ -50,6 +50,22 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     return policies.from_document(read_toml(path), name)
 
 
+def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
+    """Makes sure that the policy lets the person's check run at all; a yes it does not need.
+
+    Raises:
+        UsageError: if it does not.
+    """
+    if not settings.check:
+        return
+    verdict = policies.judge_command(policy, settings.check, str(workspace))
+    if isinstance(verdict, policies.Deny):
+        raise UsageError(
+            f"the check `{settings.check}` is refused by the policy: {verdict.reason}; name another with"
+            " --check, or another policy"
+        )
+
+
 _SETTINGS_LIMIT_BYTES = 1_000_000
 
 

@@ -11,12 +11,31 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.agent import Agent, Views
-from codingagent.core import continuation, encoding, outbox, paths, reply, results, tokens
+from codingagent.core import (
+    continuation,
+    encoding,
+    outbox,
+    paths,
+    reply,
+    results,
+    tokens,
+    tracebacks,
+)
 from codingagent.core.approval import Answer
-from codingagent.core.events import FileFetched, FileRequested, Finished
+from codingagent.core.events import (
+    CommandRan,
+    FileCreated,
+    FileFetched,
+    FileRequested,
+    Finished,
+    MessageShown,
+    succeeded,
+)
 from codingagent.core.findings import Letter, digest_of
+from codingagent.core.listing import Listing
 from codingagent.core.notices import (
     OutboxReady,
+    QuestionAsked,
     Remark,
     ReplyAccepted,
     ReplyRejected,
@@ -29,7 +48,9 @@ from codingagent.core.session import (
     InboxFound,
     LyingFile,
     OutboxWritten,
+    PersonSaid,
     Phase,
+    RefreshAsked,
     ReplySetAside,
     ReplyTaken,
     Session,
@@ -37,7 +58,7 @@ from codingagent.core.session import (
     TurnEnded,
     changed_paths,
 )
-from codingagent.errors import OperationError
+from codingagent.errors import OperationError, UsageError
 from codingagent.execution import Execution, Ledger, Surroundings
 
 
@@ -132,7 +153,7 @@ class Conversation:
             )
             self._execution.settle()
             self._execute(self._read_again())
-        self._finish_turn()
+        self.write_due()
 
     def begin(self) -> None:
         """Names what lies in the inbox already, and leaves it alone until it changes.
@@ -157,6 +178,40 @@ class Conversation:
     def reopen(self) -> None:
         """Goes on with a session that was complete: the next request has its last results."""
         self.ledger.record(SessionReopened(self._means.now()))
+
+    def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
+        """Adds words of the person, and files, to the request that is due, or waits: `recover` writes it.
+
+        A complete session is reopened.
+
+        Args:
+            text: their words; may be empty if there are files.
+            attached: paths as `attachable` gives them.
+            errand: by what name another process handed this over; a second time does nothing.
+
+        Raises:
+            WorkError: if the disk does not let it.
+        """
+        if errand and any(said.errand == errand for said in self.session.said):
+            return
+        if self.session.is_complete:
+            self.reopen()
+        self.ledger.record(PersonSaid(text, attached, self._means.now(), errand))
+
+    def refresh(self) -> None:
+        """Has the request that waits written anew, from the workspace as it is now: by `recover`.
+
+        Raises:
+            UsageError: if none waits.
+            WorkError: if the disk does not let it.
+        """
+        if self.session.phase is not Phase.AWAITING_REPLY:
+            session_id, phase = self.session.session_id, self.session.phase.value
+            raise UsageError(
+                f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
+                f" {session_id}`"
+            )
+        self.ledger.record(RefreshAsked(self._means.now()))
 
     def announce(self, *, watched: bool) -> None:
         """Says what the person is to do now, and whether someone waits for it."""
@@ -209,7 +264,7 @@ class Conversation:
             return
         self._begin(taken, data, found)
         self._execute(found)
-        self._finish_turn()
+        self.write_due()
 
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answers what awaits approval; `recover` then goes on.
@@ -223,7 +278,12 @@ class Conversation:
         """
         self._execution.answer(name, answer)
 
-    def _finish_turn(self) -> None:
+    def write_due(self) -> None:
+        """Writes the request that is due, if one is; executes nothing.
+
+        Raises:
+            WorkError: if the disk does not let it.
+        """
         if self.session.phase is Phase.OUTBOX_DUE:
             self._write_outbox()
         elif self.session.is_complete:
@@ -395,6 +455,8 @@ class Conversation:
                 self.session.notes,
             )
         )
+        if told and all(isinstance(event, MessageShown) for event in self.session.results):
+            self._means.show(QuestionAsked(self.session.session_id))
         if self.session.is_complete:
             last = self.session.results[-1]
             summary = last.summary if isinstance(last, Finished) else ""
@@ -446,7 +508,7 @@ class Conversation:
 
     def _requests(self) -> list[FileRequested]:
         """Gives what the request is to hold the text of; events as JSON hold what they fetched themselves."""
-        requests: list[FileRequested] = []
+        requests = [FileRequested(path, (path,)) for path in self.session.attached]
         for event in self.session.results:
             if isinstance(event, FileRequested):
                 requests.append(event)
@@ -476,7 +538,33 @@ class Conversation:
             room -= len(view.text)
             views[path, start, end] = view
         listing = self._means.workspace.listing(self.session.touched)
-        return outbox.Context(listing, tuple(views.values()), unread, self._mail.environment)
+        offered = tuple(self._offered(shown, listing, {path for path, _, _ in views}))
+        return outbox.Context(
+            listing, tuple(views.values()), unread, self._mail.environment, offered
+        )
+
+    def _offered(
+        self, shown: Views, listing: Listing, known: set[str]
+    ) -> Iterator[outbox.FileView]:
+        """Gives what the outputs of failed commands name: the model would ask for it next."""
+        session = self.session
+        events = (*session.results, *filter(None, (session.checked,)))
+        outputs = [e.output for e in events if isinstance(e, CommandRan) and not succeeded(e)]
+        if not outputs:
+            return
+        # What this very answer wrote whole is known to whoever wrote it.
+        written = {event.path for event in events if isinstance(event, FileCreated)}
+        files = [file.path for file in listing.files]
+        root = str(self._means.workspace.root)
+        for named in tracebacks.named_in("\n".join(outputs), root, files):
+            if named.path in known or named.path in written:
+                continue
+            try:
+                whole = shown.view(named.path, None, None)
+                view = shown.view(named.path, *named.range_of(whole.total_lines))
+            except OperationError:
+                continue  # nobody asked for it: no text, or gone since
+            yield replace(view, reason="named in an output above")
 
 
 def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:

@@ -13,7 +13,17 @@ from codingagent.agent import Agent, Order, WorkspaceLike, subject_of
 from codingagent.core import paths, plain, results
 from codingagent.core.approval import Answer, Question
 from codingagent.core.changes import Checkpoint
-from codingagent.core.events import Denied, Event, FileCreated, FileDeleted, FileEdited, Refused
+from codingagent.core.events import (
+    CommandRan,
+    Denied,
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    Finished,
+    Interrupted,
+    Refused,
+)
 from codingagent.core.notices import (
     ApprovalAwaited,
     Notice,
@@ -21,11 +31,12 @@ from codingagent.core.notices import (
     OperationDone,
     Remark,
 )
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile, RunCommand
+from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Finish, RunCommand
 from codingagent.core.reply import Problem, Step
 from codingagent.core.session import (
     ApprovalAnswered,
     ApprovalAsked,
+    CheckEnded,
     CheckpointTaken,
     OperationEnded,
     Phase,
@@ -46,6 +57,14 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
 _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The person's own command that tells whether the work is right, and how long it may take."""
+
+    command: str
+    timeout_s: int
 
 
 class JournalLike(Protocol):
@@ -98,6 +117,8 @@ class Surroundings:
     """Asks the person; None if there is nobody to ask."""
     approves_all: bool
     """Whatever would be asked is approved beforehand."""
+    check: "Check | None"
+    """What the person has run after each turn that changed a file."""
     keep_document: Callable[[Session], None]
     """Writes the file that tells other programs of it, if that says otherwise than the journal."""
 
@@ -118,7 +139,11 @@ class Execution:
     def settle(self) -> None:
         """Ends the operation that a kill interrupted, by looking at what came of it."""
         started = self.session.started
-        if started is not None and (event := self._agent.settle(started)) is not None:
+        if started is None or (event := self._agent.settle(started)) is None:
+            return
+        if started.tag == results.CHECK:
+            self._end_check(event)
+        else:
             self._end(started.index, started.operation_id, event)
 
     def perform(
@@ -138,6 +163,8 @@ class Execution:
             self._means.workspace.check()
             self._perform(index, items[index])
             told()
+        if not any(isinstance(event, Finished) for event in self.session.results):
+            self._check(ends=False)
         # Also of a turn that only read: what the person changed meanwhile is news to the chat.
         if self.session.checkpoint or self.session.kept:
             self._take_checkpoint(before=False)
@@ -178,7 +205,13 @@ class Execution:
         """Does one item; whatever the model got wrong in it becomes its result."""
         self._means.show(OperationBegan(index, item.tag, _subject(item)))
         event: Event
-        if isinstance(item, Problem):
+        if (
+            isinstance(item, Step)
+            and isinstance(item.operation, Finish)
+            and not self._check(ends=True)
+        ):
+            event = Refused(item.tag, self._why_not_done())
+        elif isinstance(item, Problem):
             event = Refused(item.tag, item.reason, item.detail, item.subject)
         else:
             session = self.session
@@ -188,6 +221,48 @@ class Execution:
             )
             event = self._decide(order, item.id)
         self._end(index, item.id, replace(event, notes=item.notes + event.notes))
+
+    # --- the person's check --------------------------------------------------------------------
+
+    def _check(self, *, ends: bool) -> bool:
+        """Runs the person's check if this turn changed a file; tells whether its last run succeeded.
+
+        A task that `ends` is checked again if it failed before: the person may have mended it.
+        """
+        check = self._means.check
+        if check is None or self.session.is_run:
+            return True
+        if self.session.checked is None and (
+            self._has_changed() or (ends and self.session.is_failing)
+        ):
+            self._means.show(
+                OperationBegan(len(self.session.results), results.CHECK, check.command)
+            )
+            operation = RunCommand(check.command, timeout_s=check.timeout_s)
+            index = len(self.session.results)
+            found = self._agent.perform(Order(index, results.CHECK, operation, is_own=True))
+            assert not isinstance(found, Question), "the person is not asked for what they want"
+            self._end_check(found)
+        return not self.session.is_failing
+
+    def _end_check(self, event: Event) -> None:
+        self.ledger.record(CheckEnded(event, self._means.now()))
+        self._means.show(OperationDone(len(self.session.results), results.check_result(event)))
+
+    def _has_changed(self) -> bool:
+        """Tells whether this turn changed a file; what only commands did is seen by a checkpoint."""
+        if any(isinstance(e, FileCreated | FileEdited | FileDeleted) for e in self.session.results):
+            return True
+        if not any(isinstance(e, CommandRan | Interrupted) for e in self.session.results):
+            return False
+        before = self.session.checkpoint
+        now = self._means.checkpoint(False) if before else None
+        return now is None or now.id != before
+
+    def _why_not_done(self) -> str:
+        assert self.session.checked is not None, "it was just run"
+        result = results.check_result(self.session.checked)
+        return f"Not accepted: the person's check fails: {result.summary}; mend that, then send [DONE] again"
 
     def _decide(self, order: Order, name: str) -> Event:
         """Does an operation, once what the policy wants approved is; `name` is what the reply calls it.

@@ -13,6 +13,7 @@ from codingagent.core.session import Record, Session, is_run_id
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
 from codingagent.world import registry
+from codingagent.world.desk import Desk
 from codingagent.world.journal import Messages, Sessions
 from codingagent.world.lock import HomeLock
 from codingagent.world.mailbox import Mailbox
@@ -122,6 +123,8 @@ def kept_settings(
     if not session.policy:
         return settings
     chosen: dict[str, object] = {}
+    if resolved.origins["check"] != settings_.OPTION:
+        chosen["check"] = session.check
     for name, ranks in _STRICTNESS.items():
         kept, now_ = getattr(session, name), getattr(settings, name)
         if resolved.origins[name] == settings_.OPTION or kept == now_:
@@ -155,6 +158,7 @@ class Home:
     runs: Sessions
     messages: Messages
     mailbox: Mailbox
+    desk: Desk
     was_found: bool = False
     """Nobody named it: it is the current folder, or was found from there upwards."""
 
@@ -177,7 +181,8 @@ class Home:
         check_home(root, was_found=was_found)
         runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
         messages = Messages(runs.folder)
-        home = cls(root, Sessions(root / "sessions"), runs, messages, Mailbox(root), was_found)
+        sessions, desk = Sessions(root / "sessions"), Desk(root / "sessions" / "desk")
+        home = cls(root, sessions, runs, messages, Mailbox(root), desk, was_found)
         folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
         if create:
             for folder in folders:
@@ -248,7 +253,7 @@ def check_home(root: Path, *, was_found: bool) -> None:
     """
     names = (
         *("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected"),
-        *("sessions/.lock", "sessions/runs", "outbox/short", "outbox/parts"),
+        *("sessions/.lock", "sessions/runs", "sessions/desk", "outbox/short", "outbox/parts"),
     )
     for name in names:
         if (root / name).is_symlink():

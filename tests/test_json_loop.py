@@ -333,7 +333,7 @@ def test_a_json_reply_that_was_killed_is_finished(tmp_path: Path) -> None:
     reply = f"```json\n{message(create('a.txt'), slow, create('b.txt'))}\n```\n"
     (tmp_path / "inbox" / "reply.txt").write_text(reply)
     with none_left(marker):
-        assert kill_when(tmp_path, ("resume", session_id, "--once"), log.exists)
+        assert kill_when(tmp_path, ("resume", session_id, "--once"), has_begun)
     assert command_line_here(tmp_path, "resume", session_id, "--once")[0] == 0
     assert log.read_text() == "started\n"
     text = (tmp_path / "outbox" / f"{session_id}_seq0002.txt").read_text("utf-8")

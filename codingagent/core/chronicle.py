@@ -4,16 +4,19 @@ from typing import assert_never
 
 from codingagent.core import plain
 from codingagent.core.approval import operation_id
-from codingagent.core.results import result_of
+from codingagent.core.results import CHECK, check_result, result_of
 from codingagent.core.session import (
     ApprovalAnswered,
     ApprovalAsked,
+    CheckEnded,
     CheckpointTaken,
     InboxFound,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
+    PersonSaid,
     Record,
+    RefreshAsked,
     ReplySetAside,
     ReplyTaken,
     RunStarted,
@@ -47,12 +50,18 @@ def _words(record: Record) -> str:
             return f"left alone in the inbox: {', '.join(file.name for file in record.files)}"
         case OutboxWritten():
             return f"request {record.sequence} written"
+        case PersonSaid():
+            files = f" (with {', '.join(record.attached)})" if record.attached else ""
+            return f"the person said{files}: {plain.one_line(record.text, 200)}"
+        case RefreshAsked():
+            return "the request is to be written anew"
         case ReplyTaken():
             return f"reply {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
         case ReplySetAside():
             return f"set aside: {record.name}: {record.reason}"
         case OperationStarted():
-            return f"{operation_id(record.index)} {record.tag} begins: {plain.one_line(record.subject, 200)}"
+            name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"
+            return f"{name} begins: {plain.one_line(record.subject, 200)}"
         case OperationEnded():
             result = result_of(record.event)
             mark = "ok" if result.success else "FAILED"
@@ -60,6 +69,10 @@ def _words(record: Record) -> str:
             notes = "".join(f"; note: {note}" for note in result.notes)
             line = f"{operation_id(record.index)} {result.command_type} {mark}: {result.summary}"
             return f"{line}{where}{notes}"
+        case CheckEnded():
+            result = check_result(record.event)
+            mark = "ok" if result.success else "FAILED"
+            return f"check {mark}: {result.summary} [sandbox: {result.sandbox or 'none'}]"
         case ApprovalAsked():
             question = record.question
             why = "; ".join(question.reasons)

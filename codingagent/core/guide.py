@@ -89,12 +89,16 @@ def protocol_text() -> str:
     )
 
 
-def reminder(session_id: str, sequence: int | str) -> str:
-    """Gives the last line of every request."""
+def reminder(session_id: str, sequence: int | str, *, is_checked: bool = False) -> str:
+    """Gives the last line of every request; with a check a task may end without one more round trip."""
+    done = (
+        "[DONE] may stand behind your last changes: it counts only if the check succeeds."
+        if is_checked
+        else "Never put [DONE] behind changes: wait for their results."
+    )
     return (
         f'Answer with commands as PROTOCOL says: first [REPLY session="{session_id}"'
-        f' sequence="{sequence}"], last [END]. Never put [DONE] behind changes: wait for'
-        " their results.\n"
+        f' sequence="{sequence}"], last [END]. {done}\n'
     )
 
 

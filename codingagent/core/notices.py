@@ -100,6 +100,13 @@ class ModelSaid:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """The answer was words for the person and nothing else: it probably wants an answer of theirs."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnDone:
     """All of a reply was executed. `notes` are about the reply as a whole."""
 
@@ -136,6 +143,7 @@ Notice = (
     | OperationDone
     | ApprovalAwaited
     | ModelSaid
+    | QuestionAsked
     | TurnDone
     | SessionDone
     | Remark

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.core import guide, listing, plain, results
-from codingagent.core.events import Event
+from codingagent.core.events import Event, MessageShown
 from codingagent.core.listing import Listing, shown_path
+from codingagent.core.results import check_result
 from codingagent.core.session import Session
 
 CONTINUE = (
@@ -31,6 +32,12 @@ _FEWEST_ENTRIES = 20
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
 
+# Words of the person from requests before the last two: this many characters of them, the latest.
+_EARLIER_CHARACTERS = 8_000
+
+# Of what is left, the files that nobody asked for may take this part.
+_OFFERED_SHARE = 3
+
 # What stands around a requested file's text, besides its path, is shorter than this.
 _FRAME_CHARACTERS = 200
 
@@ -43,6 +50,8 @@ class FileView:
     text: str
     first_line: int
     total_lines: int
+    reason: str = ""
+    """Why it is there though nobody asked for it."""
 
     def clipped(self, limit: int) -> "FileView":
         """Gives the view with at most about `limit` characters, in whole lines."""
@@ -66,6 +75,8 @@ class Environment:
     timeout_s: float
     sandbox: str
     network: str
+    check: str = ""
+    """The person's command that tells whether the work is right; empty: none."""
     approval: str = ""
     """What the policy lets be done, in words for the model; empty: everything."""
 
@@ -79,6 +90,8 @@ class Context:
     unread: Sequence[str]
     """Requested paths that could not be read after all, each with its reason."""
     environment: Environment
+    offered: Sequence[FileView] = ()
+    """What the outputs of failed commands name, if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +107,20 @@ class Dialect:
     """What a request says in one protocol otherwise than in another.
 
     `guide` is PROTOCOL; `results` gives what came of the last turn, within so many characters;
-    `go_on` says what to do next, `reminder` how to answer.
+    `go_on` says what to do next, `reminder` how to answer, and whether the end may
+    stand behind changes; `done` is how the task is ended.
     """
 
     guide: str
     results: Callable[[Session, int], str]
     go_on: str
-    reminder: Callable[[Session], str]
+    reminder: Callable[[Session, bool], str]
+    done: str
 
 
 def tag_dialect() -> Dialect:
     """Gives the one of tag blocks."""
-    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder)
+    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]")
 
 
 def render(
@@ -114,7 +129,8 @@ def render(
     """Gives the whole request, ready to be pasted; ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
-    tail = f"{_environment(context.environment)}\n=== PROMPT ===\n{_prompt(session, dialect)}"
+    environment = _environment(context.environment, dialect)
+    tail = f"{environment}\n=== PROMPT ===\n{_prompt(session, context, dialect, is_whole=True)}"
     room = max(budget.characters - len(head) - len(tail), 0)
     files = _files(session, context.listing, room // 4, budget.entries)
     room -= len(files)
@@ -144,7 +160,7 @@ def render_short(
         "=== CONTEXT ===\n"
     )
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
-    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, dialect)}"
+    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, context, dialect, is_whole=False)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2)
     return head + news + outcome + _contents(context, room - len(outcome)) + tail
@@ -178,22 +194,71 @@ def _header(session: Session) -> str:
     )
 
 
-def _reminder(session: Session) -> str:
-    return guide.reminder(session.session_id, session.sequence)
+def _reminder(session: Session, is_checked: bool) -> str:
+    return guide.reminder(session.session_id, session.sequence, is_checked=is_checked)
 
 
-def _prompt(session: Session, dialect: Dialect) -> str:
-    reminder = dialect.reminder(session)
-    if session.sequence == 1:
-        return f"{session.task}\n\n{reminder}"
-    is_cut = plain.one_line(session.task) != session.task
-    whole_task = f"\n\nThe whole task:\n{session.task}" if is_cut else ""
-    return f"{dialect.go_on}{whole_task}\n\n{reminder}"
+def _prompt(session: Session, context: Context, dialect: Dialect, *, is_whole: bool) -> str:
+    parts = [session.task]
+    if session.sequence > 1:
+        parts = [dialect.go_on]
+        if plain.one_line(session.task) != session.task:
+            parts.append(f"The whole task:\n{session.task}")
+    parts += _words(session, is_whole=is_whole)
+    if session.checked is not None and session.is_failing:
+        parts.append(
+            f"The person's check fails (see {results.CHECK} above): mend that first; {dialect.done} is not"
+            " accepted while it fails."
+        )
+    return "\n\n".join((*parts, dialect.reminder(session, bool(context.environment.check))))
 
 
-def _environment(environment: Environment) -> str:
+def _words(session: Session, *, is_whole: bool) -> list[str]:
+    """Gives the person's words: those that came with this request, and those that may have been missed."""
+    now = [said.text for said in session.said if said.text and said.sequence == session.sequence]
+    last = [
+        said.text for said in session.said if said.text and said.sequence == session.sequence - 1
+    ]
+    parts = []
+    if is_whole and (earlier := _earlier(session)):
+        parts.append(f"Earlier the person said:\n{earlier}")
+    if last:
+        # The answer may have been to the request as it was before they were added.
+        text = "\n\n".join(last)
+        parts.append(
+            f"The person said before your last answer, which may not have seen it:\n{text}"
+        )
+    if now:
+        text = "\n\n".join(now)
+        parts.append(f"The person says:\n{text}")
+    elif session.results and all(isinstance(event, MessageShown) for event in session.results):
+        parts.append("The person has read your message and adds nothing: go on as you think best.")
+    return parts
+
+
+def _earlier(session: Session) -> str:
+    """Gives what was said before the last request, the latest of it if it is much."""
+    kept: list[str] = []
+    room = _EARLIER_CHARACTERS
+    for said in reversed(session.said):
+        if said.text and said.sequence < session.sequence - 1:
+            room -= len(said.text)
+            if room < 0:
+                kept.append("…")
+                break
+            kept.append(said.text)
+    return "\n\n".join(reversed(kept))
+
+
+def _environment(environment: Environment, dialect: Dialect) -> str:
     programs = ", ".join(environment.programs) or "none of the usual ones"
     approval = f"  Approval: {environment.approval}\n" if environment.approval else ""
+    check = (
+        f"  Check: after each answer that changes a file this program itself runs"
+        f" `{plain.one_line(environment.check)}`; {dialect.done} is accepted only when that succeeds\n"
+        if environment.check
+        else ""
+    )
     return (
         "## Environment\n"
         f"  System: {environment.system}\n"
@@ -202,7 +267,7 @@ def _environment(environment: Environment) -> str:
         f"  Time limit: {environment.timeout_s:g} seconds a command, unless it has a timeout\n"
         f"  Sandbox: {environment.sandbox}\n"
         f"  Network: {environment.network}\n"
-        f"{approval}"
+        f"{check}{approval}"
         "  Git: .git is read-only for you; the person commits\n"
     )
 
@@ -218,13 +283,20 @@ def _files(session: Session, files: Listing, room: int, entries: int) -> str:
 def _results(session: Session, room: int) -> str:
     if session.sequence == 1:
         return ""
+    check = check_lines(session)
+    room -= sum(map(len, check))
     told = [results.result_of(event) for event in session.results]
     lines = [results.lines_of(result) for result in told]
     if sum(map(len, lines)) > room:
         lines = _shorter(session.results, room)
     notes = [f"Note: {note}" for note in session.notes]
-    body = "\n".join([*lines, *notes]) or "(nothing was executed)"
+    body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"
+
+
+def check_lines(session: Session) -> list[str]:
+    """Gives what came of the person's check in the last turn, if it was run."""
+    return [] if session.checked is None else [results.lines_of(check_result(session.checked))]
 
 
 def _shorter(events: Iterable[Event], room: int) -> list[str]:
@@ -253,7 +325,7 @@ def _shorter(events: Iterable[Event], room: int) -> list[str]:
 
 
 def _contents(context: Context, room: int) -> str:
-    if not context.views and not context.unread:
+    if not context.views and not context.unread and not context.offered:
         return ""
     heading = "## Requested File Contents\n"
     unread = "".join(f"({reason})\n" for reason in context.unread)
@@ -262,14 +334,20 @@ def _contents(context: Context, room: int) -> str:
     if len(views) < len(context.views):
         left_out = len(context.views) - len(views)
         unread += f"({left_out} more files did not fit here: ask for fewer at a time)\n"
-    # Equal shares, but what a short file leaves over goes to the longer ones behind it.
+    text = _shares(views, room)
+    room = (room - len(text)) // _OFFERED_SHARE
+    offered = _shares(list(_fitting(context.offered, room)), room)
+    return f"{heading}{text}{unread}{offered}\n"
+
+
+def _shares(views: Sequence[FileView], room: int) -> str:
+    """Shows files in equal shares; what a short one leaves over goes to the longer ones behind it."""
     parts: dict[int, str] = {}
     by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
     for taken, index in enumerate(by_length):
         parts[index] = _view(views[index], room // (len(by_length) - taken))
         room = max(room - len(parts[index]), 0)
-    text = "".join(parts[index] for index in sorted(parts))
-    return f"{heading}{text}{unread}\n"
+    return "".join(parts[index] for index in sorted(parts))
 
 
 def _fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
@@ -300,14 +378,15 @@ def _view(view: FileView, room: int) -> str:
             f" or for a range with start_line and end_line)\n--- end {path} ---\n"
         )
     if cut:
-        about = (
-            f" (lines {view.first_line}-{last} of {view.total_lines}; ask for the rest with"
-            f' start_line="{last + 1}")'
+        said = (
+            f"lines {view.first_line}-{last} of {view.total_lines}; ask for the rest with"
+            f' start_line="{last + 1}"'
         )
     elif not view.is_whole:
-        about = f" (lines {view.first_line}-{last} of {view.total_lines})"
+        said = f"lines {view.first_line}-{last} of {view.total_lines}"
     elif _LOOKALIKE.search(text.replace("\r", "\n")):
-        about = f" ({view.total_lines} lines)"
+        said = f"{view.total_lines} lines"
     else:
-        about = ""
+        said = ""
+    about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
     return f"--- {path}{about} ---\n{text}--- end {path} ---\n"

@@ -178,9 +178,12 @@ def _without_outbox(text: str, found: Scan, notes: list[str]) -> str | None:
     header = _OUTBOX_HEADER.search(text)
     if header is None or not text.startswith(_outbox_head(), header.end()):
         return None
-    last = guide.reminder(header[1], header[2])
+    lasts = [guide.reminder(header[1], header[2], is_checked=each) for each in (False, True)]
+    if sum(text.count(each, header.end()) for each in lasts) != 1:
+        return None
+    last = next(each for each in lasts if each in text)
     end = text.find(last, header.end())
-    if end < 0 or last in text[end + len(last) :] or "=== HEADER ===" in text[end:]:
+    if "=== HEADER ===" in text[end:]:
         return None
     if "=== PROMPT ===\n" not in text[header.end() : end]:
         return None

@@ -1,7 +1,7 @@
 """Events in the words of specification 003: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from codingagent.core import plain
@@ -29,6 +29,9 @@ _SIGNAL_BASE = 128
 _TIMED_OUT = 124
 # Of these a program would not use the code for anything else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
+
+CHECK = "CHECK"
+"""What the person's own check is called where a command has its tag."""
 
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
@@ -58,6 +61,11 @@ def result_of(event: Event) -> Result:
     tag, summary, output = _words(event)
     sandbox = event.sandbox if isinstance(event, CommandRan) else ""
     return Result(tag, summary, succeeded(event), output, event.notes, sandbox)
+
+
+def check_result(event: Event) -> Result:
+    """Gives what came of the person's check in words."""
+    return replace(result_of(event), command_type=CHECK)
 
 
 def lines_of(result: Result) -> str:

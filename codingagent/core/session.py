@@ -5,12 +5,13 @@ How it works. Phases follow one another in a circle until COMPLETE:
     OUTBOX_DUE --OutboxWritten--> AWAITING_REPLY --ReplyTaken--> EXECUTING --TurnEnded--> OUTBOX_DUE
                                                                      (with Finished) --> COMPLETE
     COMPLETE --SessionReopened--> OUTBOX_DUE
-    AWAITING_REPLY --UndoEnded--> OUTBOX_DUE
+    AWAITING_REPLY --UndoEnded, PersonSaid, RefreshAsked--> OUTBOX_DUE
 
     EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
 
 Within EXECUTING each operation leaves OperationStarted (only if it changes something) and
-OperationEnded. A start without its end is what a kill left behind: `Session.started`.
+OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without its end
+is what a kill left behind: `Session.started`.
 """
 
 import re
@@ -30,6 +31,7 @@ from codingagent.core.events import (
     FileFetched,
     FileRequested,
     Finished,
+    succeeded,
 )
 from codingagent.core.plain import json_length
 from codingagent.core.results import result_of
@@ -84,6 +86,8 @@ class SessionStarted:
     sandbox: str = ""
     network: bool = False
     protocol: Protocol = "tags"
+    check: str = ""
+    """The person's command that tells whether the work is right; empty: none."""
     kind: Literal["session_started"] = "session_started"
 
 
@@ -129,6 +133,28 @@ class OutboxWritten:
     sequence: int
     at: str
     kind: Literal["outbox_written"] = "outbox_written"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSaid:
+    """Words of the person, and files of the workspace, for the next request; either may be missing.
+
+    A request that waits is written anew with them. `errand` names what another process handed over.
+    """
+
+    text: str
+    attached: tuple[str, ...]
+    at: str
+    errand: str = ""
+    kind: Literal["person_said"] = "person_said"
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshAsked:
+    """The request that waits is to be written anew, from the workspace as it is now."""
+
+    at: str
+    kind: Literal["refresh_asked"] = "refresh_asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +215,15 @@ class OperationEnded:
     def name(self) -> str:
         """What it is called: by its own id, or by its place."""
         return self.operation_id or operation_id(self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEnded:
+    """What came of the person's check after this turn; it had started under the tag CHECK."""
+
+    event: Event
+    at: str
+    kind: Literal["check_ended"] = "check_ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +320,13 @@ Record = (
     | RunStarted
     | InboxFound
     | OutboxWritten
+    | PersonSaid
+    | RefreshAsked
     | ReplyTaken
     | ReplySetAside
     | OperationStarted
     | OperationEnded
+    | CheckEnded
     | ApprovalAsked
     | ApprovalAnswered
     | CheckpointTaken
@@ -313,6 +351,15 @@ class Phase(Enum):
     EXECUTING = "executing"
     AWAITING_APPROVAL = "awaiting approval"
     COMPLETE = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words of the person, and the request that they came with."""
+
+    sequence: int
+    text: str
+    errand: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +409,14 @@ class Session:
     protocol: Protocol = "tags"
     is_run: bool = False
     """One message and no conversation: it is complete when that is done."""
+    said: tuple[Said, ...] = ()
+    attached: tuple[str, ...] = ()
+    """Files that the person puts into the request that is due, or waits."""
+    check: str = ""
+    checked: Event | None = None
+    """What came of the check in this turn, or in the last one; None: it was not run."""
+    is_failing: bool = False
+    """The check failed when it was run last."""
 
     @property
     def is_new(self) -> bool:
@@ -371,6 +426,10 @@ class Session:
     @property
     def is_complete(self) -> bool:
         return self.phase is Phase.COMPLETE
+
+    @property
+    def is_awaiting_reply(self) -> bool:
+        return self.phase is Phase.AWAITING_REPLY
 
 
 def fold(session: Session | None, record: Record) -> Session:
@@ -392,6 +451,7 @@ def fold(session: Session | None, record: Record) -> Session:
             sandbox=record.sandbox,
             network=record.network,
             protocol=record.protocol,
+            check=record.check,
         )
     if isinstance(record, RunStarted):
         if session is not None:
@@ -429,9 +489,13 @@ def replay(records: Iterable[Record]) -> Session | None:
 # The phases in which a record may come; those that are not named may come in any.
 _COMES_IN = {
     OutboxWritten: (Phase.OUTBOX_DUE,),
+    # Where a turn is under way its own request is due by itself.
+    PersonSaid: tuple(phase for phase in Phase if phase is not Phase.COMPLETE),
+    RefreshAsked: (Phase.AWAITING_REPLY,),
     ReplyTaken: (Phase.AWAITING_REPLY,),
     OperationStarted: (Phase.EXECUTING,),
     OperationEnded: (Phase.EXECUTING,),
+    CheckEnded: (Phase.EXECUTING,),
     # What waits may be asked for anew: the file that it would change has changed.
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
@@ -451,10 +515,16 @@ def _step(session: Session, record: Record) -> Session:
             return replace(session, lying=record.files)
         case OutboxWritten():
             return replace(session, phase=Phase.AWAITING_REPLY, shown=session.kept)
+        case PersonSaid():
+            return _hear(session, record)
+        case RefreshAsked():
+            return replace(session, phase=Phase.OUTBOX_DUE)
         case ReplyTaken():
             return replace(
                 session,
                 phase=Phase.EXECUTING,
+                attached=(),
+                checked=None,
                 checkpoint="",
                 reply=record,
                 last_digest=record.digest,
@@ -478,6 +548,9 @@ def _step(session: Session, record: Record) -> Session:
                 returned=session.returned + _returned(event),
                 tier=tier,
             )
+        case CheckEnded():
+            is_failing = not succeeded(record.event)
+            return replace(session, started=None, checked=record.event, is_failing=is_failing)
         case ApprovalAsked():
             phase = Phase.AWAITING_APPROVAL
             return replace(session, phase=phase, asked=record, answered=None)
@@ -510,6 +583,21 @@ def _step(session: Session, record: Record) -> Session:
             raise ValueError("a second start of a session")
         case _:
             assert_never(record)
+
+
+def _hear(session: Session, record: PersonSaid) -> Session:
+    """Adds words and files to the request that is due; one that waits becomes due again."""
+    waits = session.phase is Phase.AWAITING_REPLY
+    # What is said while a turn is under way goes with the request behind it.
+    is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
+    said = Said(session.sequence + is_busy, record.text, record.errand)
+    return replace(
+        session,
+        phase=Phase.OUTBOX_DUE if waits else session.phase,
+        said=(*session.said, said) if record.text or record.errand else session.said,
+        attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
+        touched=session.touched.union(record.attached),
+    )
 
 
 def _returned(event: Event) -> int:

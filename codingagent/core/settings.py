@@ -14,6 +14,12 @@ ENVIRONMENT_PREFIX = "CODINGAGENT_"
 # Read before there are settings, since it says where they are.
 HOME_VARIABLE = "CODINGAGENT_HOME"
 
+# Told to a command that replies for a chat; it may well call us.
+SESSION_VARIABLE = "CODINGAGENT_SESSION"
+SEQUENCE_VARIABLE = "CODINGAGENT_SEQUENCE"
+SHORT_VARIABLE = "CODINGAGENT_SHORT"
+_NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIABLE)
+
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -39,6 +45,10 @@ class Settings:
     pass_env: tuple[str, ...] = _setting(
         (), "environment variables that commands see besides the usual"
     )  # type: ignore[assignment]
+    check: str = _setting(
+        "", "a command to run after each turn that changed a file; [DONE] needs its success"
+    )  # type: ignore[assignment]
+    check_timeout: int = _setting(300, "seconds for that command", 1, 3600)  # type: ignore[assignment]
     policy: str = _setting(
         "standard",
         "what needs approval or is refused: restrictive, standard, permissive, or a file",
@@ -91,7 +101,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
     """
     values: dict[str, object] = {}
     for variable, text in variables.items():
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable != HOME_VARIABLE:
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS:
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
             values[name] = [v for v in text.split(",") if v] if name == "pass_env" else text
     return Source("environment", values)

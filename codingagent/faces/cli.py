@@ -37,6 +37,8 @@ COMMANDS = {
     "The loop": {
         "new": Entry("loop", "Start a task: write the first request, then wait for the answer."),
         "resume": Entry("loop", "Go on with a task: take the answer, or wait for it."),
+        "say": Entry("words", "Add your words, or files, to the request that waits."),
+        "refresh": Entry("words", "Write the request that waits anew, as the files are now."),
         "approve": Entry("loop", "Let an operation that awaits approval be done, and go on."),
         "deny": Entry("loop", "Refuse an operation that awaits approval, and go on."),
         "copy": Entry("carrying", "Put the request that waits on the clipboard."),

@@ -1,7 +1,8 @@
 """Notices on a terminal: colour, live output, a spinner while waiting. The only user of rich."""
 
 import contextlib
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from rich.console import Console as RichConsole
@@ -19,6 +20,7 @@ from codingagent.core.notices import (
     OperationDone,
     OutboxReady,
     OutputCame,
+    QuestionAsked,
     Remark,
     ReplyAccepted,
     ReplyRejected,
@@ -27,11 +29,14 @@ from codingagent.core.notices import (
     Waiting,
 )
 from codingagent.core.plain import without_controls
-from codingagent.faces.lines import done_lines, turn_line, waiting_line
+from codingagent.faces.lines import done_lines, question_line, turn_line, waiting_line
+from codingagent.faces.screens import Elsewhere
 
 # Of a failure's output the end says most; the request to the model has more of it.
 _FAILURE_LINES = 15
 
+
+_LOOK_ELSEWHERE_S = 0.2
 
 _DECISIONS: dict[str, Decision] = {
     "y": "yes",
@@ -41,6 +46,20 @@ _DECISIONS: dict[str, Decision] = {
     "a": "always",
     "always": "always",
 }
+
+
+def _wait_for_line(elsewhere: Callable[[], Answer | None]) -> Answer | None:
+    """Waits until something was typed, or answered elsewhere; then gives that answer."""
+    if sys.platform == "win32":
+        return (
+            None  # a console can't be waited for beside something else: the keyboard alone answers
+        )
+    import select
+
+    while (answer := elsewhere()) is None:
+        if select.select([sys.stdin], [], [], _LOOK_ELSEWHERE_S)[0]:
+            break
+    return answer
 
 
 def _style_of(line: str) -> str:
@@ -92,6 +111,8 @@ class Console:
                 self._show_awaited(notice)
             case ModelSaid():
                 self._rich.print(Text(notice.text, style="cyan"))
+            case QuestionAsked():
+                self._print(f"[bold yellow]?[/] {escape(question_line(notice))}")
             case TurnDone():
                 self._print(f"[dim]{escape(turn_line(notice))}[/]")
                 for note in notice.notes:
@@ -106,19 +127,24 @@ class Console:
             case _:
                 assert_never(notice)
 
-    def ask(self, notice: ApprovalAwaited) -> Answer | None:
+    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
         """Asks the person for a yes or no to what was shown; None if their keyboard is not ours.
+
+        An answer given in another terminal counts as theirs.
 
         Raises:
             KeyboardInterrupt: passed on; so is the end of input, which is no answer.
         """
-        del notice  # it was shown as it came
         if not self._can_ask:
             return None
         choices = "([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session"
         while True:
+            self._rich.print(f"  Do it? {choices}: ", end="")
+            if (answer := _wait_for_line(lambda: elsewhere(notice))) is not None:
+                self._print(f"\n  answered elsewhere: {answer.decision}")
+                return answer
             try:
-                said = self._rich.input(f"  Do it? {choices}: ").strip().lower()
+                said = self._rich.input().strip().lower()
             except EOFError:
                 raise KeyboardInterrupt from None
             if said in _DECISIONS:

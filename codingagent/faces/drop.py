@@ -67,6 +67,7 @@ def follow(
     inbox: Inbox,
     patience: Patience,
     glance: Callable[[Conversation], None] = lambda _: None,
+    attend: Callable[[Conversation], bool] = lambda _: False,
 ) -> None:
     """Takes replies until the session is complete.
 
@@ -75,6 +76,7 @@ def follow(
         inbox: where replies come.
         patience: what wakes us.
         glance: called each time before we wait: it may bring replies to the inbox from elsewhere.
+        attend: does what others ask meanwhile; tells whether the request was written anew.
 
     Raises:
         WorkError: if the disk does not let it; the session can be resumed.
@@ -86,6 +88,8 @@ def follow(
         if letter is not None:
             conversation.take(letter.name)
             continue
+        if attend(conversation):
+            announced = 0
         if announced != conversation.session.sequence:
             conversation.announce(watched=True)
             announced = conversation.session.sequence

@@ -13,6 +13,7 @@ from codingagent.core.notices import (
     OperationDone,
     OutboxReady,
     OutputCame,
+    QuestionAsked,
     Remark,
     ReplyAccepted,
     ReplyRejected,
@@ -21,6 +22,7 @@ from codingagent.core.notices import (
     Waiting,
 )
 from codingagent.core.plain import without_controls
+from codingagent.faces.screens import Elsewhere
 
 
 class Lines:
@@ -35,7 +37,7 @@ class Lines:
             self._stream.write(f"{without_controls(text)}\n")
             self._stream.flush()
 
-    def ask(self, notice: ApprovalAwaited) -> Answer | None:
+    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
         """Gives no answer: nobody sits here."""
 
     def close(self) -> None:
@@ -51,7 +53,7 @@ class JsonLines:
     def show(self, notice: Notice) -> None:
         write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
 
-    def ask(self, notice: ApprovalAwaited) -> Answer | None:
+    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
         """Gives no answer: nobody sits here."""
 
     def close(self) -> None:
@@ -84,6 +86,8 @@ def lines_of(notice: Notice) -> str:
             return approval_lines(notice)
         case ModelSaid():
             return f"the model says: {notice.text}"
+        case QuestionAsked():
+            return question_line(notice)
         case TurnDone():
             return "\n".join([turn_line(notice), *(f"  note: {note}" for note in notice.notes)])
         case SessionDone():
@@ -146,6 +150,13 @@ def approval_lines(notice: ApprovalAwaited) -> str:
     shown = "\n".join(f"    {line}" for line in notice.shown.split("\n"))
     why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
     return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}"
+
+
+def question_line(notice: QuestionAsked) -> str:
+    """Says how the model's question is answered."""
+    return (
+        f'to answer: codingagent say {notice.session_id} "your words" (the request is written anew)'
+    )
 
 
 def turn_line(notice: TurnDone) -> str:

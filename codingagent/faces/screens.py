@@ -3,8 +3,8 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, TextIO
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from codingagent.compose import Person
@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from codingagent.core.notices import ApprovalAwaited, Notice
 
 
+Elsewhere: TypeAlias = "Callable[[ApprovalAwaited], Answer | None]"
+"""Gives the answer that was given to a question in another terminal, if one was."""
+
+
 class Screen(Protocol):
     """What shows notices."""
 
     def show(self, notice: "Notice") -> None: ...
-    def ask(self, notice: "ApprovalAwaited") -> "Answer | None":
-        """Asks the person; None if nobody can answer here."""
+    def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
+        """Asks the person; None if nobody can answer here, or `elsewhere` did."""
         ...
 
     def close(self) -> None: ...
@@ -68,18 +72,26 @@ class Steady:
             self._is_gone = True
             silence(sys.stdout)
 
-    def ask(self, notice: "ApprovalAwaited") -> "Answer | None":
-        return None if self._is_gone else self._screen.ask(notice)
+    def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
+        return None if self._is_gone else self._screen.ask(notice, elsewhere)
 
     def close(self) -> None:
         self._screen.close()
 
 
-def person_at(screen: Screen, *, approves_all: bool, accepts_formats: bool = False) -> "Person":
-    """Gives the person before a screen."""
+def person_at(
+    screen: Screen,
+    *,
+    approves_all: bool,
+    accepts_formats: bool = False,
+    elsewhere: "Elsewhere" = lambda _: None,
+) -> "Person":
+    """Gives the person before a screen, who may also answer from another terminal."""
     from codingagent.compose import Person
 
-    return Person(screen.show, screen.ask, approves_all, accepts_formats)
+    return Person(
+        screen.show, lambda notice: screen.ask(notice, elsewhere), approves_all, accepts_formats
+    )
 
 
 def remark(screen: Screen, text: str) -> None:

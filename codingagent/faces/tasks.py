@@ -12,24 +12,41 @@ def read_task(words: list[str], file: Path | None, edit: bool) -> str:
     Raises:
         UsageError: if none or more than one was named, or it has no words, or can't be read.
     """
+    task = _read("the task", words, file, edit)
+    if not task:
+        raise UsageError(
+            'the task has no words; write it behind new, in quotes: codingagent new "…"'
+        )
+    return task
+
+
+def read_words(words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool) -> str:
+    """Gives what the person says from the one place that was named; with files it may be nothing.
+
+    Raises:
+        UsageError: as `read_task`.
+    """
+    said = _read("what you say", words, file, edit)
+    if not said and not may_be_empty:
+        raise UsageError('nothing is said; write it behind say, in quotes: codingagent say "…"')
+    return said
+
+
+def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     ways = [bool(words), file is not None, edit]
     if sum(ways) > 1:
-        raise UsageError("the task is given twice; give it as words, with --file, or with --edit")
+        raise UsageError(f"{what} is given twice; give it as words, with --file, or with --edit")
     if file is not None:
         task = _read_task(file)
     elif edit:
         task = _edit_task()
     elif words == ["-"]:
         if sys.stdin is None:
-            raise UsageError("there is no stdin to read the task from; name it behind new")
+            raise UsageError(f"there is no stdin to read {what} from; give it as words")
         # Bytes that are no UTF-8 become question marks, not faults.
         task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
     else:
         task = " ".join(words)
-    if not task.strip():
-        raise UsageError(
-            'the task has no words; write it behind new, in quotes: codingagent new "…"'
-        )
     # Words of a command line that are no UTF-8 come with half characters in them.
     return task.strip().replace("\r\n", "\n").encode("utf-8", "replace").decode()
 

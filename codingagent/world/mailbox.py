@@ -161,14 +161,24 @@ class Mailbox:
         Raises:
             WorkError: if it can't be written.
         """
-        part = self.inbox / f"{_stem(session_id, sequence)}.{os.getpid()}.part"
+        part = self.part_path(session_id, sequence)
         try:
             part.write_bytes(data)
         except OSError as fault:
             raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
-        return self.inbox / self._move(
-            part, self.inbox, f"{_stem(session_id, sequence)}_pasted", ".txt"
-        )
+        return self.inbox / self.put_in(part, session_id, sequence)
+
+    def part_path(self, session_id: str, sequence: int) -> Path:
+        """Gives where an answer may be written before it is whole: what lies there is never taken."""
+        return self.inbox / f"{_stem(session_id, sequence)}.{os.getpid()}.part"
+
+    def put_in(self, part: Path, session_id: str, sequence: int) -> str:
+        """Makes a part that is whole a letter; gives its name.
+
+        Raises:
+            WorkError: if it can't be moved.
+        """
+        return self._move(part, self.inbox, f"{_stem(session_id, sequence)}_pasted", ".txt")
 
     def bring_back(self, path: Path) -> str:
         """Brings a file to the inbox, to be executed after all; gives its name there.

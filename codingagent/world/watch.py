@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,17 +14,18 @@ from codingagent.core.settling import Hint
 
 
 class Watch:
-    """Watches the inbox while it is entered.
+    """Watches the inbox while it is entered, and wakes for what happens in some other folders.
 
     Folders below it are watched too. watchdog holds every event back for half a second after a file
     has left for a place it does not watch, and replies leave for `processed/`.
     """
 
-    def __init__(self, inbox: Path) -> None:
+    def __init__(self, inbox: Path, others: Sequence[Path] = ()) -> None:
         # What it has to say of its own threads is nothing that a person could act on.
         logging.getLogger("watchdog").addHandler(logging.NullHandler())
         logging.getLogger("watchdog").propagate = False
         self._inbox = inbox
+        self._others = tuple(others)
         self._heard = _Heard()
         self._observer = Observer()
         self.fault = ""
@@ -32,6 +34,8 @@ class Watch:
     def __enter__(self) -> Self:
         try:
             self._observer.schedule(self._heard, str(self._inbox), recursive=True)
+            for folder in self._others:
+                self._observer.schedule(self._heard, str(folder))
             self._observer.start()
         except OSError as fault:  # no inotify instance left, or a disk that can't be watched
             self.fault = fault.strerror or str(fault)

@@ -85,6 +85,6 @@ def complete(home: Path, *words: str) -> list[str]:
 
 def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
     """Completion by the shell knows what the command line knows."""
-    assert complete(tmp_path, "re") == ["resume"]
+    assert complete(tmp_path, "re") == ["resume", "refresh"]
     assert complete(tmp_path, "new", "--no-w") == ["--no-wait"]
     assert complete(tmp_path, "new", "--protocol", "j") == ["json"]

@@ -24,7 +24,7 @@ from codingagent.core.messages.operations import (
 )
 from codingagent.core.messages.reading import to_json
 from codingagent.core.messages.translating import event_of
-from codingagent.core.outbox import Dialect
+from codingagent.core.outbox import Dialect, check_lines
 from codingagent.core.session import Session
 
 INTRODUCTION = """\
@@ -153,10 +153,11 @@ def _example() -> str:
 
 def dialect() -> Dialect:
     """Gives what a request in this protocol says otherwise than one in tags."""
-    return Dialect(guide(), _results, CONTINUE, _reminder)
+    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:")
 
 
-def _reminder(session: Session) -> str:
+def _reminder(session: Session, is_checked: bool) -> str:
+    del is_checked  # here the end is a message that comes alone
     return (
         'Answer with one JSON object as PROTOCOL says, with "protocolVersion": "1.0",'
         f' "session": "{session.session_id}", "sequence": {session.sequence} and "operations".'
@@ -169,6 +170,8 @@ def _results(session: Session, room: int) -> str:
     task = UserMessageEvent(timestamp=session.created_at, content=plain_text(session.task))
     events: list[Event] = [task, *map(event_of, session.ends)]
     notes = list(session.notes)
+    check = "".join(f"{line}\n" for line in check_lines(session))
+    room -= len(check)
     left_out = 0
     lines, is_cut = _fitting(events, room)
     while lines is None:
@@ -183,7 +186,7 @@ def _results(session: Session, room: int) -> str:
         notes.append(f"{left_out} events did not fit here; send fewer operations in one answer")
     head = to_json(_message(session)).removesuffix("]}")
     said = "".join(f"Note: {note}\n" for note in notes)
-    return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{said}\n"
+    return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
 
 
 def _message(session: Session) -> EventsMessage:

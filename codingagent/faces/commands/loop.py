@@ -1,5 +1,6 @@
 """Commands that work on a session: new, resume, approve, deny, undo."""
 
+import contextlib
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -12,19 +13,26 @@ from codingagent.faces.commands.opening import (
     at_work,
     confinement_of,
     follow,
+    held_or_handed,
     home_of,
     home_was_found,
     inbox_of,
     latest_of,
+    reply_command,
     say_if_not_obeyed,
     settings_of,
 )
 from codingagent.faces.commands.options import (
     AcceptFormats,
+    Attach,
+    CheckCommand,
     Clipboard,
     Json,
+    MaxTurns,
     Network,
     PolicyName,
+    ReplyTimeout,
+    ReplyWith,
     SandboxUse,
     WorkspaceFolder,
     Yes,
@@ -54,20 +62,27 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     words: Annotated[
         list[str] | None, typer.Argument(metavar="TASK...", help="The task; - reads it from stdin.")
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="Read the task from a file.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the task from a file.")
+    ] = None,
     edit: Annotated[bool, typer.Option("--edit", help="Write the task in an editor.")] = False,
     workspace: WorkspaceFolder = None,
     here: Annotated[
         bool,
-        typer.Option("--here", help="Work in the current folder; the home is .codingagent in it."),
+        typer.Option("--here", help="Work in this folder; the home is .codingagent."),
     ] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Exit when the first request is written.")
     ] = False,
+    attach: Attach = None,
+    check: CheckCommand = None,
     clipboard: Clipboard = False,
+    reply_with: ReplyWith = None,
+    reply_timeout: ReplyTimeout = 600,
+    max_turns: MaxTurns = 20,
     protocol: Annotated[
         _Protocol,
-        typer.Option(help="What the model is asked to answer in: tags, or JSON operations."),
+        typer.Option(show_default=False, help="What to answer in. [default: tags]"),
     ] = _Protocol.TAGS,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
@@ -78,6 +93,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     from codingagent import compose, confinement, homes
+    from codingagent.faces.errands import Attendant
 
     named: Path | None = context.obj
     was_found = home_was_found(context)
@@ -85,29 +101,42 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         if workspace is not None or named is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
         workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
+    others = {"--no-wait": no_wait, "--clipboard": clipboard}
+    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     task = read_task(words or [], file, edit)
     root = homes.find_home(named, Path.cwd(), os.environ)
     options = {
         "workspace": None if workspace is None else str(workspace),
+        "check": check,
         **confinement_of(policy, sandbox, network),
     }
     homes.check_home(root, was_found=was_found)
     # Before anything is made: a mistyped --workspace must not leave a home behind.
     resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
-    confinement.policy_of(settings, folder)
-    home = homes.Home.at(root, create=True, was_found=was_found)
-    with screen_for(json) as screen, home.locked():
+    rules = confinement.policy_of(settings, folder)
+    confinement.refuse_impossible_check(settings, rules, folder)
+    with screen_for(json) as screen, contextlib.ExitStack() as stack:
+        files = compose.attached(root, folder, attach or (), screen.show)
+        home = homes.Home.at(root, create=True, was_found=was_found)
+        stack.enter_context(home.locked())
         session = compose.start_session(home, folder, task, settings, protocol.value)
-        person = person_at(screen, approves_all=yes, accepts_formats=accept_formats)
+        person = person_at(
+            screen,
+            approves_all=yes,
+            accepts_formats=accept_formats,
+            elsewhere=Attendant(home).answer_to,
+        )
         say_if_not_obeyed(screen, root, folder)
         with at_work(home, session, settings, person) as conversation:
             conversation.begin()
+            if files:
+                conversation.say("", files)
             conversation.recover()
             if no_wait:
                 conversation.announce(watched=False)
             else:
-                follow(conversation, home, screen, clipboard=clipboard)
+                follow(conversation, home, screen, clipboard=clipboard, reply=reply)
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
@@ -120,12 +149,17 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Take the replies that lie in the inbox now, then exit.")
+        bool, typer.Option("--once", help="Take the replies that lie there now, then exit.")
     ] = False,
     accept: Annotated[
-        Path | None, typer.Option(help="Execute this file as the reply, though it was set aside.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Execute this reply, though it was set aside."),
     ] = None,
+    check: CheckCommand = None,
     clipboard: Clipboard = False,
+    reply_with: ReplyWith = None,
+    reply_timeout: ReplyTimeout = 600,
+    max_turns: MaxTurns = 20,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
     network: Network = None,
@@ -136,7 +170,10 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent import homes
     from codingagent.core.session import is_run_id
+    from codingagent.faces.errands import Attendant
 
+    others = {"--once": once, "--clipboard": clipboard}
+    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     home = home_of(context)
     if session is not None and is_run_id(session):
         from codingagent.faces import run
@@ -155,9 +192,15 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             state = homes.latest_session(found)
         else:
             state = home.sessions.load(session)
-        settings = settings_of(home, state, confinement_of(policy, sandbox, network))
+        options = {"check": check, **confinement_of(policy, sandbox, network)}
+        settings = settings_of(home, state, options)
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
-        person = person_at(screen, approves_all=yes, accepts_formats=accept_formats)
+        person = person_at(
+            screen,
+            approves_all=yes,
+            accepts_formats=accept_formats,
+            elsewhere=Attendant(home).answer_to,
+        )
         with at_work(home, state, settings, person) as conversation:
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
@@ -173,7 +216,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 if drop.take_present(conversation, inbox_of(conversation, home)):
                     remark(screen, "a file in the inbox is still being written: it was left there")
             else:
-                follow(conversation, home, screen, clipboard=clipboard)
+                follow(conversation, home, screen, clipboard=clipboard, reply=reply)
     return 0
 
 
@@ -290,6 +333,7 @@ def _answer(  # noqa: PLR0913
     json: bool,
 ) -> int:
     """Answers what awaits approval, and goes on to the next request, or with the run."""
+    from codingagent.core.errands import Errand
     from codingagent.core.session import is_run_id
 
     home = home_of(context)
@@ -300,7 +344,11 @@ def _answer(  # noqa: PLR0913
         given = run.read_message("-") if operation_id == "-" else operation_id
         settings = settings_of(home, state, options)
         return run.answer(home, state, settings, given, answer, approves_all=yes)
-    with screen_for(json) as screen, home.locked():
+    errand = Errand("answer", session, operation_id=operation_id or "", answer=answer)
+    with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
+        if is_handed:
+            remark(screen, "answered; the one that waits goes on")
+            return 0
         state = home.sessions.load(session)
         settings = settings_of(home, state, options)
         person = person_at(screen, approves_all=yes)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from codingagent.errors import InterruptError, UsageError
+from codingagent.errors import InterruptError, UsageError, WorkError
 from codingagent.faces.screens import Screen, fail, remark
 
 if TYPE_CHECKING:
     from codingagent.compose import Person
     from codingagent.conversation import Conversation
+    from codingagent.core.errands import Errand
     from codingagent.core.session import Session
     from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
+    from codingagent.faces.replying import ReplyCommand
     from codingagent.homes import Home
 
 
@@ -84,23 +86,80 @@ def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
     return Inbox(home.mailbox.look, conversation.session.lying)
 
 
-def follow(conversation: "Conversation", home: "Home", screen: Screen, *, clipboard: bool) -> None:
+def follow(
+    conversation: "Conversation",
+    home: "Home",
+    screen: Screen,
+    *,
+    clipboard: bool,
+    reply: "ReplyCommand | None" = None,
+) -> None:
+    """Waits for answers, by whatever way they come, until the session is complete."""
     from codingagent import compose
     from codingagent.faces import drop
+    from codingagent.faces.errands import Attendant
 
+    inbox = inbox_of(conversation, home)
+    attend = Attendant(home)
+    if reply is not None:
+        from codingagent.faces import replying
+
+        replying.follow(conversation, inbox, home, reply, screen.show, attend)
+        return
     with compose.watch_inbox(home) as watch:
         if watch.fault:
             remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
             )
-        inbox = inbox_of(conversation, home)
         if not clipboard:
-            drop.follow(conversation, inbox, watch)
+            drop.follow(conversation, inbox, watch, attend=attend)
             return
         from codingagent.faces.clip import Glance
 
         glance = Glance(home, lambda complaint: remark(screen, complaint))
-        drop.follow(conversation, inbox, watch, glance)
+        drop.follow(conversation, inbox, watch, glance, attend)
+
+
+def reply_command(
+    line: str | None, timeout_s: float, max_turns: int, *, others: dict[str, bool]
+) -> "ReplyCommand | None":
+    """Gives the command that replies, if one was named.
+
+    Args:
+        line: the shell line.
+        timeout_s: its limit.
+        max_turns: how many requests it may answer.
+        others: options that say otherwise, and whether they were given.
+
+    Raises:
+        UsageError: if one of them was given too, or the line is empty.
+    """
+    if line is None:
+        return None
+    given = [name for name, is_given in others.items() if is_given]
+    if given:
+        raise UsageError(f"--reply-with and {given[0]} say two things; leave one out")
+    if not line.strip():
+        raise UsageError("--reply-with names no command; for example: --reply-with 'llm -m MODEL'")
+    from codingagent.faces.replying import ReplyCommand
+
+    return ReplyCommand(line, timeout_s, max_turns)
+
+
+@contextlib.contextmanager
+def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[tuple[bool, str]]:
+    """Holds the home's lock, or has its holder do it: tells which, and the errand's name.
+
+    Raises:
+        UsageError, WorkError: if the holder could not do it.
+    """
+    from codingagent.faces.errands import locked_or_handed
+
+    with locked_or_handed(home, errand, lambda line: remark(screen, line)) as (report, name):
+        if report is not None and report.fault:
+            kind = UsageError if report.exit_status == UsageError.exit_status else WorkError
+            raise kind(report.fault)
+        yield report is not None, name
 
 
 @contextlib.contextmanager

@@ -7,36 +7,60 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 WorkspaceFolder = Annotated[
-    Path | None, typer.Option(help="The folder to work in. [default: workspace/ in the home]")
+    Path | None, typer.Option(metavar="DIR", help="Work there. [default: workspace/ in the home]")
 ]
-
-
 PolicyName = Annotated[
     str | None,
-    typer.Option(
-        help="What needs approval or is refused: restrictive, standard, permissive, or a TOML file."
-        " [default: standard]"
-    ),
+    typer.Option(metavar="NAME", help="restrictive, standard, permissive, or a TOML file."),
 ]
 SandboxUse = Annotated[
-    str | None,
-    typer.Option(help="auto, require (no work without one) or off. [default: auto]"),
+    str | None, typer.Option(metavar="HOW", help="auto, require (refuse without one) or off.")
 ]
 Network = Annotated[
     bool | None,
     typer.Option("--network/--no-network", help="Let sandboxed commands use the network."),
 ]
 Clipboard = Annotated[
-    bool,
-    typer.Option("--clipboard", help="Watch the clipboard too: copy the chat's answer, no more."),
+    bool, typer.Option("--clipboard", help="Take the answer when you copy it, too.")
 ]
 AcceptFormats = Annotated[
-    bool,
-    typer.Option(
-        "--accept-formats",
-        help="Apply diffs and the like without asking, where the answer has no command of ours.",
-    ),
+    bool, typer.Option("--accept-formats", help="Apply diffs and the like without asking.")
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", help="Approve whatever would be asked; never what is blocked.")
+    bool, typer.Option("--yes", help="Approve what would be asked, not what is blocked.")
+]
+Attach = Annotated[
+    list[str] | None,
+    typer.Option("--attach", metavar="GLOB", help="Put these files into the request."),
+]
+CheckCommand = Annotated[
+    str | None,
+    typer.Option("--check", metavar="COMMAND", help="Run after changes; [DONE] needs its success."),
+]
+ReplyWith = Annotated[
+    str | None,
+    typer.Option(
+        "--reply-with", metavar="COMMAND", help="Have this answer: request in, reply out."
+    ),
+]
+ReplyTimeout = Annotated[
+    float,
+    typer.Option(
+        "--reply-timeout",
+        metavar="SECONDS",
+        min=1,
+        max=86_400,
+        show_default=False,
+        help="For each of its answers. [default: 600]",
+    ),
+]
+MaxTurns = Annotated[
+    int,
+    typer.Option(
+        "--max-turns",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="How many it may give. [default: 20]",
+    ),
 ]

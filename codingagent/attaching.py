@@ -1,0 +1,122 @@
+"""The files that a person names for a request: found in the workspace, and known to be text."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.agent import Views, WorkspaceLike
+from codingagent.core import paths
+from codingagent.errors import OperationError, UsageError
+
+# As READ_FILE: more files in one request help no model.
+_FILES_LIMIT = 100
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Attachable:
+    """Paths in the workspace, in plain form, and in words what fits besides and can't be shown."""
+
+    paths: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def attachable(workspace: WorkspaceLike, patterns: Iterable[str], folder: Path) -> Attachable:
+    """Gives the files that some paths, folders or globs name.
+
+    Args:
+        workspace: where they must lie.
+        patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
+        folder: the person's current folder.
+
+    Raises:
+        UsageError: if one names nothing, nothing that can be shown, or something outside.
+    """
+    found: dict[str, None] = {}
+    left_out: list[str] = []
+    views = Views(workspace)
+    for pattern in patterns:
+        try:
+            chosen, is_named = _files_of(workspace, pattern, folder)
+        except OperationError as fault:
+            raise UsageError(f"--attach '{paths.shown(pattern)}': {fault.reason}") from fault
+        shown = 0
+        for path in chosen:
+            try:
+                views.view(path, None, None)
+            except OperationError as fault:
+                if is_named:
+                    raise UsageError(
+                        f"--attach '{paths.shown(pattern)}': {fault.reason}"
+                    ) from fault
+                left_out.append(fault.reason)
+                continue
+            found[path] = None
+            shown += 1
+        if not shown:
+            which = "; ".join(left_out[:_NAMED])
+            raise UsageError(
+                f"--attach '{paths.shown(pattern)}': nothing that can be shown fits ({which})"
+                if chosen
+                else f"--attach '{paths.shown(pattern)}': no file of the workspace fits; name one of"
+                f" {workspace.root}, or a glob such as 'src/**/*.py'"
+            )
+    return Attachable(tuple(found), tuple(left_out))
+
+
+def _files_of(workspace: WorkspaceLike, pattern: str, folder: Path) -> tuple[list[str], bool]:
+    """Gives the files that a pattern names, and whether it names one file, and no others.
+
+    Raises:
+        OperationError: if it leads outside, or names too many.
+    """
+    listed: list[str] | None = None
+    for inner in _meanings(workspace.root, pattern, folder):
+        if inner != "." and workspace.exists(inner) and not _is_folder(workspace, inner):
+            return [inner], True
+        if listed is None:
+            listed = [file.path for file in workspace.listing().files]
+        glob = inner if paths.is_glob(inner) else "**" if inner == "." else f"{inner}/**"
+        fits = paths.glob_matcher(glob)
+        chosen = sorted(path for path in listed if fits(path))
+        if len(chosen) > _FILES_LIMIT:
+            raise OperationError(
+                f"{len(chosen)} files fit, more than {_FILES_LIMIT}; name those that matter"
+            )
+        if chosen:
+            return chosen, False
+    return [], False
+
+
+def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
+    """Gives what a path may mean in the workspace: from the current folder, then from the root.
+
+    Raises:
+        OperationError: if it means nothing there.
+    """
+    written = pattern.replace(os.sep, "/")
+    given = os.path.expanduser(pattern)
+    # Links on the way are followed: the root's own name has none.
+    parent, name = os.path.split(os.path.normpath(os.path.join(folder, given)))
+    from_folder = os.path.relpath(os.path.join(os.path.realpath(parent), name), root)
+    outside = from_folder == os.pardir or from_folder.startswith(os.pardir + os.sep)
+    is_elsewhere = os.path.isabs(from_folder)  # on Windows: another drive
+    meanings = []
+    if not outside and not is_elsewhere:
+        meanings.append(from_folder.replace(os.sep, "/"))
+    elif os.path.isabs(given) or os.path.lexists(os.path.join(folder, given)):
+        raise OperationError(
+            f"it lies outside the workspace {root}; copy it there, or paste it into the task"
+        )
+    if not os.path.isabs(given):
+        meanings.append(paths.folder_path(written))
+    return list(dict.fromkeys(meanings))
+
+
+def _is_folder(workspace: WorkspaceLike, path: str) -> bool:
+    try:
+        workspace.entries(path)
+    except OperationError:
+        return False
+    return True

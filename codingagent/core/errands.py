@@ -1,0 +1,97 @@
+"""What one process asks of another that holds the home's lock: `say`, `refresh`, `approve`, `deny`."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Literal, get_args
+
+from codingagent.core.approval import Answer
+from codingagent.errors import UsageError
+
+What = Literal["say", "refresh", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something to be done in a session by whoever is at work there.
+
+    `text` and `attached` are the person's words and files; `operation_id` and `answer` answer what
+    awaits approval.
+    """
+
+    what: What
+    session_id: str
+    text: str = ""
+    attached: tuple[str, ...] = ()
+    operation_id: str = ""
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of an errand: `fault` says why it was not done, if it was not; `exit_status` goes with it."""
+
+    fault: str = ""
+    exit_status: int = 0
+
+
+def encode(value: Errand | Report) -> bytes:
+    """Gives a value as JSON."""
+    return json.dumps(asdict(value)).encode()
+
+
+def decode_errand(data: bytes) -> Errand:
+    """Gives an errand that was written by `encode`.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    found = _object(data, Errand)
+    answer = found.pop("answer", None)
+    if found.get("what") not in get_args(What):
+        raise UsageError("it asks for nothing that is known here")
+    attached = found.get("attached", [])
+    if not isinstance(attached, list) or not all(isinstance(path, str) for path in attached):
+        raise UsageError("it is no errand")
+    session_id, text, operation_id = (
+        _text(found, name) for name in ("session_id", "text", "operation_id")
+    )
+    given = None if answer is None else _answer(answer)
+    what: What = found["what"]  # type: ignore[assignment]  # it was looked up
+    return Errand(what, session_id, text, tuple(attached), operation_id, given)
+
+
+def decode_report(data: bytes) -> Report:
+    """Gives a report that was written by `encode`.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    found = _object(data, Report)
+    fault, status = found.get("fault"), found.get("exit_status")
+    if not isinstance(fault, str) or not isinstance(status, int):
+        raise UsageError("it is no report")
+    return Report(fault, status)
+
+
+def _text(found: dict[str, object], name: str) -> str:
+    text = found.get(name, "")
+    if not isinstance(text, str):
+        raise UsageError("it is no errand")
+    return text
+
+
+def _answer(value: object) -> Answer:
+    if not isinstance(value, dict) or value.get("decision") not in ("yes", "no", "always"):
+        raise UsageError("it answers neither yes nor no")
+    return Answer(value["decision"], reason=str(value.get("reason", "")))
+
+
+def _object(data: bytes, kind: type[Errand | Report]) -> dict[str, object]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as fault:
+        raise UsageError(f"it can't be read: {fault}") from fault
+    if not isinstance(found, dict):
+        raise UsageError("it is no object")
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in found.items() if name in names}

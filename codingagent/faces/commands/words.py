@@ -1,0 +1,141 @@
+"""The commands say and refresh: the request that waits is written anew, here or by whoever waits."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codingagent.errors import UsageError
+from codingagent.faces.commands.opening import at_work, held_or_handed, home_of, settings_of
+from codingagent.faces.commands.options import Attach, Json
+from codingagent.faces.screens import Screen, fail, person_at, remark, screen_for
+from codingagent.faces.tasks import read_words
+
+if TYPE_CHECKING:
+    from codingagent.conversation import Conversation
+    from codingagent.core.errands import Errand
+    from codingagent.core.session import Session
+    from codingagent.homes import Home
+
+app = typer.Typer()
+
+
+@app.command(epilog='Example: codingagent say "Python 3.9 must still work"', name="say")
+def _say(  # one for each word of the command line
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SESSION] TEXT...",
+            help="Your words; - reads them from stdin. SESSION is the latest that is not complete,"
+            " unless named; a complete one is reopened.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read your words from a file.")
+    ] = None,
+    edit: Annotated[bool, typer.Option("--edit", help="Write them in an editor.")] = False,
+    attach: Attach = None,
+    json: Json = False,
+) -> None:
+    """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
+    from codingagent import compose
+    from codingagent.core.errands import Errand
+
+    home = home_of(context)
+    state, rest = _meant(home, words or [])
+    text = read_words(rest, file, edit, may_be_empty=bool(attach))
+    with screen_for(json) as screen:
+        files = compose.attached(home.root, Path(state.workspace), attach or (), screen.show)
+        errand = Errand("say", state.session_id, text, files)
+
+        def say(conversation: "Conversation", name: str) -> None:
+            conversation.say(text, files, name)
+
+        _write_anew(home, errand, say, screen)
+
+
+@app.command(epilog="Example: codingagent refresh", name="refresh")
+def _refresh(
+    context: typer.Context,
+    session: Annotated[
+        str | None,
+        typer.Argument(help="A session id. [default: the latest that is not complete]"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the request that waits anew, from the workspace as it is now."""
+    from codingagent.core.errands import Errand
+
+    home = home_of(context)
+    state, _ = _meant(home, [] if session is None else [session], needs_id=True)
+
+    def refresh(conversation: "Conversation", _: str) -> None:
+        conversation.refresh()
+
+    with screen_for(json) as screen:
+        _write_anew(home, Errand("refresh", state.session_id), refresh, screen)
+
+
+def _meant(
+    home: "Home", words: list[str], *, needs_id: bool = False
+) -> "tuple[Session, list[str]]":
+    """Gives the session that is meant, and the words behind its id.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from codingagent import homes
+    from codingagent.core.session import is_session_id
+
+    first = words[0] if words else ""
+    if needs_id and first:
+        return home.sessions.load(first), []
+    # "deadbeef" is a word too, unless a session is called so.
+    if is_session_id(first) and first in home.sessions.ids():
+        return home.sessions.load(first), words[1:]
+    return homes.latest_session(homes.all_sessions(home, fail)), words
+
+
+def _write_anew(
+    home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
+) -> None:
+    """Changes a session's request: here, or by handing it to the process that waits for the answer."""
+    with held_or_handed(home, errand, screen) as (is_handed, name):
+        if is_handed:
+            _show_handed(home, errand, screen)
+            return
+        state = home.sessions.load(errand.session_id)
+        # Nothing of an answer is executed by this.
+        settings = settings_of(home, state, {}, executes=False)
+        person = person_at(screen, approves_all=False)
+        with at_work(home, state, settings, person) as conversation:
+            change(conversation, name)
+            conversation.write_due()
+            if conversation.session.is_awaiting_reply:
+                remark(screen, "the request was written anew: send the chat this one")
+                conversation.announce(watched=False)
+            else:
+                remark(screen, _LATER.format(conversation.session.session_id))
+
+
+_LATER = (
+    "noted: it goes with the next request; `codingagent resume {}` goes on with the turn under way"
+)
+
+
+def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
+    """Shows where the request lies that the waiting process has written anew."""
+    from codingagent.core.notices import Waiting
+
+    session = home.sessions.load(errand.session_id)
+    if not session.is_awaiting_reply:
+        raise UsageError(f"session {session.session_id} has gone on meanwhile")
+    remark(screen, "the one that waits has written the request anew: send the chat this one")
+    session_id, sequence, mailbox = session.session_id, session.sequence, home.mailbox
+    short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
+    path = mailbox.outbox_path(session_id, sequence)
+    screen.show(
+        Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched=False, short=short)
+    )

@@ -1,0 +1,154 @@
+"""`--reply-with`: a command in the place of the chat. It reads a request and prints the answer."""
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent import compose
+from codingagent.conversation import Conversation
+from codingagent.core import plain
+from codingagent.core.findings import Extras, Outcome, digest_of
+from codingagent.core.notices import Notice, OutputCame, Remark
+from codingagent.core.session import Session
+from codingagent.core.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
+from codingagent.core.settling import Hint
+from codingagent.errors import WorkError
+from codingagent.faces.drop import Inbox
+from codingagent.homes import Home
+from codingagent.world.mailbox import REPLY_LIMIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCommand:
+    """A shell line of the person's, its limit, and how many turns it may answer."""
+
+    line: str
+    timeout_s: float
+    max_turns: int
+
+
+def follow(
+    conversation: Conversation,
+    inbox: Inbox,
+    home: Home,
+    command: ReplyCommand,
+    show: Callable[[Notice], None],
+    attend: Callable[[Conversation], bool],
+) -> None:
+    """Has a command answer request after request, until the session is complete.
+
+    Its answers are saved in the inbox and taken like any other; so are those that the person saves there.
+
+    Args:
+        conversation: the session at work.
+        inbox: where replies come.
+        home: whose mailbox it is.
+        command: what replies.
+        show: gets what it prints besides.
+        attend: does what others ask between two turns.
+
+    Raises:
+        WorkError: if the command fails, gives what is no answer or the last one again, or has had all
+            of its turns. The session can be resumed.
+        KeyboardInterrupt: passed on; the command was ended.
+    """
+    taken = 0
+    with contextlib.closing(compose.reply_runner()) as runner:
+        while not conversation.session.is_complete:
+            letter, _ = inbox.next()
+            if letter is not None:
+                conversation.take(letter.name)
+                continue
+            attend(conversation)
+            session = conversation.session
+            if taken >= command.max_turns:
+                raise _end(session, f"{taken} turns were taken (--max-turns) and it is not done")
+            show(Remark(f"request {session.sequence} goes to: {command.line}"))
+
+            def run(line: str, variables: dict[str, str]) -> Outcome:
+                return runner.run(
+                    line,
+                    str(Path.cwd()),
+                    command.timeout_s,
+                    lambda text: show(OutputCame(plain.without_controls(text))),
+                    Extras(variables),
+                )
+
+            name, digest = _answer(home, session, command, run)
+            inbox.hear({name: Hint.CLOSED})
+            conversation.take(name)
+            if (
+                conversation.session.sequence == session.sequence
+                and not conversation.session.is_complete
+            ):
+                what = (
+                    "the same answer twice" if digest == session.last_digest else "no answer to it"
+                )
+                raise _end(session, f"request {session.sequence}: the command gave {what}")
+            taken += 1
+
+
+def _answer(
+    home: Home,
+    session: Session,
+    command: ReplyCommand,
+    run: Callable[[str, dict[str, str]], Outcome],
+) -> tuple[str, str]:
+    """Has one request answered; gives the answer's name in the inbox, and its digest.
+
+    Raises:
+        WorkError: if there is none.
+    """
+    session_id, sequence = session.session_id, session.sequence
+    request = home.mailbox.outbox_path(session_id, sequence)
+    short = home.mailbox.short_path(session_id, sequence)
+    part = home.mailbox.part_path(session_id, sequence)
+    variables = {
+        SESSION_VARIABLE: session_id,
+        SEQUENCE_VARIABLE: str(sequence),
+        SHORT_VARIABLE: str(short) if short.exists() else "",
+    }
+    try:
+        outcome = run(_redirected(command.line, request, part), variables)
+        if fault := _fault(outcome):
+            raise _end(session, f"the command that replies {fault}")
+        size_bytes = part.stat().st_size if part.exists() else 0
+        if not size_bytes:
+            raise _end(session, "the command that replies printed nothing")
+        if size_bytes > REPLY_LIMIT_BYTES:
+            limit = REPLY_LIMIT_BYTES // 2**20
+            raise _end(session, f"the command that replies printed more than {limit} MiB")
+        digest = digest_of(part.read_bytes())
+        return home.mailbox.put_in(part, session_id, sequence), digest
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _redirected(line: str, request: Path, part: Path) -> str:
+    if os.name == "nt":
+        return f'({line}) <"{request}" >"{part}"'
+    return f"exec <{shlex.quote(str(request))} >{shlex.quote(str(part))}\n{line}"
+
+
+def _fault(outcome: Outcome) -> str:
+    """Says why a command gave no answer; nothing if it may have given one."""
+    said = outcome.output.strip().split("\n")[-1]
+    because = f": {plain.one_line(said)}" if said else ""
+    if outcome.failure:
+        return f"could not be started: {outcome.failure}"
+    if outcome.ended_by == "time_limit":
+        return f"did not end within {outcome.limit} (--reply-timeout){because}"
+    if outcome.ended_by != "itself":
+        return f"was ended after {outcome.limit}{because}"
+    return f"failed (exit code {outcome.exit_code}){because}" if outcome.exit_code else ""
+
+
+def _end(session: Session, reason: str) -> WorkError:
+    return WorkError(
+        f"{reason}; nothing is lost: `codingagent resume {session.session_id}`, with --reply-with or without,"
+        " goes on"
+    )
