@@ -332,6 +332,10 @@ def test_a_json_reply_that_was_killed_is_finished(tmp_path: Path) -> None:
     log = tmp_path / "workspace" / "log"
     reply = f"```json\n{message(create('a.txt'), slow, create('b.txt'))}\n```\n"
     (tmp_path / "inbox" / "reply.txt").write_text(reply)
+
+    def has_begun() -> bool:
+        return log.exists() and bool(log.read_text())
+
     with none_left(marker):
         assert kill_when(tmp_path, ("resume", session_id, "--once"), has_begun)
     assert command_line_here(tmp_path, "resume", session_id, "--once")[0] == 0
