@@ -228,7 +228,12 @@ class Conversation:
             self._write_outbox()
         elif self.session.is_complete:
             self._means.sync()
+        self._execution.keeper.catch_up()
         self._means.keep_document(self.session)
+
+    def rest(self) -> bool:
+        """Does ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
+        return self._means.keeping.prepare(self.session.shown)
 
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
         files = () if found is None else found.files
@@ -350,7 +355,7 @@ class Conversation:
         self._means.workspace.check()
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
-        self._execution.perform(found.items)
+        self._execution.perform(found.items, catches_up=True)
         self.ledger.record(
             TurnEnded(self.session.sequence, found.notes, self._means.now(), self._left_of(found))
         )
@@ -433,7 +438,7 @@ class Conversation:
         session = self.session
         if session.sequence == 1:
             return None
-        changed = self._means.changed(session.shown, session.kept)
+        changed = self._execution.keeper.changed()
         text = outbox.render_short(session, context, self._mail.budget, self._dialect(), changed)
         return self._mail.mailbox.write_short(session.session_id, session.sequence, text), text
 

@@ -171,6 +171,8 @@ class OperationStarted:
     after: str | None = None
     event: Event | None = None
     operation_id: str = ""
+    real: str = ""
+    """The path without links, where the subject has one on its way."""
     kind: Literal["operation_started"] = "operation_started"
 
 
@@ -351,7 +353,11 @@ class Session:
     tier: str = ""
     """What confined the command that ran last."""
     checkpoint: str = ""
-    """The workspace as it was before the part of a turn that is under way."""
+    """The workspace as it was before the part of a turn of which none after it is taken yet."""
+    checkpoint_of: int = 0
+    """That turn's number."""
+    starts: Row[OperationStarted] = _NONE
+    """What was begun since that checkpoint."""
     cut: str = ""
     """What arrived of the block within which the last reply was cut short."""
     kept: str = ""
@@ -435,7 +441,13 @@ _COMES_IN = {
     # What waits may be asked for anew: the file that it would change has changed.
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
-    CheckpointTaken: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
+    # The one after a turn may come behind its request.
+    CheckpointTaken: (
+        Phase.EXECUTING,
+        Phase.AWAITING_APPROVAL,
+        Phase.AWAITING_REPLY,
+        Phase.COMPLETE,
+    ),
     UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
     UndoEnded: (Phase.AWAITING_REPLY, Phase.COMPLETE),
     TurnEnded: (Phase.EXECUTING,),
@@ -456,6 +468,7 @@ def _step(session: Session, record: Record) -> Session:
                 session,
                 phase=Phase.EXECUTING,
                 checkpoint="",
+                starts=_NONE,
                 reply=record,
                 last_digest=record.digest,
                 results=_NONE,
@@ -464,7 +477,8 @@ def _step(session: Session, record: Record) -> Session:
                 notes=(),
             )
         case OperationStarted():
-            return replace(session, started=record)
+            starts = session.starts.with_one(record) if session.checkpoint else session.starts
+            return replace(session, started=record, starts=starts)
         case OperationEnded():
             event = record.event
             tier = event.sandbox if isinstance(event, CommandRan) else session.tier
@@ -484,9 +498,7 @@ def _step(session: Session, record: Record) -> Session:
         case ApprovalAnswered():
             return _answer(session, record)
         case CheckpointTaken():
-            name = record.name
-            checkpoint = name if record.before else ""
-            return replace(session, checkpoint=checkpoint, kept=name, shown=session.shown or name)
+            return _keep(session, record)
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():
@@ -529,6 +541,24 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
     lasts = record.answer.decision == "always"
     always = session.always.union(asked.question.rules) if lasts else session.always
     return replace(session, phase=Phase.EXECUTING, answered=record, always=always)
+
+
+def _keep(session: Session, record: CheckpointTaken) -> Session:
+    name = record.name
+    shown = session.shown or name
+    if session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE):
+        if record.before:
+            raise ValueError("a checkpoint before a turn that has not begun")
+        # The request that told of this turn is out already.
+        shown = name
+    return replace(
+        session,
+        checkpoint=name if record.before else "",
+        checkpoint_of=record.sequence,
+        starts=_NONE,
+        kept=name,
+        shown=shown,
+    )
 
 
 def _end_turn(session: Session, record: TurnEnded) -> Session:
