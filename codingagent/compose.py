@@ -211,7 +211,7 @@ def conversation_in(
     check_workspace(home, session)
     place = place_of(home, session)
     with contextlib.ExitStack() as stack:
-        bench = stack.enter_context(bench_at(place, settings, (home.root,)))
+        bench = stack.enter_context(bench_at(place, settings, (home.root, home.mailbox.outbox)))
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         ledger = Ledger(journal, session)
         finish_undo(home, ledger, bench.checkpoints, show)

@@ -159,7 +159,9 @@ class Execution:
                 index, item.tag, item.operation, session.results, room, item.id, item.foreign
             )
             event = self._decide(order, item.id)
-        self._end(index, item.id, replace(event, notes=item.notes + event.notes))
+        if item.notes:
+            event = replace(event, notes=item.notes + event.notes)
+        self._end(index, item.id, event)
 
     def _decide(self, order: Order, name: str) -> Event:
         """Does an operation, once what the policy wants approved is; `name` is what the reply calls it.

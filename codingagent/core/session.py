@@ -417,7 +417,12 @@ def fold(session: Session | None, record: Record) -> Session:
         )
     if session is None:
         raise ValueError("no start of a session")
-    return replace(_step(session, record), updated_at=record.at)
+    after = _step(session, record)
+    if after is session:
+        return replace(session, updated_at=record.at)
+    # Nobody has seen it yet; to copy it once more would cost as much as the step itself.
+    object.__setattr__(after, "updated_at", record.at)
+    return after
 
 
 def replay(records: Iterable[Record]) -> Session | None:
