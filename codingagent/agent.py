@@ -272,10 +272,12 @@ class Agent:
             case _:
                 assert_never(verdict)
 
-    def _verdict_on(self, change: _Change) -> Verdict:
-        """Judges a change by where it really goes: a link may lead to what is protected."""
+    def _real(self, change: _Change) -> str:
+        """Gives where a change really goes: a link may lead to what is protected."""
         deletes = change.data is None
-        real = self._means.workspace.resolved(change.path, follow_last=not deletes)
+        return self._means.workspace.resolved(change.path, follow_last=not deletes)
+
+    def _verdict_on(self, change: _Change, real: str) -> Verdict:
         if change.data is None:
             return policies.judge_delete(self._means.policy, real)
         return policies.judge_write(self._means.policy, real, len(change.data))
@@ -332,7 +334,8 @@ class Agent:
             (change.before or "", after or ""),
             lambda: _difference(change),
         )
-        verdict = _with_format(order, change, self._verdict_on(change))
+        real = self._real(change)
+        verdict = _with_format(order, change, self._verdict_on(change, real))
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
@@ -345,6 +348,7 @@ class Agent:
             after,
             change.event,
             order.id,
+            "" if real == change.path else real,
         )
         self._means.ledger.record(start)
         if change.data is None:

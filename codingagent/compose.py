@@ -1,7 +1,6 @@
 """Folders and settings -> a session at work: the only place that knows every class."""
 
 import contextlib
-import functools
 import locale
 import os
 import platform
@@ -10,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,8 @@ from codingagent.confinement import choose_sandbox, policy_of, refuse_impossible
 from codingagent.conversation import Conversation, Correspondence
 from codingagent.core import policy as policies
 from codingagent.core.approval import Answer
-from codingagent.core.changes import Checkpoint
+from codingagent.core.changes import Change, Checkpoint
 from codingagent.core.findings import digest_of
-from codingagent.core.listing import shown_path
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
 from codingagent.core.policy import PRESETS, Policy
@@ -30,6 +29,7 @@ from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Check, Ledger, Surroundings
 from codingagent.homes import Home, check_apart, make_workspace
+from codingagent.keeping import Keeper, Keeping
 from codingagent.undo import Undo
 from codingagent.world import disk
 from codingagent.world.checkpoints import Checkpoints, Site
@@ -158,15 +158,12 @@ class Bench:
         self, person: "Person", keep_document: Callable[[Session], None]
     ) -> Surroundings:
         """Gives what executing many of them needs besides."""
-        checkpoints, show = self.checkpoints, person.show
         return Surroundings(
             self.workspace,
             lambda: disk.sync(self.folders),
             now,
-            show,
-            lambda before: _keep(checkpoints, show, before=before),
-            lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
-            lambda old, new: _changed(checkpoints, old, new),
+            person.show,
+            _keeping(self.checkpoints, self.folders, person.show),
             person.ask,
             person.approves_all,
             Check(self.settings.check, self.settings.check_timeout)
@@ -219,7 +216,7 @@ def conversation_in(
     check_workspace(home, session)
     place = place_of(home, session)
     with contextlib.ExitStack() as stack:
-        bench = stack.enter_context(bench_at(place, settings, (home.root,)))
+        bench = stack.enter_context(bench_at(place, settings, (home.root, home.mailbox.outbox)))
         refuse_impossible_check(settings, bench.policy, place.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         ledger = Ledger(journal, session)
@@ -317,7 +314,7 @@ def _checkpoints(place: Place) -> Iterator[Checkpoints | None]:
         yield None
         return
     site = Site(place.root.resolve(), place.hidden, temporary_name)
-    git = Git(program, functools.partial(run_tool, timeout_s=_GIT_S))
+    git = Git(program, partial(run_tool, timeout_s=_GIT_S))
     with contextlib.closing(Checkpoints(place.store, site, git)) as checkpoints:
         yield checkpoints
 
@@ -326,21 +323,48 @@ def _checkpoints(place: Place) -> Iterator[Checkpoints | None]:
 _GIT_S = 60
 
 
+def _keeping(
+    checkpoints: Checkpoints | None, folders: tuple[Path, ...], show: Callable[[Notice], None]
+) -> Keeping:
+    return Keeping(
+        # What is ignored must be known only where files may be put back to.
+        lambda before: _keep(checkpoints, show, lambda kept: kept.take(with_ignored=before)),
+        lambda since, wanted: _keep(checkpoints, show, lambda kept: kept.take_only(since, wanted)),
+        lambda shown: _prepare(checkpoints, shown),
+        lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
+        lambda old, new: _changes(checkpoints, old, new),
+        lambda: disk.sync(folders),
+        now,
+        show,
+    )
+
+
 def _keep(
-    checkpoints: Checkpoints | None, show: Callable[[Notice], None], *, before: bool
+    checkpoints: Checkpoints | None,
+    show: Callable[[Notice], None],
+    take: Callable[[Checkpoints], Checkpoint],
 ) -> Checkpoint | None:
     """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
     if checkpoints is None:
         return None
     try:
-        # What is ignored must be known only where files may be put back to.
-        found = checkpoints.take(with_ignored=before)
+        found = take(checkpoints)
     except WorkError as fault:
         show(Remark(f"this turn can't be taken back: {fault}"))
         return None
     if found.set_aside:
         show(Remark(f"earlier checkpoints were damaged and are kept in {found.set_aside}"))
     return found
+
+
+def _prepare(checkpoints: Checkpoints | None, shown: str) -> bool:
+    """Keeps the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
+    if checkpoints is None:
+        return True
+    try:
+        return checkpoints.prepare(shown)
+    except WorkError:
+        return True
 
 
 def _uncovered(
@@ -356,17 +380,16 @@ def _uncovered(
     return tuple(path for path in changed if path not in known)
 
 
-def _changed(checkpoints: Checkpoints | None, old: str, new: str) -> tuple[str, ...] | None:
-    """Gives what differs between two checkpoints, in words; None if that can't be known."""
+def _changes(checkpoints: Checkpoints | None, old: str, new: str) -> tuple[Change, ...] | None:
+    """Gives what differs between two checkpoints; None if that can't be known."""
     if checkpoints is None or not old or not new:
         return None
     if old == new:
         return ()
     try:
-        found = checkpoints.changes(old, new)
+        return checkpoints.changes(old, new)
     except WorkError:
         return None
-    return tuple(f"{change.kind}: {shown_path(change.path)}" for change in found)
 
 
 def finish_undo(
@@ -427,6 +450,8 @@ def take_back(
         WorkError: if the disk does not let it.
     """
     with history_of(home, ledger.session) as (checkpoints, _):
+        folders = (Path(ledger.session.workspace), home.root)
+        Keeper(ledger, _keeping(checkpoints, folders, show)).catch_up()
         undo = _undo(home, ledger, checkpoints, show, force=force)
         if turns is None:
             undo.redo()

@@ -70,8 +70,8 @@ class MailboxLike(Protocol):
 
     def outbox_path(self, session_id: str, sequence: int) -> Path: ...
     def short_path(self, session_id: str, sequence: int) -> Path: ...
-    def write_short(self, session_id: str, sequence: int, text: str) -> Path: ...
-    def write_outbox(self, session_id: str, sequence: int, text: str) -> Path: ...
+    def write_beside(self, path: Path, text: str) -> None: ...
+    def put_in_place(self, path: Path) -> None: ...
     def look(self) -> list[Letter]: ...
     def has(self, name: str) -> bool: ...
     def read(self, name: str) -> bytes | None: ...
@@ -288,7 +288,12 @@ class Conversation:
             self._write_outbox()
         elif self.session.is_complete:
             self._means.sync()
+        self._execution.keeper.catch_up()
         self._means.keep_document(self.session)
+
+    def rest(self) -> bool:
+        """Does ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
+        return self._means.keeping.prepare(self.session.told)
 
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
         files = () if found is None else found.files
@@ -410,7 +415,7 @@ class Conversation:
         self._means.workspace.check()
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
-        self._execution.perform(found.items)
+        self._execution.perform(found.items, catches_up=True)
         self.ledger.record(
             TurnEnded(self.session.sequence, found.notes, self._means.now(), self._left_of(found))
         )
@@ -469,10 +474,19 @@ class Conversation:
         """Writes the request that is due. All that it tells of is durable before it appears."""
         context, budget = self._context(), self._mail.budget
         text = outbox.render(self.session, context, budget, self._dialect())
-        self._means.sync()
-        session_id, sequence = self.session.session_id, self.session.sequence
+        mailbox, session_id, sequence = (
+            self._mail.mailbox,
+            self.session.session_id,
+            self.session.sequence,
+        )
+        path = mailbox.outbox_path(session_id, sequence)
+        mailbox.write_beside(path, text)
         short = self._write_short(context)
-        path = self._mail.mailbox.write_outbox(session_id, sequence, text)
+        # They are made durable with all that they tell of: nothing of it can be missing then.
+        self._means.sync()
+        if short is not None:
+            mailbox.put_in_place(short[0])
+        mailbox.put_in_place(path)
         self.ledger.record(OutboxWritten(sequence, self._means.now()))
         ready = OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
         if short is not None:
@@ -491,13 +505,15 @@ class Conversation:
             )
 
     def _write_short(self, context: outbox.Context) -> tuple[Path, str] | None:
-        """Writes the request's companion for a chat that has seen the earlier ones; None for the first."""
+        """Writes beside its path what a chat needs that has seen the earlier ones; None for the first."""
         session = self.session
         if session.sequence == 1:
             return None
-        changed = self._means.changed(session.shown, session.kept)
+        changed = self._execution.keeper.changed()
         text = outbox.render_short(session, context, self._mail.budget, self._dialect(), changed)
-        return self._mail.mailbox.write_short(session.session_id, session.sequence, text), text
+        path = self._mail.mailbox.short_path(session.session_id, session.sequence)
+        self._mail.mailbox.write_beside(path, text)
+        return path, text
 
     def _dialect(self) -> outbox.Dialect:
         if self.session.protocol == "tags":

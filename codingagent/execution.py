@@ -1,18 +1,17 @@
-"""Does the items of one reply or one message in order, whoever asked: the record, approvals, checkpoints.
+"""Does the items of one reply or one message in order, whoever asked: the record, and approvals.
 
 How it works. Each item leaves its end in the journal, each change its start too. So after a kill
 `settle` and `perform` go on from where it was: what is in the record is done, the rest is to do.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from codingagent.agent import Agent, Order, WorkspaceLike, subject_of
 from codingagent.core import paths, plain, results
 from codingagent.core.approval import Answer, Question
-from codingagent.core.changes import Checkpoint
 from codingagent.core.events import (
     CommandRan,
     Denied,
@@ -29,7 +28,6 @@ from codingagent.core.notices import (
     Notice,
     OperationBegan,
     OperationDone,
-    Remark,
 )
 from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Finish, RunCommand
 from codingagent.core.reply import Problem, Step
@@ -37,7 +35,6 @@ from codingagent.core.session import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
-    CheckpointTaken,
     OperationEnded,
     Phase,
     Record,
@@ -45,12 +42,10 @@ from codingagent.core.session import (
     fold,
 )
 from codingagent.errors import ApprovalError, UsageError
+from codingagent.keeping import Keeper, Keeping
 
 # Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
 RETURNED_LIMIT = 64 * 2**20
-
-# Of what a checkpoint leaves out so much is named.
-_LEFT_OUT_NAMED = 20
 
 # A name that no shell takes for more than a word, and no option.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
@@ -107,12 +102,7 @@ class Surroundings:
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
-    checkpoint: Callable[[bool], Checkpoint | None]
-    """Keeps the workspace as it is before (True) or after a turn; None if it can't, which was said."""
-    uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
-    """Gives those of the paths that neither of two checkpoints holds as they are now."""
-    changed: Callable[[str, str], tuple[str, ...] | None]
-    """Gives what differs between two checkpoints, a line each; None if that can't be known."""
+    keeping: Keeping
     ask: Callable[[ApprovalAwaited], Answer | None]
     """Asks the person; None if there is nobody to ask."""
     approves_all: bool
@@ -130,6 +120,7 @@ class Execution:
         self.ledger = ledger
         self._agent = agent
         self._means = surroundings
+        self.keeper = Keeper(ledger, surroundings.keeping)
 
     @property
     def session(self) -> Session:
@@ -147,9 +138,18 @@ class Execution:
             self._end(started.index, started.operation_id, event)
 
     def perform(
-        self, items: Sequence[Step | Problem], told: Callable[[], None] = lambda: None
+        self,
+        items: Sequence[Step | Problem],
+        told: Callable[[], None] = lambda: None,
+        *,
+        catches_up: bool = False,
     ) -> None:
-        """Does those of the items that are not in the record yet; calls `told` after each.
+        """Does those of the items that are not in the record yet.
+
+        Args:
+            items: all of them.
+            told: called after each.
+            catches_up: the checkpoint after them may come later: the keeper is asked to catch up.
 
         Raises:
             ApprovalError: if one needs a yes and nobody is there to ask; `answer` goes on from there.
@@ -157,7 +157,7 @@ class Execution:
         """
         self._means.workspace.check()
         if not self.session.checkpoint and any(map(_may_change, items)):
-            self._take_checkpoint(before=True)
+            self.keeper.before()
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away under us.
             self._means.workspace.check()
@@ -165,39 +165,11 @@ class Execution:
             told()
         if not any(isinstance(event, Finished) for event in self.session.results):
             self._check(ends=False)
+        if catches_up and self.keeper.can_wait:
+            return
         # Also of a turn that only read: what the person changed meanwhile is news to the chat.
         if self.session.checkpoint or self.session.kept:
-            self._take_checkpoint(before=False)
-
-    # --- checkpoints ---------------------------------------------------------------------------
-
-    def _take_checkpoint(self, *, before: bool) -> None:
-        """Keeps the workspace as it is before a turn, after it, or where it pauses for the person.
-
-        The turn goes on without, if it must.
-        """
-        found = self._means.checkpoint(before)
-        if found is not None:
-            self._record_checkpoint(found, before=before)
-
-    def _record_checkpoint(self, found: Checkpoint, *, before: bool) -> None:
-        named = found.left_out[:_LEFT_OUT_NAMED]
-        left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
-        if found.left_out_count > len(named):
-            left_out += (f"{found.left_out_count - len(named)} more",)
-        uncovered: tuple[str, ...] = ()
-        if not before:
-            uncovered = self._means.uncovered(
-                self.session.checkpoint, found.id, _outlasting(self.session.results)
-            )
-        if uncovered:
-            names = ", ".join(map(paths.shown, uncovered))
-            self._means.show(Remark(f"undo does not cover {names}: ignored by git, or too large"))
-        self.ledger.record(
-            CheckpointTaken(
-                self.session.sequence, before, found.id, left_out, self._means.now(), uncovered
-            )
-        )
+            self.keeper.after()
 
     # --- one item ------------------------------------------------------------------------------
 
@@ -220,7 +192,9 @@ class Execution:
                 index, item.tag, item.operation, session.results, room, item.id, item.foreign
             )
             event = self._decide(order, item.id)
-        self._end(index, item.id, replace(event, notes=item.notes + event.notes))
+        if item.notes:
+            event = replace(event, notes=item.notes + event.notes)
+        self._end(index, item.id, event)
 
     # --- the person's check --------------------------------------------------------------------
 
@@ -256,7 +230,7 @@ class Execution:
         if not any(isinstance(e, CommandRan | Interrupted) for e in self.session.results):
             return False
         before = self.session.checkpoint
-        now = self._means.checkpoint(False) if before else None
+        now = self._means.keeping.take(False) if before else None
         return now is None or now.id != before
 
     def _why_not_done(self) -> str:
@@ -307,7 +281,7 @@ class Execution:
         if answer is None:
             # What the person does until they answer is theirs, not the turn's.
             if self.session.checkpoint:
-                self._take_checkpoint(before=False)
+                self.keeper.after()
             self._means.sync()
             self._means.keep_document(self.session)
             # The model chose the name, and a person may paste the line into a shell.
@@ -345,25 +319,6 @@ class Execution:
     def _end(self, index: int, name: str, event: Event) -> None:
         self.ledger.record(OperationEnded(index, event, self._means.now(), name))
         self._means.show(OperationDone(index, results.result_of(event)))
-
-
-def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
-    """Gives the paths that file operations changed, without those that came and went in one turn."""
-    first: dict[str, Event] = {}
-    last: dict[str, Event] = {}
-    for event in events:
-        if isinstance(event, FileCreated | FileEdited | FileDeleted):
-            first.setdefault(event.path, event)
-            last[event.path] = event
-    return tuple(
-        path
-        for path, event in first.items()
-        if not (
-            isinstance(event, FileCreated)
-            and not event.replaced
-            and isinstance(last[path], FileDeleted)
-        )
-    )
 
 
 def _may_change(item: Step | Problem) -> bool:

@@ -26,12 +26,14 @@ class Checkpoint:
 
     `left_out` names what is not covered, up to a limit; `left_out_count` is the number of all.
     `set_aside` is where a damaged store lies now; if it is not empty, earlier checkpoints are in there.
+    `missed` are paths that had changed again before it came to them.
     """
 
     id: str
     left_out: tuple[LeftOut, ...] = ()
     left_out_count: int = 0
     set_aside: str = ""
+    missed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

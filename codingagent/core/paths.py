@@ -99,8 +99,11 @@ def is_home_name(name: str) -> bool:
 
 def folded(name: str) -> str:
     """Gives a name as file systems that ignore case, trailing dots and invisible characters see it."""
-    seen = "".join(c for c in name if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFKC", seen).casefold().split(":")[0].rstrip(". ")
+    seen = name
+    if not name.isascii():  # quick, because it is asked of every name on every path
+        visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+        seen = unicodedata.normalize("NFKC", visible)
+    return seen.casefold().split(":")[0].rstrip(". ")
 
 
 def is_glob(path: str) -> bool:

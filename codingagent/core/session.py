@@ -197,6 +197,8 @@ class OperationStarted:
     after: str | None = None
     event: Event | None = None
     operation_id: str = ""
+    real: str = ""
+    """The path without links, where the subject has one on its way."""
     kind: Literal["operation_started"] = "operation_started"
 
 
@@ -398,13 +400,19 @@ class Session:
     tier: str = ""
     """What confined the command that ran last."""
     checkpoint: str = ""
-    """The workspace as it was before the part of a turn that is under way."""
+    """The workspace as it was before the part of a turn of which none after it is taken yet."""
+    checkpoint_of: int = 0
+    """That turn's number."""
+    starts: Row[OperationStarted] = _NONE
+    """What was begun since that checkpoint."""
     cut: str = ""
     """What arrived of the block within which the last reply was cut short."""
     kept: str = ""
     """The checkpoint taken last."""
+    told: str = ""
+    """The one that was last when a request was written last."""
     shown: str = ""
-    """The one that was last when the request before was written: what changed since is news."""
+    """The same of the request before the one that is due, or waits: what changed since is news there."""
     undoing: UndoBegan | None = None
     protocol: Protocol = "tags"
     is_run: bool = False
@@ -471,7 +479,12 @@ def fold(session: Session | None, record: Record) -> Session:
         )
     if session is None:
         raise ValueError("no start of a session")
-    return replace(_step(session, record), updated_at=record.at)
+    after = _step(session, record)
+    if after is session:
+        return replace(session, updated_at=record.at)
+    # Nobody has seen it yet; to copy it once more would cost as much as the step itself.
+    object.__setattr__(after, "updated_at", record.at)
+    return after
 
 
 def replay(records: Iterable[Record]) -> Session | None:
@@ -499,7 +512,13 @@ _COMES_IN = {
     # What waits may be asked for anew: the file that it would change has changed.
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
-    CheckpointTaken: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
+    # The one after a turn may come behind its request.
+    CheckpointTaken: (
+        Phase.EXECUTING,
+        Phase.AWAITING_APPROVAL,
+        Phase.AWAITING_REPLY,
+        Phase.COMPLETE,
+    ),
     UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
     UndoEnded: (Phase.AWAITING_REPLY, Phase.COMPLETE),
     TurnEnded: (Phase.EXECUTING,),
@@ -514,7 +533,7 @@ def _step(session: Session, record: Record) -> Session:
         case InboxFound():
             return replace(session, lying=record.files)
         case OutboxWritten():
-            return replace(session, phase=Phase.AWAITING_REPLY, shown=session.kept)
+            return replace(session, phase=Phase.AWAITING_REPLY, told=session.kept)
         case PersonSaid():
             return _hear(session, record)
         case RefreshAsked():
@@ -526,6 +545,7 @@ def _step(session: Session, record: Record) -> Session:
                 attached=(),
                 checked=None,
                 checkpoint="",
+                starts=_NONE,
                 reply=record,
                 last_digest=record.digest,
                 results=_NONE,
@@ -534,7 +554,8 @@ def _step(session: Session, record: Record) -> Session:
                 notes=(),
             )
         case OperationStarted():
-            return replace(session, started=record)
+            starts = session.starts.with_one(record) if session.checkpoint else session.starts
+            return replace(session, started=record, starts=starts)
         case OperationEnded():
             event = record.event
             tier = event.sandbox if isinstance(event, CommandRan) else session.tier
@@ -557,9 +578,7 @@ def _step(session: Session, record: Record) -> Session:
         case ApprovalAnswered():
             return _answer(session, record)
         case CheckpointTaken():
-            name = record.name
-            checkpoint = name if record.before else ""
-            return replace(session, checkpoint=checkpoint, kept=name, shown=session.shown or name)
+            return _keep(session, record)
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():
@@ -619,10 +638,35 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
     return replace(session, phase=Phase.EXECUTING, answered=record, always=always)
 
 
+def _keep(session: Session, record: CheckpointTaken) -> Session:
+    name = record.name
+    told = session.told or name
+    if session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE) and record.before:
+        raise ValueError("a checkpoint before a turn that has not begun")
+    if session.phase is Phase.AWAITING_REPLY:
+        # The request that told of this turn is out already.
+        told = name
+    return replace(
+        session,
+        checkpoint=name if record.before else "",
+        checkpoint_of=record.sequence,
+        starts=_NONE,
+        kept=name,
+        told=told,
+    )
+
+
 def _end_turn(session: Session, record: TurnEnded) -> Session:
     done = any(isinstance(event, Finished) for event in session.results)
     touched = session.touched.union(*map(_paths, session.results))
-    ended = replace(session, reply=None, notes=record.notes, touched=touched, cut=record.cut)
+    ended = replace(
+        session,
+        reply=None,
+        notes=record.notes,
+        touched=touched,
+        cut=record.cut,
+        shown=session.told,
+    )
     if done or session.is_run:
         return replace(ended, phase=Phase.COMPLETE)
     return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)

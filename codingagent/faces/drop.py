@@ -12,6 +12,9 @@ from codingagent.core.settling import SETTLED_AFTER_S, Hint, Tracker, is_finishe
 # Network drives, WSL and containers send no events, so the folder is looked at all the same.
 LOOK_EVERY_S = 1.0
 
+# Where something is written all the time, what was made ready ahead would never hold.
+_RESTS = 5
+
 
 class Patience(Protocol):
     """Waits until something may have happened, at most so long; gives what was heard, by file name."""
@@ -82,7 +85,7 @@ def follow(
         WorkError: if the disk does not let it; the session can be resumed.
         KeyboardInterrupt: passed on.
     """
-    announced = 0
+    announced = rests = 0
     while not conversation.session.is_complete:
         letter, any_left = inbox.next()
         if letter is not None:
@@ -93,8 +96,11 @@ def follow(
         if announced != conversation.session.sequence:
             conversation.announce(watched=True)
             announced = conversation.session.sequence
+            rests = _RESTS
         glance(conversation)
-        inbox.hear(patience.wait(SETTLED_AFTER_S if any_left else LOOK_EVERY_S))
+        if not any_left and rests:
+            rests = 0 if conversation.rest() else rests - 1
+        inbox.hear(patience.wait(SETTLED_AFTER_S if any_left or rests else LOOK_EVERY_S))
 
 
 def take_present(conversation: Conversation, inbox: Inbox) -> bool:

@@ -25,12 +25,15 @@ from codingagent.core.changes import (
     State,
     kind_of,
 )
+from codingagent.core.findings import digest_of
 from codingagent.core.notes import IGNORED, Covering, Notes, most_common
+from codingagent.core.outcome import Expected
 from codingagent.errors import WorkError
 from codingagent.world.folders import Folder, open_root
 from codingagent.world.gitstore import Git, GitError, Import, Store, fields
 from codingagent.world.listings import Lister, Listing
 from codingagent.world.restoring import Absent, Ground, ObstacleError, Present
+from codingagent.world.surveys import Survey, survey
 from codingagent.world.tree import is_temporary
 
 # In a commit: the files, and beside them what git's trees can't say.
@@ -86,6 +89,9 @@ class _Found:
     """For the commit."""
     modes: dict[str, int | None] = field(default_factory=dict)
     left: list[LeftOut] = field(default_factory=list)
+    expected: Expected | None = None
+    """By path, the digests that it may have; None: all are to be kept as they are."""
+    missed: list[str] = field(default_factory=list)
     is_settled: bool = True
     """The index need not be written for the sake of metadata alone."""
     new_bytes: int = 0
@@ -111,6 +117,9 @@ class Checkpoints:
         self._limits = limits or Limits()
         self._folder = site.open_folder(site.root)
         self._known: tuple[str, Notes] | None = None
+        self._ignored: frozenset[str] = frozenset()
+        self._standing: tuple[Checkpoint, Survey] | None = None
+        self._compared: tuple[str, str, tuple[Change, ...]] | None = None
         hidden = (*site.hidden, self._store.path)
         self._lister = Lister(self._store, hidden, self._limits.repositories)
         self._hidden = hidden
@@ -131,23 +140,94 @@ class Checkpoints:
         Raises:
             WorkError: if it can't be kept; earlier checkpoints stay as they are.
         """
-        if _identity(self._site.root) != self._folder.identity():
-            raise WorkError(f"the workspace {self._site.root} was moved or replaced; start again")
+        self._check_root()
+        if (standing := self._still_standing()) is not None:
+            return standing
         try:
             return self._take(with_ignored=with_ignored)
         except _DamagedError:
             aside = self._store.set_aside()
-            self._known = None
+            self._known = self._compared = None
             return replace(self._take(with_ignored=with_ignored), set_aside=os.fspath(aside))
 
-    def _take(self, *, with_ignored: bool) -> Checkpoint:
+    def take_only(self, since: str, expected: Expected) -> Checkpoint:
+        """Keeps what a checkpoint has, but of some paths what is expected there now.
+
+        A path that has neither of its digests was changed by somebody else meanwhile: it is `missed`.
+
+        Args:
+            since: the checkpoint.
+            expected: for each path the digests of what may stand there; None for nothing.
+
+        Raises:
+            WorkError: as `take`.
+        """
+        self._check_root()
+        try:
+            if self._store.latest() != since:
+                # A kill may have come between this very checkpoint and the record of it.
+                self._notes(since)
+                self._rebuild_index(since)
+            return self._take(with_ignored=False, expected=expected)
+        except _DamagedError as fault:
+            raise WorkError(str(fault)) from fault
+
+    def prepare(self, compared: str) -> bool:
+        """Takes a checkpoint ahead of time: `take` gives it as long as nothing has changed since.
+
+        Gives whether that is sure. Where something has changed just now, a further change might not
+        show: then it is to be asked for again a little later.
+
+        Args:
+            compared: a checkpoint that it will be compared with, or "".
+
+        Raises:
+            WorkError: as `take`.
+        """
+        first = self._survey()
+        if self._standing is not None and self._standing[1].digest == first.digest:
+            return True
+        self._standing = None
+        taken = self.take()
+        # What is ignored may be known only now; then the next look is the first.
+        if self._survey().digest != first.digest or not first.is_sure:
+            return False
+        self._standing = replace(taken, set_aside=""), first
+        if compared not in ("", taken.id):
+            self.changes(compared, taken.id)
+        return True
+
+    def _survey(self) -> Survey:
+        hidden = {f"{path}/" for path in self._lister.hidden_paths}
+        return survey(os.fspath(self._site.root), self._ignored | hidden)
+
+    def _still_standing(self) -> Checkpoint | None:
+        """Gives what was prepared, if the files are as they were then."""
+        if self._standing is None:
+            return None
+        taken, then = self._standing
+        if self._store.index(taken.id).exists() and self._survey().digest == then.digest:
+            return taken
+        self._standing = None
+        return None
+
+    def _check_root(self) -> None:
+        if _identity(self._site.root) != self._folder.identity():
+            raise WorkError(f"the workspace {self._site.root} was moved or replaced; start again")
+
+    def _take(self, *, with_ignored: bool, expected: Expected | None = None) -> Checkpoint:
+        self._standing = None
         self._store.prepare()
         commit = self._latest()
         notes = self._notes(commit) if commit else Notes()
         listing = self._lister.listing(commit, with_ignored=with_ignored)
+        if with_ignored:
+            self._ignored = frozenset(map(os.fsdecode, listing.ignored))
+        if expected is not None:
+            listing = _only(listing, notes, expected)
         stream = Import(self._store)
         try:
-            found = self._examined(listing, stream, is_first=not commit)
+            found = self._examined(listing, stream, expected, is_first=not commit)
             new_notes = self._noted(found, listing, notes, with_ignored=with_ignored, commit=commit)
             new = commit
             if found.changes or new_notes != notes or not commit:
@@ -158,7 +238,8 @@ class Checkpoints:
         if new != commit or not found.is_settled:
             self._write_index(commit, new, found.entries)
         self._known = new, new_notes
-        return Checkpoint(new, new_notes.left[:NAMED_LIMIT], len(new_notes.left))
+        left = new_notes.left
+        return Checkpoint(new, left[:NAMED_LIMIT], len(left), missed=tuple(found.missed))
 
     def _latest(self) -> str:
         """Gives the commit to go on from, with its index in place; "" if there is none."""
@@ -215,8 +296,10 @@ class Checkpoints:
 
     # --- looking -------------------------------------------------------------------------------
 
-    def _examined(self, listing: Listing, stream: Import, *, is_first: bool) -> _Found:
-        found = _Found(left=listing.left)
+    def _examined(
+        self, listing: Listing, stream: Import, expected: Expected | None, *, is_first: bool
+    ) -> _Found:
+        found = _Found(left=listing.left, expected=expected)
         limit = self._limits.first_files if is_first else self._limits.new_files
         new, left = _bounded(listing.new - listing.known.keys(), limit)
         found.left += left
@@ -244,6 +327,9 @@ class Checkpoints:
         except ObstacleError as obstacle:
             found.left.append(LeftOut(shown, obstacle.reason))
             look = Absent()
+        if found.expected is not None and not _is_expected(look, found.expected[shown], old):
+            found.missed.append(shown)
+            return
         if isinstance(look, Absent):
             if old is not None:
                 found.entries[path] = found.changes[path] = None
@@ -305,6 +391,8 @@ class Checkpoints:
         Raises:
             WorkError: if one is not there, or the store is damaged.
         """
+        if self._compared is not None and self._compared[:2] == (old, new):
+            return self._compared[2]
         old_notes, new_notes = self._notes(old), self._notes(new)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
         parts = fields(self._store.git(*words, old, new, "--", _FILES).stdout)
@@ -326,7 +414,9 @@ class Checkpoints:
             )
             if unknown:
                 changes[path] = replace(change, kind="left_out")
-        return tuple(changes[path] for path in sorted(changes, key=os.fsencode))
+        found = tuple(changes[path] for path in sorted(changes, key=os.fsencode))
+        self._compared = old, new, found
+        return found
 
     def _mode_changes(
         self, old: str, notes: tuple[Notes, Notes], seen: Collection[str]
@@ -523,6 +613,25 @@ class _Putting:
         if not _fits(look, change.new):
             raise ObstacleError("it was changed after the latest checkpoint, or is not covered")
         return False
+
+
+def _only(listing: Listing, notes: Notes, expected: Expected) -> Listing:
+    """Leaves in a listing what is expected alone; of the rest all is as it was noted before."""
+    names = set(map(os.fsencode, expected))
+    return Listing(
+        {path: what for path, what in listing.known.items() if path in names},
+        listing.new & names,
+        [left for left in notes.left if left.reason != IGNORED and left.path not in expected],
+    )
+
+
+def _is_expected(
+    look: Absent | Present, digests: frozenset[str | None], old: tuple[int, str] | None
+) -> bool:
+    if isinstance(look, Absent):
+        return None in digests
+    is_as_before = old == (_git_mode(look.mode), _blob_id(look.data))
+    return is_as_before or digest_of(look.data) in digests
 
 
 def _rules_changed(paths: Iterable[str]) -> bool:

@@ -2,10 +2,11 @@
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from codingagent.errors import WorkError
@@ -17,17 +18,50 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         WorkError: if it can't be written; what was there stays.
     """
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-        with open(temporary, "wb") as file:
-            file.write(data)
+    write_beside(path, content, is_synced=True)
+    put_in_place(path)
+
+
+def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
+    """Writes what is to be put in place as `{path}.tmp`.
+
+    Args:
+        path: where it will be.
+        content: the whole of it.
+        is_synced: make it durable; else whoever puts it in place must have done that.
+
+    Raises:
+        WorkError: if it can't be written.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    with _clearing(path), open(_temporary(path), "wb") as file:
+        file.write(data)
+        if is_synced:
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+
+
+def put_in_place(path: Path) -> None:
+    """Gives what lies beside a path its name.
+
+    Raises:
+        WorkError: if that can't be; what was there stays.
+    """
+    with _clearing(path):
+        os.replace(_temporary(path), path)
+
+
+def _temporary(path: Path) -> str:
+    return f"{path}.tmp"
+
+
+@contextlib.contextmanager
+def _clearing(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as fault:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(_temporary(path))
         raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
 
 
@@ -57,13 +91,22 @@ def sync(folders: Iterable[Path]) -> None:
             _sync_disk(folder)
 
 
+SYNC_WAITS = sys.platform == "linux"
+"""Whether all is durable once `sync` is done; elsewhere it may only have begun."""
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _sync_disk(folder: Path) -> None:
     if sys.platform != "linux":
         getattr(os, "sync", lambda: None)()
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
+        if _library().syncfs(handle) != 0:
             os.sync()
     finally:
         os.close(handle)

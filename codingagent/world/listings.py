@@ -41,16 +41,16 @@ class Lister:
 
     def __init__(self, store: Store, hidden: Iterable[Path], repositories: int) -> None:
         self._store = store
-        self._hidden_paths = _paths_below(store.root, hidden)
+        self.hidden_paths = _paths_below(store.root, hidden)
         self._repositories = repositories
 
     def is_hidden(self, path: str) -> bool:
-        return any(f"{path}/".startswith(f"{hidden}/") for hidden in self._hidden_paths)
+        return any(f"{path}/".startswith(f"{hidden}/") for hidden in self.hidden_paths)
 
     def listing(self, commit: str, *, with_ignored: bool) -> Listing:
         index = self._store.index(commit)
         others = ["ls-files", "-o", "-z", "--exclude-standard"]
-        others += [f"--exclude=/{_escaped(path)}/" for path in self._hidden_paths]
+        others += [f"--exclude=/{_escaped(path)}/" for path in self.hidden_paths]
 
         def changed() -> Done:
             words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")

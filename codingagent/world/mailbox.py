@@ -39,33 +39,29 @@ class Mailbox:
         """Gives where a request lies."""
         return self.outbox / f"{_stem(session_id, sequence)}.txt"
 
-    def write_outbox(self, session_id: str, sequence: int, text: str) -> Path:
-        """Writes a request, whole, and gives its path.
-
-        Raises:
-            WorkError: if it can't be written.
-        """
-        path = self.outbox_path(session_id, sequence)
-        disk.write_whole(path, text)
-        return path
-
     def short_path(self, session_id: str, sequence: int) -> Path:
         """Gives where the short companion of a request lies."""
         return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
 
-    def write_short(self, session_id: str, sequence: int, text: str) -> Path:
-        """Writes the short companion of a request, whole, and gives its path.
+    def write_beside(self, path: Path, text: str) -> None:
+        """Writes a request, or its companion, beside its path. It is durable once all is synced.
 
         Raises:
             WorkError: if it can't be written.
         """
-        path = self.short_path(session_id, sequence)
         try:
             path.parent.mkdir(exist_ok=True)
         except OSError as fault:
             raise WorkError(f"{path.parent} can't be made: {fault.strerror or fault}") from fault
-        disk.write_whole(path, text)
-        return path
+        disk.write_beside(path, text, is_synced=not disk.SYNC_WAITS)
+
+    def put_in_place(self, path: Path) -> None:
+        """Gives what was written beside its path, and is durable now, its name.
+
+        Raises:
+            WorkError: if that can't be.
+        """
+        disk.put_in_place(path)
 
     def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
         """Writes a request in parts, for a chat that takes no more at once; gives their paths.

@@ -288,6 +288,50 @@ def test_turns_are_shown_in_order_the_one_under_way_too() -> None:
     assert sessions.turns((started(),)) == ()
 
 
+def kept(name: str, sequence: int, *, before: bool) -> CheckpointTaken:
+    return CheckpointTaken(sequence, before, name, (), LATER)
+
+
+def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
+    """Design, undo: the request need not wait for it; until it comes it is known what it is to hold."""
+    start = OperationStarted(0, "CREATE_FILE", "a", LATER, None, "digest", _MADE)
+    records: tuple[Record, ...] = (
+        OutboxWritten(1, LATER),
+        ReplyTaken(1, "r", "d", LATER),
+        kept("one", 1, before=True),
+        start,
+        OperationEnded(0, _MADE, LATER),
+        TurnEnded(1, (), LATER),
+        OutboxWritten(2, LATER),
+    )
+    waits = session_of(*records)
+    assert (waits.checkpoint, waits.checkpoint_of, tuple(waits.starts)) == ("one", 1, (start,))
+    late = fold(waits, kept("two", 1, before=False))
+    assert (late.checkpoint, tuple(late.starts), late.kept) == ("", (), "two")
+    # The request told of all that.
+    assert late.told == "two"
+    assert late.phase is Phase.AWAITING_REPLY
+    (step,) = sessions.steps((started(), *records, kept("two", 1, before=False)))
+    assert (step.sequence, step.before, step.after) == (1, "one", "two")
+    with pytest.raises(ValueError, match="has not begun"):
+        fold(waits, kept("two", 2, before=True))
+
+
+def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> None:
+    """Design, undo: what the person did where a turn paused is theirs."""
+    start = OperationStarted(0, "CREATE_FILE", "a", LATER, None, "digest", _MADE)
+    records: tuple[Record, ...] = (
+        OutboxWritten(1, LATER),
+        ReplyTaken(1, "r", "d", LATER),
+        kept("one", 1, before=True),
+        start,
+        OperationEnded(0, _MADE, LATER),
+        kept("two", 1, before=False),
+    )
+    assert tuple(session_of(*records).starts) == ()
+    assert tuple(session_of(*records, kept("three", 1, before=True)).starts) == ()
+
+
 def test_changed_paths_are_each_named_once_in_order() -> None:
     """Design, the command line: files touched."""
     events: tuple[Event, ...] = (

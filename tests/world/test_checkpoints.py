@@ -22,13 +22,14 @@ from hypothesis import strategies as st
 
 from codingagent.core import gitindex
 from codingagent.core.changes import Checkpoint, Restored
+from codingagent.core.findings import digest_of
 from codingagent.errors import WorkError
 from codingagent.world.checkpoints import Checkpoints, Limits, Site
 from codingagent.world.folders import Folder, NamedFolder, open_root
 from codingagent.world.gitstore import Git
 from codingagent.world.runner import run_tool
 from codingagent.world.workspace import temporary_name
-from tests.helpers import can_swap, descriptors, line_from, python, swapping
+from tests.helpers import can_swap, descriptors, line_from, python, swapping, wait_until
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="checkpoints need git, which is not here")
@@ -1326,3 +1327,148 @@ def test_a_path_is_a_file_or_a_folder() -> None:
     outer = gitindex.merged(gitindex.empty(), put(b"a"))
     assert gitindex.merged(outer, put(b"a/b")) == inner
     assert len(inner) == 12 + 72 + 20
+
+
+# --- what is expected, and what is made ready ahead --------------------------------------------------
+
+
+def digest(text: str) -> str:
+    return digest_of(text.encode())
+
+
+def test_only_what_is_expected_is_kept(yard: Yard) -> None:
+    """Design, undo: what the person changes behind a turn is theirs, whenever the checkpoint comes."""
+    yard.write("old", "old")
+    yard.write("mine", "mine")
+    before = yard.take()
+    yard.write("new", "new")
+    yard.write("old", "newer")
+    yard.write("mine", "mine, later")
+    yard.write("mine too", "later")
+    after = yard.checkpoints.take_only(
+        before,
+        {"new": frozenset({None, digest("new")}), "old": frozenset({digest("newer")})},
+    )
+    assert yard.kinds(before, after.id) == {"new": "added", "old": "modified"}
+    assert after.missed == ()
+    assert yard.kinds(after.id, yard.take()) == {"mine": "modified", "mine too": "added"}
+
+
+def test_what_is_not_as_expected_is_missed(yard: Yard) -> None:
+    """Design, undo: what the person changed at once behind the turn is never taken for the turn's."""
+    for name in ("changed", "gone", "failed", "back"):
+        yard.write(name, name)
+    before = yard.take()
+    yard.write("changed", "by the person")
+    (yard.root / "gone").unlink()
+    yard.write("deleted", "and made anew by the person")
+    after = yard.checkpoints.take_only(
+        before,
+        {
+            "changed": frozenset({digest("changed"), digest("by the turn")}),
+            "gone": frozenset({digest("gone"), digest("by the turn")}),
+            "deleted": frozenset({None}),
+            "failed": frozenset({"a digest of another kind"}),
+        },
+    )
+    assert set(after.missed) == {"changed", "gone", "deleted"}
+    assert yard.kinds(before, after.id) == {}
+
+
+def test_what_was_left_out_before_is_left_out_still(yard: Yard) -> None:
+    """Design, undo: what no checkpoint held is not taken for something new."""
+    yard.again(limits=Limits(file_bytes=10))
+    yard.write("large", "x" * 11)
+    before = yard.take()
+    yard.write("new", "new")
+    after = yard.checkpoints.take_only(before, {"new": frozenset({digest("new")})})
+    assert [left.path for left in after.left_out] == ["large"]
+
+
+def test_only_what_is_expected_is_kept_also_where_a_kill_left_a_later_one(yard: Yard) -> None:
+    """Design, undo: a checkpoint that nobody ever heard of does not get in the way."""
+    yard.write("old", "old")
+    before = yard.take()
+    yard.write("mine", "mine")
+    yard.write("old", "changed")
+    yard.take()
+    yard.write("new", "new")
+    after = yard.checkpoints.take_only(before, {"new": frozenset({digest("new")})})
+    assert yard.kinds(before, after.id) == {"new": "added"}
+    assert yard.kinds(after.id, yard.take()) == {"mine": "added", "old": "modified"}
+
+
+def test_nothing_is_kept_on_what_is_not_there(yard: Yard) -> None:
+    """Design, undo: what it would be compared with is lost."""
+    kept = yard.take()
+    with pytest.raises(WorkError, match="can't be read"):
+        yard.checkpoints.take_only("0" * 40, {})
+    assert yard.take() == kept
+
+
+def ready(yard: Yard) -> str:
+    """Has a checkpoint made ready of files that changed long ago; gives the one taken last."""
+    latest = yard.take()
+    wait_until(lambda: yard.checkpoints.prepare(latest))
+    return latest
+
+
+def without_git(yard: Yard) -> None:
+    """Lets every further look of git's fail."""
+    (yard.store / "HEAD").unlink()
+    (yard.store / "HEAD").mkdir()
+
+
+def test_what_was_made_ready_is_given_as_long_as_nothing_changed(yard: Yard) -> None:
+    """Design, speed: a turn need not wait for what could be done before it came."""
+    yard.write(".gitignore", "ignored/\n*.log\n")
+    yard.write("folder/a", "a")
+    yard.write("ignored/b", "b")
+    latest = ready(yard)
+    # Neither an ignored folder nor what belongs to git changes a checkpoint.
+    yard.write("ignored/c", "c")
+    yard.write(".git/config", "")
+    without_git(yard)
+    assert yard.take() == latest
+
+
+CHANGES_OF_ALL_KINDS: dict[str, Callable[[Yard], object]] = {
+    "new": lambda yard: yard.write("folder/new", ""),
+    "deeper": lambda yard: yard.write("one/two/three/new", ""),
+    "changed": lambda yard: yard.write("folder/a", "b"),
+    "gone": lambda yard: (yard.root / "folder/a").unlink(),
+    "renamed": lambda yard: (yard.root / "folder/a").rename(yard.root / "folder/b"),
+    "mode": lambda yard: (yard.root / "folder/a").chmod(0o755),
+    "link": lambda yard: (yard.root / "folder/l").symlink_to("a"),
+    "rules": lambda yard: yard.write(".gitignore", ""),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES_OF_ALL_KINDS)
+def test_what_was_made_ready_does_not_outlast_a_change(yard: Yard, kind: str) -> None:
+    """Design, undo: exactly what stood there when the turn began is what it can be taken back to."""
+    yard.write(".gitignore", "*.log\n")
+    yard.write("folder/a", "a")
+    yard.write("a.log", "a")
+    latest = ready(yard)
+    CHANGES_OF_ALL_KINDS[kind](yard)
+    now = yard.take()
+    assert now != latest
+    assert yard.kinds(latest, now)
+
+
+def test_a_store_that_is_gone_is_made_anew(yard: Yard) -> None:
+    """Design, undo: what was made ready is of no use without what it lies in."""
+    yard.write("a", "a")
+    ready(yard)
+    shutil.rmtree(yard.store)
+    yard.again()
+    assert yard.kinds(yard.take(), yard.take()) == {}
+
+
+def test_right_after_a_change_nothing_is_sure(yard: Yard) -> None:
+    """Design, undo: a second change within a tick of the disk's clock does not show in its times."""
+    path = yard.write("a", "a")
+    later = time.time_ns() + 10**9
+    os.utime(path, ns=(later, later))
+    assert not yard.checkpoints.prepare("")

@@ -237,16 +237,23 @@ def test_an_outbox_is_named_by_session_and_sequence(
     mailbox: Mailbox, sequence: int, digits: str
 ) -> None:
     """Specification 003, outbox file naming: {sessionId}_seq{NNNN}.txt."""
-    path = mailbox.write_outbox(SESSION, sequence, "text é\n")
+    path = mailbox.outbox_path(SESSION, sequence)
     assert path == mailbox.outbox / f"a1b2c3d4_seq{digits}.txt"
+    mailbox.write_beside(path, "text é\n")
+    assert not path.exists()
+    mailbox.put_in_place(path)
     assert path.read_bytes() == "text é\n".encode()
     assert [entry.name for entry in mailbox.outbox.iterdir()] == [path.name]
 
 
 def test_an_outbox_that_cannot_be_written_leaves_the_old_one(mailbox: Mailbox) -> None:
     """Specification 003, atomic writes: this prevents partial reads."""
-    path = mailbox.write_outbox(SESSION, 1, "old")
+    path = mailbox.outbox_path(SESSION, 1)
+    mailbox.write_beside(path, "old")
+    mailbox.put_in_place(path)
+    with pytest.raises(WorkError, match="can't be written"):
+        mailbox.put_in_place(path)
     (mailbox.outbox / f"{path.name}.tmp").mkdir()
     with pytest.raises(WorkError, match="can't be written"):
-        mailbox.write_outbox(SESSION, 1, "new")
+        mailbox.write_beside(path, "new")
     assert path.read_text("utf-8") == "old"

@@ -1,0 +1,61 @@
+"""What file operations made of the workspace, told by the records of their starts alone."""
+
+from collections.abc import Iterable, Mapping
+
+from codingagent.core.changes import Change, ChangeKind
+from codingagent.core.events import Refused
+from codingagent.core.listing import shown_path
+from codingagent.core.session import OperationStarted, Session
+
+Expected = Mapping[str, frozenset[str | None]]
+"""By path, the digests of what may stand there; None: nothing."""
+
+
+def expected(starts: Iterable[OperationStarted]) -> Expected | None:
+    """Gives what stands now at each path that was to be changed; None if a command may have changed more."""
+    found: dict[str, frozenset[str | None]] = {}
+    for start in starts:
+        if start.event is None:
+            return None
+        # One that failed on the way has left all as it was.
+        found[start.real or start.subject] = frozenset((start.before, start.after))
+    return found
+
+
+def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) -> tuple[str, ...]:
+    """Gives how the files differ, in words: from what changed first, and what was then begun.
+
+    Args:
+        earlier: how they differed before these operations.
+        starts: the operations; each is done.
+    """
+    kinds: dict[str, ChangeKind] = {change.path: change.kind for change in earlier}
+    first: dict[str, OperationStarted] = {}
+    last: dict[str, OperationStarted] = {}
+    for start in starts:
+        path = start.real or start.subject
+        first.setdefault(path, start)
+        last[path] = start
+    for path, start in last.items():
+        was = _was_there(kinds.get(path), first[path])
+        if start.after is None:
+            kinds.pop(path, None)
+            if was:
+                kinds[path] = "deleted"
+        elif not was:
+            kinds[path] = "added"
+        elif path in kinds or first[path].before != start.after:
+            kinds[path] = "modified"
+    return tuple(f"{kinds[path]}: {shown_path(path)}" for path in sorted(kinds))
+
+
+def done(session: Session) -> tuple[OperationStarted, ...]:
+    """Gives what was begun since the checkpoint, without what failed."""
+    failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
+    return tuple(start for start in session.starts if start.index not in failed)
+
+
+def _was_there(kind: ChangeKind | None, first: OperationStarted) -> bool:
+    if kind in ("added", "deleted"):
+        return kind == "deleted"
+    return first.before is not None
