@@ -412,7 +412,10 @@ class Conversation:
         short = self._write_short(context)
         path = self._mail.mailbox.write_outbox(session_id, sequence, text)
         self.ledger.record(OutboxWritten(sequence, self._means.now()))
-        ready = OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
+        size = tokens.estimate(text)
+        ready = OutboxReady(
+            session_id, sequence, str(path), len(text), size, budget=budget.characters
+        )
         if short is not None:
             short_path, brief = short
             ready = replace(
