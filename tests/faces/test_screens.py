@@ -215,6 +215,7 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
     [
         *itertools.product(["list", "show", "config"], [20, 60], KINDS),
         *itertools.product(["list", "show", "config"], [80, 200], ["colours"]),
+        *itertools.product(["doctor"], [20, 60], ["colours", "ascii"]),
     ],
 )
 def test_every_screen_follows_its_terminal(told: Path, words: str, columns: int, kind: str) -> None:
@@ -374,3 +375,57 @@ def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> No
     assert told == ""
     assert re.search(r"\([\d,]+ characters, about [\d,]+ tokens\): paste it", shown.text)
     assert re.search(r"\n  \[#-{9}\] \d % of 200,000 characters\n", shown.text)
+
+
+# --- doctor ----------------------------------------------------------------------------------------
+
+
+def findings(
+    home: Path, *, variables: Mapping[str, str] | None = None
+) -> dict[str, dict[str, object]]:
+    told = piped(home, "doctor", "--json", variables=variables)
+    return {entry["name"]: entry for entry in map(json.loads, told.splitlines())}
+
+
+def test_doctor_tries_out_this_very_inbox_and_leaves_nothing(waiting: Path) -> None:
+    """A watch is believed by what it tells of a file there, and the file is gone after."""
+    before = sorted(path.name for path in waiting.rglob("*"))
+    found = findings(waiting, variables={"EDITOR": sys.executable})
+    assert found["inbox"]["holds"] is True
+    assert "is watched" in str(found["inbox"]["detail"])
+    assert sorted(path.name for path in waiting.rglob("*")) == before
+    assert found["editor"]["holds"] is True
+    assert str(waiting) in str(found["home"]["detail"])
+    assert str(waiting / "workspace") in str(found["workspace"]["detail"])
+
+
+def test_doctor_names_the_remedy_for_what_is_missing(waiting: Path) -> None:
+    """A finding without a remedy helps nobody."""
+    nothing = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "SSH_TTY": "", "SSH_CONNECTION": ""}
+    found = findings(waiting, variables={**nothing, "EDITOR": "no-such-editor -w", "VISUAL": ""})
+    assert found["editor"]["holds"] is False
+    assert "set EDITOR" in str(found["editor"]["remedy"])
+    if sys.platform == "linux" and not found["clipboard"]["holds"]:
+        assert "xclip" in str(found["clipboard"]["remedy"])
+    found = findings(waiting, variables={**nothing, "SSH_TTY": "/dev/pts/0"})
+    assert "OSC 52" in str(found["clipboard"]["detail"])
+
+
+def test_doctor_tells_of_settings_that_can_not_be_used(waiting: Path) -> None:
+    """It is what one calls when nothing else goes."""
+    found = findings(waiting, variables={"CODINGAGENT_DIFF": "purple"})
+    assert found["home"]["holds"] is False
+    assert "diff is 'purple'; it must be one of never, short, full" in str(found["home"]["detail"])
+
+
+def test_doctor_says_what_the_terminal_can(waiting: Path) -> None:
+    """Its width, its colours, its characters."""
+    text = seen(waiting, "doctor", columns=100).text
+    assert "✓ terminal   100 columns, 256 colours\n" in text
+    assert "✓ encoding   utf-8 on the screen\n" in text
+    text = seen(waiting, "doctor", columns=100, kind="ascii").text
+    assert (
+        "MISSING encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
+    )
+    assert "no colours (NO_COLOR is set)" in seen(waiting, "doctor", kind="no colours").text
+    assert "TERM=dumb: plain lines" in seen(waiting, "doctor", kind="dumb").text

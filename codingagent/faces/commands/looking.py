@@ -121,14 +121,19 @@ def _diff(
 
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")
-def _doctor(context: typer.Context, json: Json = False) -> None:
+def _doctor(
+    context: typer.Context,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="A line for each promise of the sandbox.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
     from codingagent import homes
     from codingagent.faces import doctor
 
-    named: Path | None = context.obj
-    home = homes.find_home(named, Path.cwd(), os.environ)
-    doctor.examine(home, homes.default_workspace(home), json=json)
+    home = homes.find_home(context.obj, Path.cwd(), os.environ)
+    doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
 
 
 @app.command(epilog="Example: codingagent config", name="config")
