@@ -6,7 +6,6 @@ settled by looking at the file, and a command in doubt is never run again.
 """
 
 import base64
-import difflib
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import edits, encoding, matching, paths, plain, substitutions
+from codingagent.core import differences, edits, encoding, matching, paths, plain, substitutions
 from codingagent.core import policy as policies
 from codingagent.core.approval import Question
 from codingagent.core.events import (
@@ -36,7 +35,7 @@ from codingagent.core.events import (
 )
 from codingagent.core.findings import Extras, Outcome, Seen, digest_of
 from codingagent.core.listing import Listing
-from codingagent.core.notices import ModelSaid, Notice, OutputCame
+from codingagent.core.notices import FileChanged, ModelSaid, Notice, OutputCame
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -63,10 +62,6 @@ OUTPUT_LIMIT_CHARACTERS = 4000
 
 # Of a command's output the screen shows the beginning as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
-
-# Of a change to be approved the screen shows this much; the rest is counted.
-_DIFFERENCE_LIMIT_LINES = 200
-_DIFFERENCE_LIMIT_BYTES = 400_000
 
 _GIT_CAME = (
     "this command made .git here: commands can only read it from now on, and the person should look"
@@ -355,6 +350,8 @@ class Agent:
             self._means.workspace.delete(change.path)
         else:
             self._means.workspace.write(change.path, change.data, change.seen)
+            old = None if change.seen is None else change.seen.data
+            self._means.show(FileChanged(change.path, old, change.data))
         return change.event
 
     def _request(self, order: Order, operation: ReadFile) -> Event:
@@ -564,28 +561,9 @@ def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
 
 
 def _difference(change: _Change) -> str:
-    """Gives what a change does to a file, as a unified difference, for people."""
+    """Gives what a change does to a file, as a unified difference, for whoever is to approve it."""
     old = b"" if change.seen is None else change.seen.data
-    new = change.data or b""
-    if change.data is None:
-        return "the file is deleted"
-    if b"\0" in old or b"\0" in new:
-        return f"{len(new)} bytes that are not text"
-    if len(old) + len(new) > _DIFFERENCE_LIMIT_BYTES:
-        return f"{len(new)} bytes in place of {len(old)}"
-    lines = list(
-        difflib.unified_diff(
-            old.decode("utf-8", "replace").splitlines(),
-            new.decode("utf-8", "replace").splitlines(),
-            change.path,
-            change.path,
-            lineterm="",
-        )
-    )
-    left_out = len(lines) - _DIFFERENCE_LIMIT_LINES
-    if left_out > 0:
-        lines[_DIFFERENCE_LIMIT_LINES:] = [f"… {left_out} more lines"]
-    return "\n".join(lines)
+    return differences.text_of(change.path, old, change.data)
 
 
 def _count(operation: EditFile) -> int:

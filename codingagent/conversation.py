@@ -488,7 +488,10 @@ class Conversation:
             mailbox.put_in_place(short[0])
         mailbox.put_in_place(path)
         self.ledger.record(OutboxWritten(sequence, self._means.now()))
-        ready = OutboxReady(session_id, sequence, str(path), len(text), tokens.estimate(text))
+        size = tokens.estimate(text)
+        ready = OutboxReady(
+            session_id, sequence, str(path), len(text), size, budget=budget.characters
+        )
         if short is not None:
             short_path, brief = short
             ready = replace(

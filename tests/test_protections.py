@@ -1121,7 +1121,9 @@ ROWS: dict[str, Row] = {
         ),
     ),
     "what is asked for is not done unasked": Row(
-        command_not_run, ("rm -f nothing",), (FLOW, "if order.is_own or digest == approved:", "if True:")
+        command_not_run,
+        ("rm -f nothing",),
+        (FLOW, "if order.is_own or digest == approved:", "if True:"),
     ),
     "a doubtful command is asked for": Row(
         command_not_run,

@@ -20,6 +20,8 @@ class OutboxReady:
     short_path: str = ""
     short_characters: int = 0
     short_tokens: int = 0
+    budget: int = 0
+    """How many characters a request may have; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,18 @@ class OutputCame:
     """A running command printed this."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanged:
+    """The operation under way wrote a file: its bytes before, None if it is new, and now.
+
+    The difference is reckoned by whoever shows it: most do not, and the next request waits.
+    """
+
+    path: str
+    old: bytes | None
+    new: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +154,7 @@ Notice = (
     | ReplyRejected
     | OperationBegan
     | OutputCame
+    | FileChanged
     | OperationDone
     | ApprovalAwaited
     | ModelSaid

@@ -59,6 +59,11 @@ class Settings:
         choices=("auto", "require", "off"),
     )  # type: ignore[assignment]
     network: bool = _setting(False, "let sandboxed commands use the network")  # type: ignore[assignment]
+    diff: str = _setting(
+        "short",
+        "how much of each change of a file the screen shows: never, short or full",
+        choices=("never", "short", "full"),
+    )  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)

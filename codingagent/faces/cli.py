@@ -16,7 +16,7 @@ from typer.main import get_command_from_info
 
 from codingagent import __version__
 from codingagent.errors import CodingAgentError, UsageError
-from codingagent.faces.screens import fail, silence
+from codingagent.faces.screens import be_plainer, fail, silence
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -125,8 +125,7 @@ def main() -> None:
     sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character shows another; that is no reason to fail.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+        be_plainer(stream)
     sys.exit(run(sys.argv[1:]))
 
 

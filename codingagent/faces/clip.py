@@ -10,17 +10,18 @@ from codingagent.conversation import Conversation
 from codingagent.core import parts, tokens
 from codingagent.core.session import Phase, Session
 from codingagent.errors import UsageError, WorkError
+from codingagent.faces import looks
 from codingagent.homes import Home
 from codingagent.world import clipboard
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES
 from codingagent.world.runner import open_editor
 
 
-def copy(home: Home, session: Session, *, short: bool, limit: int | None) -> None:
+def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget: int) -> None:
     """Puts the request that waits on the clipboard; piped, prints it.
 
     In parts they lie in `outbox/parts/` too, and go to the clipboard one after the other; piped, the
-    names of their files are printed.
+    names of their files are printed. `budget` is what a request may have, in characters.
 
     Raises:
         UsageError: if no request waits, or a part would be too small.
@@ -48,8 +49,10 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None) -> Non
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
         _put(piece)
         which = name.name
-        size = f"{len(piece):,} characters, about {tokens.estimate(piece):,} tokens"
+        size = looks.size(len(piece), tokens.estimate(piece))
         sys.stdout.write(f"{which} is on the clipboard ({size}): paste it into the chat\n")
+        if limit is None:
+            sys.stdout.write(f"  {looks.budget_line(len(piece), budget)}\n")
         if number < len(pieces):
             sys.stdout.write("then press Enter for the next part ")
             sys.stdout.flush()

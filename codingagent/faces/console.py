@@ -1,19 +1,20 @@
 """Notices on a terminal: colour, live output, a spinner while waiting. The only user of rich."""
 
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.status import Status
-from rich.table import Table
 from rich.text import Text
 
 from codingagent.core.approval import Answer, Decision
 from codingagent.core.notices import (
     ApprovalAwaited,
+    FileChanged,
     ModelSaid,
     Notice,
     OperationBegan,
@@ -29,7 +30,9 @@ from codingagent.core.notices import (
     Waiting,
 )
 from codingagent.core.plain import without_controls
-from codingagent.faces.lines import done_lines, question_line, turn_line, waiting_line
+from codingagent.faces import looks
+from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
+from codingagent.faces.looks import Line, Span
 from codingagent.faces.screens import Elsewhere
 
 # Of a failure's output the end says most; the request to the model has more of it.
@@ -62,11 +65,31 @@ def _wait_for_line(elsewhere: Callable[[], Answer | None]) -> Answer | None:
     return answer
 
 
+# What the styles of `looks` are here.
+_COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
+
+_WAITING = "waiting (Ctrl-C stops)"
+
+# A change of a file stands below the operation that made it.
+_MARGIN = "      "
+
+
+_SIGNS = {"+": "green", "-": "red", "@": "cyan", "…": "dim"}
+
+
 def _style_of(line: str) -> str:
     """Gives the colour of a line of a difference."""
     if line.startswith(("+++", "---")):
         return "bold"
-    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+    return _SIGNS.get(line[:1], "")
+
+
+_COLOUR_SYSTEMS = {
+    "standard": "16 colours",
+    "256": "256 colours",
+    "truecolor": "16 million colours",
+    "windows": "16 colours",
+}
 
 
 class Console:
@@ -74,56 +97,62 @@ class Console:
 
     def __init__(self, *, can_ask: bool = False) -> None:
         self._can_ask = can_ask
-        self._rich = RichConsole(highlight=False)
+        # no-color.org: not a single code then.
+        has_colour = not os.environ.get("NO_COLOR")
+        self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
+        self._look = looks.look_of(sys.stdout)
+        self._changes = Changes("short")
         self._status: Status | None = None
         self._said_output = False
         self._within_line = False
 
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        del asked  # on a terminal somebody looks
+        self._changes.how = how
+
     def show(self, notice: Notice) -> None:
         self._stop_status()
+        self._look = looks.look_of(sys.stdout)  # a window may have another size by now
+        self._changes.note(notice)
         match notice:
             case OutboxReady():
-                self._print(
-                    f"[bold]Request {notice.sequence}[/] is ready:"
-                    f" {notice.characters:,} characters, about {notice.tokens:,} tokens"
-                )
-                if notice.short_path:
-                    self._print(
-                        f"  [dim]short, for the same chat: {notice.short_characters:,} characters,"
-                        f" about {notice.short_tokens:,} tokens[/]"
-                    )
+                self._show_ready(notice)
             case Waiting():
                 self._show_waiting(notice)
             case ReplyAccepted():
                 self._rich.rule(f"Reply {notice.sequence}", style="dim")
             case ReplyRejected():
-                self._print(f"[yellow]Not taken:[/] {escape(notice.name)}: {escape(notice.reason)}")
-                self._print("  kept as")
-                self._print_path(notice.path)
+                self._say(("Not taken:", "warn"), (f" {notice.name}: {notice.reason}", ""))
+                self._say(("  kept as", ""))
+                self._say_path(notice.path)
                 self._rich.print(Text(f"  {notice.remedy}"), soft_wrap=True)
             case OperationBegan():
                 self._begin(notice)
             case OutputCame():
                 self._show_output(notice.text)
+            case FileChanged():
+                pass  # it is shown with its operation's result
             case OperationDone():
                 self._show_result(notice)
             case ApprovalAwaited():
                 self._show_awaited(notice)
             case ModelSaid():
-                self._rich.print(Text(notice.text, style="cyan"))
+                for line in notice.text.split("\n"):
+                    self._say((line, "name"), indent=0)
             case QuestionAsked():
-                self._print(f"[bold yellow]?[/] {escape(question_line(notice))}")
+                self._say(("? ", "warn"), (question_line(notice), ""))
             case TurnDone():
-                self._print(f"[dim]{escape(turn_line(notice))}[/]")
+                self._say((turn_line(notice), "dim"))
                 for note in notice.notes:
-                    self._print(f"  [yellow]note:[/] {escape(note)}")
+                    self._say(("  ", ""), ("note:", "warn"), (f" {note}", ""), indent=4)
             case SessionDone():
                 first, *rest = done_lines(notice)
-                self._rich.print(Text(first, style="bold green"))
+                for line in first.split("\n"):
+                    self._say((line, "bold green"))
                 for line in rest:
-                    self._print(f"[yellow]{escape(line)}[/]")
+                    self._say((line, "warn"), indent=4)
             case Remark():
-                self._print(f"[dim]{escape(notice.text)}[/]")
+                self._say((notice.text, "dim"))
             case _:
                 assert_never(notice)
 
@@ -141,7 +170,8 @@ class Console:
         while True:
             self._rich.print(f"  Do it? {choices}: ", end="")
             if (answer := _wait_for_line(lambda: elsewhere(notice))) is not None:
-                self._print(f"\n  answered elsewhere: {answer.decision}")
+                self._rich.print()
+                self._say((f"  answered elsewhere: {answer.decision}", "dim"))
                 return answer
             try:
                 said = self._rich.input().strip().lower()
@@ -157,11 +187,12 @@ class Console:
         return Answer(decision, reason=reason)
 
     def _show_awaited(self, notice: ApprovalAwaited) -> None:
-        self._print(f"  [bold yellow]? {escape(notice.command_type)}[/] needs your approval:")
+        mark = (f"? {notice.command_type}", "bold yellow")
+        self._say(("  ", ""), mark, (" needs your approval:", ""), indent=4)
         for line in without_controls(notice.shown).split("\n"):
-            self._rich.print(Text(f"      {line}", style=_style_of(line)), soft_wrap=True)
+            self._rich.print(Text(f"{_MARGIN}{line}", style=_style_of(line)), soft_wrap=True)
         for reason in notice.reasons:
-            self._print(f"    [yellow]because:[/] {escape(reason)}")
+            self._say(("    ", ""), ("because:", "warn"), (f" {reason}", ""), indent=6)
 
     def close(self) -> None:
         """Puts the terminal back as it was: no spinner, the cursor shown."""
@@ -172,38 +203,65 @@ class Console:
         for line in text.splitlines():
             self._rich.print(Text(line, style=_style_of(line)), soft_wrap=True)
 
-    def table(self, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-        """Shows a table."""
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in headings:
-            table.add_column(heading, overflow="fold")
-        for row in rows:
-            table.add_row(*map(Text, row))
-        self._rich.print(table)
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Shows lines that were laid out to fit."""
+        for line in lines:
+            spans = [(text, _COLOURS.get(style, style)) for text, style in line]
+            self._rich.print(Text.assemble(*spans), soft_wrap=True)
+
+    def colours(self) -> str:
+        """Gives in words how many colours there are."""
+        return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
+
+    def _say(self, *spans: Span, indent: int = 2) -> None:
+        """Shows a line, laid out to fit."""
+        clean = [(without_controls(text).replace("\n", " "), style) for text, style in spans]
+        self.lines(looks.hang(clean, self._look, indent))
+
+    def _say_path(self, path: str) -> None:
+        # Never broken by us, so that it can be copied whole.
+        self.lines([[("     ", ""), (without_controls(path), "bold cyan")]])
+
+    def _show_ready(self, notice: OutboxReady) -> None:
+        size = looks.size(notice.characters, notice.tokens)
+        self._say((f"Request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
+        if notice.budget:
+            drawn = looks.bar(notice.characters, notice.budget, self._look)
+            said = looks.share(notice.characters, notice.budget)
+            self._say(("  ", ""), *drawn, (f" {said}", "dim"))
+        if notice.short_path:
+            size = looks.size(notice.short_characters, notice.short_tokens)
+            self._say((f"  short, for the same chat: {size}", "dim"), indent=4)
 
     def _show_waiting(self, notice: Waiting) -> None:
-        self._print("Now it is your turn:")
+        self._say(("Now it is your turn:", ""))
+        first = "Attach this file to any chat, or paste its text, and send it:"
         if notice.short:
-            self._print("  [bold]1.[/] In the same chat send this file, attached or pasted:")
-            self._print_path(notice.short)
-            self._print("     or in a new chat this one, which is whole:")
+            self._step("1.", "In the same chat send this file, attached or pasted:")
+            self._say_path(notice.short)
+            self._say(("     or in a new chat this one, which is whole:", ""), indent=5)
         else:
-            self._print(
-                "  [bold]1.[/] Attach this file to any chat, or paste its text, and send it:"
-            )
-        self._print_path(notice.outbox)
-        self._print("  [bold]2.[/] Save the chat's whole answer as a .txt file in this folder:")
-        self._print_path(notice.inbox)
-        self._print("     [dim](`codingagent copy` and `paste` do both by way of the clipboard)[/]")
-        if notice.watched:
+            self._step("1.", first)
+        self._say_path(notice.outbox)
+        self._step("2.", "Save the chat's whole answer as a .txt file in this folder:")
+        self._say_path(notice.inbox)
+        hint = "(`codingagent copy` and `paste` do both by way of the clipboard)"
+        self._say((f"     {hint}", "dim"), indent=5)
+        if not notice.watched:
+            self._say((waiting_line(notice), ""))
+        elif len(waiting_line(notice)) < self._look.width - 2:
             self._start_status(waiting_line(notice))
         else:
-            self._print(escape(waiting_line(notice)))
+            # What moves has one line; Ctrl-C says how to go on.
+            self._start_status(looks.cut(_WAITING, self._look.width - 3, self._look))
+
+    def _step(self, number: str, text: str) -> None:
+        self._say(("  ", ""), (number, "bold"), (f" {text}", ""), indent=5)
 
     def _begin(self, notice: OperationBegan) -> None:
         self._said_output = False
         if notice.command_type == "RUN_COMMAND":
-            self._print(f"  [bold]$[/] {escape(notice.subject)}")
+            self._say(("  ", ""), ("$", "bold"), (f" {notice.subject}", ""), indent=4)
             self._start_status("running")
 
     def _show_output(self, text: str) -> None:
@@ -216,25 +274,27 @@ class Console:
         if self._within_line:
             self._rich.print()
             self._within_line = False
-        result = notice.result
-        mark = "[green]✓[/]" if result.success else "[red]✗[/]"
+        result, told = notice.result, self._changes.take()
         if result.command_type not in ("MESSAGE", "DONE") or not result.success:
-            self._print(f"  {mark} {escape(result.command_type)}: {escape(result.summary)}")
+            count = "" if told is None else looks.counted(told[0], self._look)
+            mark = self._look.mark(result.success)
+            summary = f" {result.command_type}: {result.summary}"
+            self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
+        for line in told[1] if told is not None else ():
+            shown = looks.cut(f"{_MARGIN}{line}", self._look.width, self._look)
+            self._rich.print(Text(shown, style=_SIGNS.get(line[:1], "")), soft_wrap=True)
         if not result.success and result.output and not self._said_output:
             for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
-                self._print(f"      [dim]{escape(line)}[/]")
+                clean = f"{_MARGIN}{without_controls(line)}"
+                self._rich.print(Text(clean, style="dim"), soft_wrap=True)
         for note in result.notes:
-            self._print(f"      [yellow]note:[/] {escape(note)}")
-
-    def _print(self, markup: str) -> None:
-        self._rich.print(markup)
-
-    def _print_path(self, path: str) -> None:
-        # Never broken by us, so that it can be copied whole.
-        self._rich.print(Text(f"     {path}", style="bold cyan"), soft_wrap=True)
+            self._say((_MARGIN, ""), ("note:", "warn"), (f" {note}", ""), indent=len(_MARGIN))
 
     def _start_status(self, text: str) -> None:
-        self._status = self._rich.status(f"[dim]{escape(text)}[/]")
+        if not sys.stdout.isatty():
+            return  # colours were wanted in a pipe; what moves would only fill it
+        spinner = "dots" if self._look.has_marks else "line"
+        self._status = self._rich.status(f"[dim]{escape(text)}[/]", spinner=spinner)
         self._status.start()
 
     def _stop_status(self) -> None:

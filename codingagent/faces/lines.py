@@ -1,12 +1,15 @@
 """Notices as plain lines for a pipe or a log, and as JSON, one object a line."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TextIO, assert_never
 
+from codingagent.core import differences
 from codingagent.core.approval import Answer
+from codingagent.core.differences import LINES_LIMIT, Difference
 from codingagent.core.notices import (
     ApprovalAwaited,
+    FileChanged,
     ModelSaid,
     Notice,
     OperationBegan,
@@ -22,7 +25,56 @@ from codingagent.core.notices import (
     Waiting,
 )
 from codingagent.core.plain import without_controls
+from codingagent.faces import looks
 from codingagent.faces.screens import Elsewhere
+
+# Of a change that nobody has to approve a glance will do; the rest is counted.
+_SHORT_LINES = 12
+_SHORT_CONTEXT = 1
+
+
+class Changes:
+    """What is told of changes of files: as much as was asked for, and nothing that was shown already.
+
+    `how` is never, short or full.
+    """
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        self._approved = ""
+        self._change: FileChanged | None = None
+
+    def note(self, notice: Notice) -> None:
+        """Takes note of what is shown for approval, and of a change; nothing is reckoned yet."""
+        match notice:
+            case OperationBegan():
+                self._approved, self._change = "", None
+            case ApprovalAwaited():
+                self._approved = notice.subject
+            case FileChanged() if self.how != "never" and notice.path != self._approved:
+                self._change = notice
+            case _:
+                pass
+
+    def take(self) -> tuple[Difference, tuple[str, ...]] | None:
+        """Gives what the operation that just ended changed, and the lines to be shown of it; once."""
+        change, self._change = self._change, None
+        if change is None:
+            return None
+        is_full = self.how == "full"
+        found = differences.between(
+            change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,))
+        )
+        if change.old is None:
+            # Where in a new file its lines stand need not be said.
+            found = replace(found, lines=found.lines[1:])
+        lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
+        return found, tuple(without_controls(line).expandtabs(4) for line in lines)
+
+
+def _in_pipes(how: str, *, asked: bool) -> str:
+    """Gives what is told where nobody may be looking: only what was asked for in so many words."""
+    return how if asked or how == "full" else "never"
 
 
 class Lines:
@@ -30,9 +82,18 @@ class Lines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._changes = Changes("never")
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        self._changes.how = _in_pipes(how, asked=asked)
 
     def show(self, notice: Notice) -> None:
+        self._changes.note(notice)
         text = lines_of(notice)
+        if isinstance(notice, OperationDone) and (told := self._changes.take()) is not None:
+            found, lines = told
+            count = looks.counted(found, looks.PIPE)
+            text = "\n".join([f"{text}{count}", *(f"         {line}" for line in lines)])
         if text:
             self._stream.write(f"{without_controls(text)}\n")
             self._stream.flush()
@@ -49,9 +110,20 @@ class JsonLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._changes = Changes("never")
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        self._changes.how = _in_pipes(how, asked=asked)
 
     def show(self, notice: Notice) -> None:
-        write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
+        self._changes.note(notice)
+        if not isinstance(notice, FileChanged):
+            write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
+        elif (told := self._changes.take()) is not None:
+            found, lines = told
+            said = {"path": notice.path, "added": found.added, "removed": found.removed}
+            document = {"type": _type(notice), **said, "difference": "\n".join(lines)}
+            write_json_line(self._stream, document)
 
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
         """Gives no answer: nobody sits here."""
@@ -78,7 +150,7 @@ def lines_of(notice: Notice) -> str:
             return f"reply {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
         case ReplyRejected():
             return f"not taken: {notice.name}: {notice.reason}\n  kept as {notice.path}\n  {notice.remedy}"
-        case OperationBegan() | OutputCame():
+        case OperationBegan() | OutputCame() | FileChanged():
             return ""
         case OperationDone():
             return operation_line(notice)
@@ -100,12 +172,14 @@ def lines_of(notice: Notice) -> str:
 
 def ready_lines(notice: OutboxReady) -> str:
     """Says where a request is and how long, and its short companion."""
-    size = f"({notice.characters} characters, about {notice.tokens} tokens)"
-    line = f"request {notice.sequence} is ready: {notice.path} {size}"
-    if not notice.short_path:
-        return line
-    short = f"({notice.short_characters} characters, about {notice.short_tokens} tokens)"
-    return f"{line}\n  short, for the same chat: {notice.short_path} {short}"
+    size = looks.size(notice.characters, notice.tokens)
+    lines = [f"request {notice.sequence} is ready: {notice.path} ({size})"]
+    if notice.budget:
+        lines.append(f"  {looks.budget_line(notice.characters, notice.budget)}")
+    if notice.short_path:
+        size = looks.size(notice.short_characters, notice.short_tokens)
+        lines.append(f"  short, for the same chat: {notice.short_path} ({size})")
+    return "\n".join(lines)
 
 
 def waiting_lines(notice: Waiting) -> str:

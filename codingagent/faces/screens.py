@@ -1,6 +1,8 @@
 """Which face shows what happens, and whether there is someone to ask."""
 
+import codecs
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +12,12 @@ if TYPE_CHECKING:
     from codingagent.compose import Person
     from codingagent.core.approval import Answer
     from codingagent.core.notices import ApprovalAwaited, Notice
+    from codingagent.core.settings import Settings
+
+
+# What we write ourselves and an old terminal can't show.
+_PLAINER = dict(zip("…✓✗−—–━─→", ("...", "+", "x", "-", "-", "-", "#", "-", ">"), strict=True))
+_ERRORS = "codingagent"
 
 
 Elsewhere: TypeAlias = "Callable[[ApprovalAwaited], Answer | None]"
@@ -18,6 +26,10 @@ Elsewhere: TypeAlias = "Callable[[ApprovalAwaited], Answer | None]"
 
 class Screen(Protocol):
     """What shows notices."""
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        """Says how much of each change is to be shown: never, short or full; `asked`: in so many words."""
+        ...
 
     def show(self, notice: "Notice") -> None: ...
     def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
@@ -33,6 +45,38 @@ def silence(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def is_seen(stream: TextIO) -> bool:
+    """Tells whether people look at a stream, or say by FORCE_COLOR that they will."""
+    return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+def is_living(stream: TextIO) -> bool:
+    """Tells whether a stream leads to a terminal that can do more than lines."""
+    return is_seen(stream) and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def can_show_marks(stream: TextIO) -> bool:
+    """Tells whether a stream's encoding has all marks of ours."""
+    try:
+        "".join(_PLAINER).encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def be_plainer(stream: TextIO) -> None:
+    """Has a stream write the marks that its encoding does not have in plainer ones; all else as `?`."""
+    if isinstance(stream, io.TextIOWrapper):
+        codecs.register_error(_ERRORS, _plainer)
+        stream.reconfigure(errors=_ERRORS)
+
+
+def _plainer(fault: UnicodeError) -> tuple[str, int]:
+    assert isinstance(fault, UnicodeEncodeError), "it is for what is written"
+    text = fault.object[fault.start : fault.end]
+    return "".join(_PLAINER.get(char, "?") for char in text), fault.end
+
+
 @contextlib.contextmanager
 def screen_for(json: bool) -> Iterator[Screen]:
     """Gives the face for this output: JSON, a living terminal, or plain lines."""
@@ -41,7 +85,7 @@ def screen_for(json: bool) -> Iterator[Screen]:
         from codingagent.faces.lines import JsonLines
 
         screen = JsonLines(sys.stdout)
-    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    elif is_living(sys.stdout):
         from codingagent.faces.console import Console
 
         screen = Console(can_ask=sys.stdin is not None and sys.stdin.isatty())
@@ -63,6 +107,9 @@ class Steady:
         self._screen = screen
         self._is_gone = False
 
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        self._screen.tell_changes(how, asked=asked)
+
     def show(self, notice: "Notice") -> None:
         if self._is_gone:
             return
@@ -81,14 +128,20 @@ class Steady:
 
 def person_at(
     screen: Screen,
+    settings: "Settings",
     *,
     approves_all: bool,
     accepts_formats: bool = False,
     elsewhere: "Elsewhere" = lambda _: None,
+    diff: object = None,
 ) -> "Person":
-    """Gives the person before a screen, who may also answer from another terminal."""
+    """Gives the person before a screen, who may also answer from another terminal.
+
+    `diff` is not None if they said themselves what to show of changes.
+    """
     from codingagent.compose import Person
 
+    screen.tell_changes(settings.diff, asked=diff is not None)
     return Person(
         screen.show, lambda notice: screen.ask(notice, elsewhere), approves_all, accepts_formats
     )

@@ -1,17 +1,28 @@
-"""What `list`, `show`, `log`, `diff` and `config` print: for a terminal, as plain lines, or as JSON."""
+"""What `list`, `log`, `diff` and `config` print: for a terminal, as plain lines, or as JSON."""
 
-import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
-from codingagent.core import chronicle, plain, results
+from codingagent.core import chronicle, plain
 from codingagent.core import session as session_
-from codingagent.core.session import Record, Session, Step, Turn
+from codingagent.core.session import Phase, Record, Session, Step
 from codingagent.core.settings import Resolved, meanings
 from codingagent.errors import UsageError
+from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
+from codingagent.faces.looks import Line, Look, Span, look_of
+from codingagent.faces.screens import is_living
+
+STATES = {
+    Phase.AWAITING_REPLY: "name",
+    Phase.AWAITING_APPROVAL: "warn",
+    Phase.EXECUTING: "warn",
+    Phase.OUTBOX_DUE: "warn",
+    Phase.COMPLETE: "good",
+}
 
 
 def show_sessions(sessions: list[Session], *, json: bool) -> None:
@@ -20,45 +31,53 @@ def show_sessions(sessions: list[Session], *, json: bool) -> None:
         for session in sessions:
             write_json_line(sys.stdout, session_.document(session))
         return
-    rows = [
-        (
-            session.session_id,
-            session.phase.value,
-            str(session.sequence),
-            session.updated_at[:16].replace("T", " "),
-            plain.one_line(session.task, 60),
-        )
-        for session in sessions
-    ]
-    if not rows:
+    if not sessions:
         _print("none yet; start one with `codingagent new`, or `run`")
         return
-    show_table(("session", "state", "turn", "changed (UTC)", "task"), rows)
+    look = look_of(sys.stdout)
+    show_lines(session_lines(sessions, look, looks.local_now()))
 
 
-def show_session(session: Session, records: Iterable[Record], *, json: bool) -> None:
-    """Prints a session's turns, their results and the files that they changed."""
-    turns = session_.turns(records)
-    if json:
-        write_json_line(
-            sys.stdout, {**session_.document(session), "turns": [_turn(t) for t in turns]}
-        )
-        return
-    what = "run" if session.is_run else "session"
-    turn_ = "" if session.is_run else f", turn {session.sequence}"
-    _print(f"{what} {session.session_id}: {session.phase.value}{turn_}")
-    _print(f"workspace {session.workspace}")
-    _print(f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}")
-    if not session.is_run:
-        _print(f"task {plain.without_controls(session.task)}")
-    for turn in turns:
-        _print(f"\nturn {turn.sequence}  {turn.at[:16].replace('T', ' ')}  {turn.reply_name}")
-        for event in turn.results:
-            result = results.result_of(event)
-            mark = "ok    " if result.success else "FAILED"
-            _print(f"  {mark} {result.command_type}: {plain.without_controls(result.summary)}")
-        if changed := session_.changed_paths(turn.results):
-            _print(f"  files changed: {', '.join(changed)}")
+def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Line]:
+    """Gives one line a session; on a terminal as much of it as fits, in a pipe all of it."""
+    if not look.is_terminal:
+        # As scripts know it.
+        headings = ("session", "state", "turn", "changed (UTC)", "task")
+        rows = [_session(s, f"{s.updated_at[:16].replace('T', ' ')}", 60) for s in sessions]
+        return list(looks.table(headings, rows, look))
+    headings = ("session", "state", "turn", "changed", "task")
+    rows = [_session(s, looks.ago(s.updated_at, now), 2 * look.width) for s in sessions]
+    if any(session.is_run for session in sessions):
+        # A run has one turn and no task.
+        chosen: tuple[int, ...] = (0, 1, 3)
+        return list(_columns(headings, rows, look, chosen))
+    for chosen in ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
+        widths = [max(len(headings[i]), *(looks.cells(row[i][0]) for row in rows)) for i in chosen]
+        taken = sum(width + 2 for width in widths[:-1])
+        if look.width - taken >= _TASK_CELLS:
+            break
+    return list(_columns(headings, rows, look, chosen))
+
+
+# A task that is cut to less tells nothing.
+_TASK_CELLS = 20
+
+
+def _columns(
+    headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, chosen: Sequence[int]
+) -> Iterator[Line]:
+    picked = [[row[i] for i in chosen] for row in rows]
+    return looks.table([headings[i] for i in chosen], picked, look, cuts=True)
+
+
+def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
+    return (
+        (session.session_id, "bold"),
+        (session.phase.value, STATES[session.phase]),
+        (str(session.sequence), ""),
+        (changed, ""),
+        (plain.one_line(session.task, limit), ""),
+    )
 
 
 def show_log(records: Iterable[Record], *, json: bool) -> None:
@@ -110,7 +129,7 @@ def show_diff(
         turns = [step.sequence for step in chosen if step.sequence]
         write_json_line(sys.stdout, {"turns": turns, "diff": text, "left_out": left_out})
         return
-    if _is_terminal():
+    if is_living(sys.stdout):
         from codingagent.faces.console import Console
 
         Console().diff(text)
@@ -130,46 +149,30 @@ def show_settings(home: Path, resolved: Resolved, policy: str, *, json: bool) ->
             origin = resolved.origins.get(name, "")
             write_json_line(sys.stdout, {"name": name, "value": value, "origin": origin})
         return
-    _print(f"home {home}")
-    told = meanings()
+    told, look = meanings(), look_of(sys.stdout)
     rows = [
-        (name, _value(value), resolved.origins[name], told[name]) for name, value in values.items()
+        ((name, "bold"), (_value(value), "name"), (resolved.origins[name], ""), (told[name], "dim"))
+        for name, value in values.items()
     ]
-    show_table(("setting", "value", "from", "meaning"), rows)
-    _print(f"policy {policy}")
+    # A path is never broken, so that it can be copied whole.
+    show_lines([[("home ", ""), (str(home), "")]])
+    show_lines(looks.table(("setting", "value", "from", "meaning"), rows, look))
+    for line in f"policy {policy}".split("\n"):
+        show_lines(looks.hang([(line, "")], look, 2))
 
 
 def _value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _turn(turn: Turn) -> dict[str, object]:
-    told = [results.result_of(event) for event in turn.results]
-    return {
-        "sequence": turn.sequence,
-        "reply": turn.reply_name,
-        "at": turn.at,
-        "results": [asdict(result) for result in told],
-        "changed": list(session_.changed_paths(turn.results)),
-        "notes": list(turn.notes),
-    }
-
-
-def show_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Prints a table: drawn on a terminal, in plain columns elsewhere."""
-    if _is_terminal():
+def show_lines(lines: Iterable[Line]) -> None:
+    """Prints lines: in colour on a terminal."""
+    if is_living(sys.stdout):
         from codingagent.faces.console import Console
 
-        Console().table(headings, rows)
+        Console().lines(lines)
         return
-    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
-    for row in [headings, *rows]:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        _print("  ".join(cells).rstrip())
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    sys.stdout.write(looks.plain_lines(lines))
 
 
 def _print(text: str) -> None:

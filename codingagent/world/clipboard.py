@@ -48,6 +48,18 @@ def write(text: str) -> None:
         ) from fault
 
 
+def program() -> str:
+    """Gives what reaches the clipboard here, in a word; empty if nothing does."""
+    import pyperclip
+
+    copying, _ = pyperclip.determine_clipboard()
+    made_by = str(getattr(copying, "__qualname__", "")).partition(".")[0]
+    if not made_by:
+        return ""  # what stands in for one is no function
+    word = made_by.removeprefix("init_").removesuffix("_clipboard")
+    return {"wl": "wl-clipboard", "osx_pbcopy": "pbcopy", "osx_pyobjc": "pyobjc"}.get(word, word)
+
+
 def _within_patience(call: Callable[[], object]) -> object:
     """Gives what a call gives; the clipboard's program may wait for a desktop that is not there."""
     found: list[object] = []

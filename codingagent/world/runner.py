@@ -315,14 +315,19 @@ def try_out(sandbox: SandboxLike, variables: Mapping[str, str], folder: str, lin
     return done.stdout.decode("utf-8", "replace")
 
 
+def editor_of(variables: Mapping[str, str]) -> str:
+    """Gives the person's editor, as a line of a shell."""
+    default = "notepad" if os.name == "nt" else "vi"
+    return variables.get("VISUAL") or variables.get("EDITOR") or default
+
+
 def open_editor(path: Path) -> None:
     """Lets the person edit a file in the editor that VISUAL or EDITOR names, and waits for it.
 
     Raises:
         UsageError: if there is no such editor, or it ends with a fault.
     """
-    default = "notepad" if os.name == "nt" else "vi"
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or default
+    editor = editor_of(os.environ)
     try:
         status = subprocess.run([*shlex.split(editor), os.fspath(path)], check=False).returncode
     except (OSError, ValueError) as fault:

@@ -51,6 +51,7 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
         "policy": "default",
         "sandbox": "default",
         "network": "default",
+        "diff": "default",
     }
 
 
@@ -61,7 +62,7 @@ def test_an_unknown_setting_is_an_error_that_names_it() -> None:
     )
     assert refusal(Source("codingagent.toml", {"zzz": 1})) == (
         "codingagent.toml: unknown setting 'zzz'; the settings are workspace, context_chars, list_entries,"
-        " command_timeout, pass_env, check, check_timeout, policy, sandbox, network"
+        " command_timeout, pass_env, check, check_timeout, policy, sandbox, network, diff"
     )
     assert "unknown setting 'list_entry'" in refusal(
         settings.from_environment({"CODINGAGENT_LIST_ENTRY": "1"})

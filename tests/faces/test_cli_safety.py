@@ -644,9 +644,15 @@ def test_doctor_tells_every_promise_of_the_sandbox(
         assert all(entry["holds"] is not False for entry in promises)
     else:
         assert sandbox["detail"]
+    assert run(home, "doctor", "--verbose") == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(found)
     assert run(home, "doctor") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(found)
+    broken = [entry for entry in promises if entry["holds"] is False]
+    assert len(lines) == len(found) - len(promises) + len(broken)
+    if promises and not broken:
+        kept = [entry for entry in promises if entry["holds"]]
+        assert f"all {len(kept)} promises hold" in lines[2]
 
 
 def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:

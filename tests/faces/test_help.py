@@ -2,6 +2,8 @@
 
 import importlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,20 +69,37 @@ def test_naming_a_command_imports_no_other() -> None:
     assert "commands.programs" not in loaded
 
 
-def complete(home: Path, *words: str) -> list[str]:
-    """Gives what bash would be offered for the last word."""
+# How each shell asks, what it was given so far being the last of the words.
+def _of_bash(words: tuple[str, ...]) -> dict[str, str]:
+    return {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+
+
+def _of_zsh(words: tuple[str, ...]) -> dict[str, str]:
+    return {"_TYPER_COMPLETE_ARGS": " ".join(words)}
+
+
+def _of_fish(words: tuple[str, ...]) -> dict[str, str]:
+    return {"_TYPER_COMPLETE_ARGS": " ".join(words), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+
+
+SHELLS = {"bash": _of_bash, "zsh": _of_zsh, "fish": _of_fish}
+
+
+def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
+    """Gives what a shell would be offered for the last word."""
     variables = {
         **os.environ,
-        "_CODINGAGENT_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(("codingagent", *words)),
-        "COMP_CWORD": str(len(words)),
+        "_CODINGAGENT_COMPLETE": f"complete_{shell}",
+        **SHELLS[shell](("codingagent", *words)),
     }
     script = Path(sys.executable).with_name("codingagent")
     done = subprocess.run(
         [script], capture_output=True, text=True, check=False, env=variables, cwd=home
     )
     assert done.stderr == ""
-    return done.stdout.split()
+    if shell == "zsh":
+        return [re.sub(r":.*", "", each) for each in re.findall(r'"([^"]*)"', done.stdout)]
+    return [line.partition("\t")[0] for line in done.stdout.splitlines() if line]
 
 
 def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
@@ -88,3 +107,73 @@ def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
     assert complete(tmp_path, "re") == ["resume", "refresh"]
     assert complete(tmp_path, "new", "--no-w") == ["--no-wait"]
     assert complete(tmp_path, "new", "--protocol", "j") == ["json"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_the_values_of_options(tmp_path: Path, shell: str) -> None:
+    """What can be said in one of few words need not be remembered."""
+    values = {
+        "--policy": ["restrictive", "standard", "permissive"],
+        "--sandbox": ["auto", "require", "off"],
+        "--protocol": ["tags", "json"],
+        "--diff": ["never", "short", "full"],
+    }
+    for option, words in values.items():
+        assert complete(tmp_path, "new", option, "", shell=shell) == words
+    assert complete(tmp_path, "resume", "--diff", "s", shell=shell) == ["short"]
+
+
+def _home_with(folder: Path, *names: str) -> Path:
+    (folder / "inbox").mkdir(parents=True)
+    for name in ("runs", *names):
+        (folder / "sessions" / name).mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_the_ids_of_sessions(tmp_path: Path, shell: str) -> None:
+    """Of the home that the command would use, by the names there alone."""
+    home = _home_with(tmp_path / "home", "0a1b2c3d", "0affffff", "11111111", "no-session")
+    (home / "sessions" / "11111111.json").write_text("damaged", "utf-8")
+    (home / "sessions" / "runs" / "run_0123456789ab").mkdir()
+    both = ["0a1b2c3d", "0affffff"]
+    for command in ("show", "log", "diff", "undo", "resume", "approve", "deny", "copy", "paste"):
+        assert complete(home, command, "0a", shell=shell) == both
+    assert complete(home, "show", "", shell=shell) == [*both, "11111111"]
+    assert complete(home, "show", "run", shell=shell) == ["run_0123456789ab"]
+    assert complete(tmp_path, "--home", str(home), "show", "0", shell=shell) == both
+    here = _home_with(tmp_path / "project" / ".codingagent", "22222222").parent / "src"
+    here.mkdir()
+    assert complete(here, "show", "2", shell=shell) == ["22222222"]
+
+
+def test_what_can_not_be_completed_is_met_with_silence(tmp_path: Path) -> None:
+    """A word half typed is no place to complain; and nothing is made."""
+    assert complete(tmp_path, "show", "") == []
+    assert complete(tmp_path, "--home", str(tmp_path / "none"), "approve", "0") == []
+    (tmp_path / "sessions").write_text("", "utf-8")
+    assert complete(tmp_path, "show", "0") == []
+    assert [path.name for path in tmp_path.iterdir()] == ["sessions"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_for_the_shell_that_asks(tmp_path: Path, shell: str) -> None:
+    """`--install-completion` writes what makes the shell ask; the commands are made late all the same."""
+    script = Path(sys.executable).with_name("codingagent")
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    # What is asked which shell it is looks at the name of the process that started it.
+    found = shutil.which("bash")
+    assert found is not None
+    (bin_ / shell).symlink_to(found)
+    done = subprocess.run(
+        [bin_ / shell, "-c", f"'{script}' --install-completion; exit $?"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HOME": str(tmp_path), "SHELL": str(bin_ / shell)},
+    )
+    assert done.returncode == 0, done.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(f"complete_{shell}" in path.read_text("utf-8") for path in written), written
+    assert f"{shell} completion installed" in done.stdout

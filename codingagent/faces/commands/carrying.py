@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from codingagent.faces.commands.opening import home_of, latest_of
+from codingagent.faces.commands.opening import home_of, latest_of, settings_of
+from codingagent.faces.commands.options import SessionName
 
 app = typer.Typer()
 
@@ -12,9 +13,7 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent copy --short", name="copy")
 def _copy(
     context: typer.Context,
-    session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest]")
-    ] = None,
+    session: SessionName = None,
     short: Annotated[
         bool, typer.Option("--short", help="The short request, for the chat that saw the others.")
     ] = False,
@@ -28,15 +27,14 @@ def _copy(
 
     home = home_of(context)
     state = latest_of(home) if session is None else home.sessions.load(session)
-    clip.copy(home, state, short=short, limit=split)
+    budget = settings_of(home, state, {}, executes=False).context_chars
+    clip.copy(home, state, short=short, limit=split, budget=budget)
 
 
 @app.command(epilog="Example: xclip -o | codingagent paste", name="paste")
 def _paste(
     context: typer.Context,
-    session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest]")
-    ] = None,
+    session: SessionName = None,
     editor: Annotated[
         bool, typer.Option("--editor", help="Paste it into an editor first.")
     ] = False,

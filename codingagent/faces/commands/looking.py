@@ -1,16 +1,22 @@
 """Commands that only look: at sessions, at settings, at this machine."""
 
+import contextlib
 import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codingagent.errors import CodingAgentError
 from codingagent.faces.commands.opening import home_of, home_was_found, latest_of
-from codingagent.faces.commands.options import Json
+from codingagent.faces.commands.options import Json, SessionName
 from codingagent.faces.screens import fail, screen_for
+
+if TYPE_CHECKING:
+    from codingagent.core.session import Session
+    from codingagent.homes import Home
 
 app = typer.Typer()
 
@@ -33,25 +39,53 @@ def _list(
 @app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
 def _show(
     context: typer.Context,
-    session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest]")
-    ] = None,
+    session: SessionName = None,
     json: Json = False,
 ) -> None:
-    """Show one session: its turns, their results, the files touched."""
-    from codingagent.faces import tables
+    """Show one session: its turns, their results, the files touched, and how to go on."""
+    from codingagent.core import timeline as told
+    from codingagent.faces import timeline
 
     home = home_of(context)
     state = latest_of(home) if session is None else home.load(session)
-    tables.show_session(state, home.records(state.session_id), json=json)
+    records = list(home.records(state.session_id))
+    counts = {} if json else _counts_of(home, state)
+    requests: tuple[Path, ...] = ()
+    if not state.is_run:
+        where = (state.session_id, state.sequence)
+        both = (home.mailbox.short_path(*where), home.mailbox.outbox_path(*where))
+        requests = tuple(path for path in both if path.exists())
+    story = timeline.Story(state, tuple(told.entries(records)), counts, requests)
+    timeline.show_session(story, records, json=json)
+
+
+# git is asked three times for each; of turns long ago nobody wants to know it so exactly.
+_COUNTED_STEPS = 20
+
+
+def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
+    """Gives how many lines came and went in the last turns, as far as that is known."""
+    from codingagent import compose
+    from codingagent.faces import timeline
+
+    found: dict[int, dict[str, tuple[int, int]]] = {}
+    with contextlib.suppress(CodingAgentError), compose.history_of(home, state) as (kept, steps):
+        for step in steps[-_COUNTED_STEPS:]:
+            if not step.after or not step.sequence:
+                continue
+            counts = found.setdefault(step.sequence, {})
+            for path, (added, removed) in timeline.counts_in(
+                kept.diff(step.before, step.after)
+            ).items():
+                before = counts.get(path, (0, 0))
+                counts[path] = (before[0] + added, before[1] + removed)
+    return found
 
 
 @app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
 def _log(
     context: typer.Context,
-    session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest]")
-    ] = None,
+    session: SessionName = None,
     json: Json = False,
 ) -> None:
     """Show the record of a session: all that was asked, tried, refused and done, with its time."""
@@ -65,9 +99,7 @@ def _log(
 @app.command(epilog="Example: codingagent diff --turn 2", name="diff")
 def _diff(
     context: typer.Context,
-    session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest]")
-    ] = None,
+    session: SessionName = None,
     turn: Annotated[
         int | None,
         typer.Option(min=1, help="What this turn changed. [default: what all turns changed]"),
@@ -89,14 +121,19 @@ def _diff(
 
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")
-def _doctor(context: typer.Context, json: Json = False) -> None:
+def _doctor(
+    context: typer.Context,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="A line for each promise of the sandbox.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
     from codingagent import homes
     from codingagent.faces import doctor
 
-    named: Path | None = context.obj
-    home = homes.find_home(named, Path.cwd(), os.environ)
-    doctor.examine(home, homes.default_workspace(home), json=json)
+    home = homes.find_home(context.obj, Path.cwd(), os.environ)
+    doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
 
 
 @app.command(epilog="Example: codingagent config", name="config")

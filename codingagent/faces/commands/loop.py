@@ -25,15 +25,19 @@ from codingagent.faces.commands.opening import (
 from codingagent.faces.commands.options import (
     AcceptFormats,
     Attach,
+    AwaitingName,
+    Changes,
     CheckCommand,
     Clipboard,
     Json,
     MaxTurns,
     Network,
+    OpenSessionName,
     PolicyName,
     ReplyTimeout,
     ReplyWith,
     SandboxUse,
+    SessionName,
     WorkspaceFolder,
     Yes,
 )
@@ -89,6 +93,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     network: Network = None,
     accept_formats: AcceptFormats = False,
     yes: Yes = False,
+    diff: Changes = None,
     json: Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
@@ -109,6 +114,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         "workspace": None if workspace is None else str(workspace),
         "check": check,
         **confinement_of(policy, sandbox, network),
+        "diff": diff,
     }
     homes.check_home(root, was_found=was_found)
     # Before anything is made: a mistyped --workspace must not leave a home behind.
@@ -123,9 +129,11 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         session = compose.start_session(home, folder, task, settings, protocol.value)
         person = person_at(
             screen,
+            settings,
             approves_all=yes,
             accepts_formats=accept_formats,
             elsewhere=Attendant(home).answer_to,
+            diff=diff,
         )
         say_if_not_obeyed(screen, root, folder)
         with at_work(home, session, settings, person) as conversation:
@@ -142,12 +150,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 @app.command(epilog="Example: codingagent resume", name="resume")
 def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: Annotated[
-        str | None,
-        typer.Argument(
-            help="The id of a session, or of a run. [default: the latest session that is not complete]"
-        ),
-    ] = None,
+    session: OpenSessionName = None,
     once: Annotated[
         bool, typer.Option("--once", help="Take the replies that lie there now, then exit.")
     ] = False,
@@ -165,6 +168,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     network: Network = None,
     accept_formats: AcceptFormats = False,
     yes: Yes = False,
+    diff: Changes = None,
     json: Json = False,
 ) -> int:
     """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
@@ -175,13 +179,14 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     home = home_of(context)
+    options = {"check": check, **confinement_of(policy, sandbox, network), "diff": diff}
     if session is not None and is_run_id(session):
         from codingagent.faces import run
 
         if accept is not None:
             raise UsageError(f"--accept is for sessions; {session} is a run, and takes no replies")
         state = home.load(session)
-        settings = settings_of(home, state, confinement_of(policy, sandbox, network))
+        settings = settings_of(home, state, options)
         return run.finish(home, state, settings, approves_all=yes)
     with screen_for(json) as screen, home.locked():
         if session is None:
@@ -192,14 +197,15 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             state = homes.latest_session(found)
         else:
             state = home.sessions.load(session)
-        options = {"check": check, **confinement_of(policy, sandbox, network)}
         settings = settings_of(home, state, options)
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
         person = person_at(
             screen,
+            settings,
             approves_all=yes,
             accepts_formats=accept_formats,
             elsewhere=Attendant(home).answer_to,
+            diff=diff,
         )
         with at_work(home, state, settings, person) as conversation:
             if conversation.session.is_complete:
@@ -223,9 +229,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
 def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: Annotated[
-        str, typer.Argument(help="The id of a session, or of a run.", metavar="RUN_OR_SESSION")
-    ],
+    session: AwaitingName,
     operation_id: Annotated[
         str | None,
         typer.Argument(
@@ -240,13 +244,14 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     sandbox: SandboxUse = None,
     network: Network = None,
     yes: Yes = False,
+    diff: Changes = None,
     json: Json = False,
 ) -> int:
     """Let an operation that awaits approval be done, and go on."""
     from codingagent.core.approval import Answer
 
     answer = Answer("always" if always else "yes")
-    options = confinement_of(policy, sandbox, network)
+    options = {**confinement_of(policy, sandbox, network), "diff": diff}
     return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
 
@@ -256,9 +261,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 )
 def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: Annotated[
-        str, typer.Argument(help="The id of a session, or of a run.", metavar="RUN_OR_SESSION")
-    ],
+    session: AwaitingName,
     operation_id: Annotated[
         str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
     ] = None,
@@ -267,22 +270,21 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     sandbox: SandboxUse = None,
     network: Network = None,
     yes: Yes = False,
+    diff: Changes = None,
     json: Json = False,
 ) -> int:
     """Refuse an operation that awaits approval, and go on without it."""
     from codingagent.core.approval import Answer
 
     answer = Answer("no", reason=reason)
-    options = confinement_of(policy, sandbox, network)
+    options = {**confinement_of(policy, sandbox, network), "diff": diff}
     return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
 
 @app.command(epilog="Example: codingagent undo --turns 2", name="undo")
 def _undo(
     context: typer.Context,
-    session: Annotated[
-        str | None, typer.Argument(help="A session id. [default: the latest]")
-    ] = None,
+    session: SessionName = None,
     turns: Annotated[
         int, typer.Option(min=1, help="How many of the last turns that changed something.")
     ] = 1,
@@ -304,7 +306,7 @@ def _undo(
 
             run.undo(home, state, None if redo else turns, screen.show, force=force)
             return
-        person = person_at(screen, approves_all=False)
+        person = person_at(screen, settings, approves_all=False)
         with at_work(home, state, settings, person) as conversation:
             if conversation.session.undoing is not None:
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
@@ -351,7 +353,7 @@ def _answer(  # noqa: PLR0913
             return 0
         state = home.sessions.load(session)
         settings = settings_of(home, state, options)
-        person = person_at(screen, approves_all=yes)
+        person = person_at(screen, settings, approves_all=yes, diff=options["diff"])
         with at_work(home, state, settings, person) as conversation:
             conversation.answer(operation_id, answer)
             conversation.recover()

@@ -1,9 +1,57 @@
 """Options that several commands take, declared once."""
 
+import contextlib
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def _sessions(context: typer.Context, incomplete: str) -> list[str]:
+    """Gives the session ids that a shell may complete a word to; nothing if there is any doubt."""
+    with contextlib.suppress(Exception):  # a word half typed is no place to complain
+        named = context.find_root().params.get("home")
+        return _ids(None if named is None else Path(named), incomplete)
+    return []
+
+
+def _ids(named: Path | None, incomplete: str) -> list[str]:
+    from codingagent import homes
+    from codingagent.core.session import is_run_id, is_session_id
+
+    home = homes.find_home(named, Path.cwd(), os.environ)
+    # Runs come by the thousand: only to who asks for them.
+    is_run = incomplete.startswith("run")
+    folder, fits = ("sessions/runs", is_run_id) if is_run else ("sessions", is_session_id)
+    names = {Path(name).stem for name in os.listdir(home / folder)}
+    return sorted(name for name in names if fits(name) and name.startswith(incomplete))
+
+
+def _one_of(*words: str) -> Callable[[str], list[str]]:
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+SessionName = Annotated[
+    str | None,
+    typer.Argument(help="A session id. [default: the latest]", autocompletion=_sessions),
+]
+OpenSessionName = Annotated[
+    str | None,
+    typer.Argument(
+        help="The id of a session, or of a run. [default: the latest session that is not complete]",
+        autocompletion=_sessions,
+    ),
+]
+AwaitingName = Annotated[
+    str,
+    typer.Argument(
+        help="The id of a session, or of a run.",
+        metavar="RUN_OR_SESSION",
+        autocompletion=_sessions,
+    ),
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 WorkspaceFolder = Annotated[
@@ -11,10 +59,19 @@ WorkspaceFolder = Annotated[
 ]
 PolicyName = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="restrictive, standard, permissive, or a TOML file."),
+    typer.Option(
+        metavar="NAME",
+        help="restrictive, standard, permissive, or a TOML file.",
+        autocompletion=_one_of("restrictive", "standard", "permissive"),
+    ),
 ]
 SandboxUse = Annotated[
-    str | None, typer.Option(metavar="HOW", help="auto, require (refuse without one) or off.")
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="auto, require (refuse without one) or off.",
+        autocompletion=_one_of("auto", "require", "off"),
+    ),
 ]
 Network = Annotated[
     bool | None,
@@ -62,5 +119,13 @@ MaxTurns = Annotated[
         min=1,
         show_default=False,
         help="How many it may give. [default: 20]",
+    ),
+]
+Changes = Annotated[
+    str | None,
+    typer.Option(
+        "--diff",
+        help="Show what changes in each file: never, short or full. [default: short, on a terminal]",
+        autocompletion=_one_of("never", "short", "full"),
     ),
 ]

@@ -109,7 +109,7 @@ def _write_anew(
         state = home.sessions.load(errand.session_id)
         # Nothing of an answer is executed by this.
         settings = settings_of(home, state, {}, executes=False)
-        person = person_at(screen, approves_all=False)
+        person = person_at(screen, settings, approves_all=False)
         with at_work(home, state, settings, person) as conversation:
             change(conversation, name)
             conversation.write_due()

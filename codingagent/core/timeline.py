@@ -1,0 +1,87 @@
+"""A session as a person tells it: turns with all that happened in them, and what came between."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from codingagent.core.session import (
+    MESSAGE_NAME,
+    ApprovalAnswered,
+    ApprovalAsked,
+    OperationEnded,
+    Record,
+    ReplySetAside,
+    ReplyTaken,
+    RunStarted,
+    SessionReopened,
+    TurnEnded,
+    UndoEnded,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the person was asked, and what they said; None as long as it waits."""
+
+    asked: ApprovalAsked
+    answered: ApprovalAnswered | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTold:
+    """One reply, what was asked and what came of it, in order. `ended_at` is empty until it is done."""
+
+    sequence: int
+    reply_name: str
+    at: str
+    ended_at: str = ""
+    items: tuple[OperationEnded | Asking, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+Entry = TurnTold | ReplySetAside | UndoEnded | SessionReopened
+
+
+def entries(records: Iterable[Record]) -> list[Entry]:
+    """Gives what happened in a session, oldest first."""
+    found: list[Entry] = []
+    turn = -1
+    items: list[OperationEnded | Asking] = []
+    for record in records:
+        match record:
+            case RunStarted():
+                turn, items = len(found), []
+                found.append(TurnTold(1, MESSAGE_NAME, record.at))
+            case ReplyTaken():
+                turn, items = len(found), []
+                found.append(TurnTold(record.sequence, record.name, record.at))
+            case OperationEnded():
+                items.append(record)
+            case ApprovalAsked():
+                items.append(Asking(record))
+            case ApprovalAnswered() if items and isinstance(items[-1], Asking):
+                items[-1] = replace(items[-1], answered=record)
+            case TurnEnded():
+                found[turn] = _with(found[turn], items, record.at, record.notes)
+                turn = -1
+            case ReplySetAside() | UndoEnded() | SessionReopened():
+                found.append(record)
+            case _:
+                pass
+    if turn >= 0:
+        found[turn] = _with(found[turn], items)
+    return found
+
+
+def _with(
+    entry: Entry,
+    items: list[OperationEnded | Asking],
+    ended_at: str = "",
+    notes: tuple[str, ...] = (),
+) -> Entry:
+    assert isinstance(entry, TurnTold), "it is where a turn began"
+    return replace(
+        entry,
+        items=tuple(items),
+        ended_at=ended_at or entry.ended_at,
+        notes=notes or entry.notes,
+    )

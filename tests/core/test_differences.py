@@ -1,0 +1,53 @@
+"""What a change does to a file, in lines for people."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.core import differences
+
+LINES = "".join(f"line {number}\n" for number in range(1, 31)).encode()
+
+
+def test_a_difference_counts_what_came_and_went() -> None:
+    """The two lines that name the file are not among them."""
+    found = differences.between(b"a\nb\nc\n", b"a\nB\nB2\nc\n", 1)
+    assert found.lines == ("@@ -1,3 +1,4 @@", " a", "-b", "+B", "+B2", " c")
+    assert (found.added, found.removed) == (2, 1)
+
+
+def test_lines_that_look_like_a_heading_are_lines() -> None:
+    """A line of the file may begin with -- or ++."""
+    found = differences.between(b"-- old\n", b"++ new\n")
+    assert found.lines[1:] == ("--- old", "+++ new")
+    assert (found.added, found.removed) == (1, 1)
+
+
+def test_what_is_no_text_or_too_large_is_said_in_words() -> None:
+    """Nobody would read it, and everybody would wait for it."""
+    assert differences.between(b"a", b"\0\1").instead == "2 bytes that are not text"
+    large = b"x\n" * differences.BYTES_LIMIT
+    assert differences.between(b"", large).instead == f"{len(large)} bytes in place of 0"
+
+
+def test_the_first_lines_say_how_many_more_there_are() -> None:
+    """And one line more is shown, rather than counted."""
+    found = differences.between(b"", LINES)
+    assert found.first(12)[12:] == ("… 19 more lines",)
+    assert found.first(31) == found.first(30) == found.lines
+
+
+def test_a_deletion_and_no_change_are_said_in_words() -> None:
+    """Whoever is to approve it must see something."""
+    assert differences.text_of("a", b"x\n", None) == "the file is deleted"
+    assert differences.text_of("a", b"x\n", b"x\n") == "its lines stay as they are"
+    text = differences.text_of("a", b"", LINES * 20)
+    assert text.startswith("--- a\n+++ a\n@@ -0,0 +1,600 @@\n+line 1\n")
+    assert text.endswith("… 403 more lines")
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_bytes_of_any_kind_can_be_compared(old: bytes, new: bytes) -> None:
+    """What a file holds is not ours to choose."""
+    found = differences.between(old, new)
+    assert len(found.first(12)) <= 13
+    assert bool(found.instead) == (b"\0" in old + new)
