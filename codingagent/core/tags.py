@@ -160,14 +160,8 @@ class _Scanner:
         while (found := _CANDIDATE.search(self._text, self._at)) is not None:
             self._at = found.end()
             start = found.start()
-            if not self._is_line_start(start):
-                continue
-            if not self._read_plain(start):
+            if self._is_line_start(start) and not self._read_plain(start):
                 self._read_tag(found)
-                continue
-            # Blocks mostly follow one another.
-            while self._read_plain(self._at + 1):
-                pass
         self._pass_to(len(self._text))
         return Scan(
             tuple(self._blocks),
@@ -182,32 +176,37 @@ class _Scanner:
     # --- one tag -------------------------------------------------------------------------------
 
     def _read_plain(self, start: int) -> bool:
-        """Reads a block if its opening and its closing each fill a line, and no other tag is between.
+        """Reads the plain blocks that follow one another from here on; tells whether there was one.
 
-        Nearly all are so. It says nothing of them that the rest would not: it only finds it sooner.
+        It says nothing of them that the rest would not: it only finds it sooner. So what is not plainly
+        so is left to the rest, and so is all that stands behind it.
         """
-        text = self._text
-        opening = self._plain_opening.match(text, start)
-        if opening is None or (start and text[start - 1] != "\n") or self._passed_over:
+        text, tag = self._text, self._tag
+        if (start and text[start - 1] != "\n") or self._passed_over:
             return False
-        name, written = opening.groups()
-        body = opening.end()
-        if (tag := self._tag.search(text, body)) is None:
+        at = start
+        while (opening := self._plain_opening.match(text, at)) is not None:
+            name, written = opening.groups()
+            body = opening.end()
+            attributes = tuple(_PLAIN_ATTRIBUTE.findall(written))
+            closing = closing_tag(name, _until_of(attributes) if "until" in written else None)
+            if (found := tag.search(text, body)) is None:
+                break
+            close = found.start()
+            end = close + len(closing)
+            is_closing = text[close - 1] == "\n" and text.startswith(closing, close)
+            if not is_closing or (end < len(text) and text[end] != "\n"):
+                break
+            self._pass_to(at)
+            line = self._line_number(at)
+            self._blocks.append(
+                Block(name, attributes, text[body:close], line, True, "", (), self._ended, at, end)
+            )
+            self._behind_last = end
+            at = end + 1
+        if at == start:
             return False
-        attributes = tuple(_PLAIN_ATTRIBUTE.findall(written))
-        closing = closing_tag(name, _until_of(attributes) if "until" in written else None)
-        close = tag.start()
-        end = close + len(closing)
-        is_closing = text[close - 1] == "\n" and text.startswith(closing, close)
-        if not is_closing or (end < len(text) and text[end] != "\n"):
-            return False
-        if start - self._behind_last > 1:
-            self._around.append((self._behind_last, start))
-        line = self._line_number(start)
-        self._blocks.append(
-            Block(name, attributes, text[body:close], line, True, "", (), self._ended, start, end)
-        )
-        self._at = self._behind_last = end
+        self._at = self._behind_last
         return True
 
     def _read_tag(self, found: re.Match[str]) -> None:
