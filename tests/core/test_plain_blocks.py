@@ -100,6 +100,41 @@ def test_the_long_way_is_another_way() -> None:
     assert long.odd == long.blocks
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '  [CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n',
+        '[CREATE_FILE path="a"]\nx\n [/CREATE_FILE]\n',
+        '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE] \n',
+        '[CREATE_FILE path="a"] \nx\n[/CREATE_FILE]\n',
+        '[CREATE_FILE path="a"]\n[DONE]\n[/CREATE_FILE]\n',
+        '[CREATE_FILE path="a"]\n  [/DONE]\n[/CREATE_FILE]\n',
+        '[CREATE_FILE path="a"]\nx\n',
+        "[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n",
+    ],
+)
+def test_a_block_that_may_be_meant_otherwise_is_not_plain(text: str) -> None:
+    """Design, replies as chats really give them: only of what is plain nothing more is asked."""
+    found = tags.scan(text, HAS_BODY)
+    assert found.odd == found.blocks != ()
+
+
+def test_a_closing_tag_beside_other_text_puts_the_next_block_in_doubt() -> None:
+    """Design, replies as chats really give them: perhaps it was meant, and all behind it is body."""
+    (block,) = tags.scan("[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n", HAS_BODY).blocks
+    assert block.is_doubtful
+
+
+@pytest.mark.parametrize("mark", ["", "> "])
+@pytest.mark.parametrize("end", ["", "[DONE]\n[/MESSAGE]\n"])
+def test_a_request_is_seen_in_a_block_that_may_be_none(mark: str, end: str) -> None:
+    """Design, tag blocks: an outbox saved into the inbox is never executed; its examples are commands."""
+    request = f"{mark}=== HEADER ===\n{mark}=== PROTOCOL ===\n"
+    assert reply.read(f"[MESSAGE]\n{request}{end}").has_outbox
+    assert not reply.read(f"[MESSAGE]\n{request}[/MESSAGE]\n").has_outbox
+    assert tags.scan(f"[MESSAGE]\n{request}{end}", HAS_BODY).has_outbox is (not mark)
+
+
 @settings(max_examples=300, deadline=None)
 @given(_TEXTS)
 def test_a_plain_block_is_read_as_any_other(text: str) -> None:
