@@ -134,6 +134,9 @@ def mend_file(body: str, path: str, way: Channel) -> Body:
     Raises:
         OperationError: if it may have been damaged and can't be proven either way.
     """
+    if not way and not _is_marked_up(body):
+        _check_file(body, path, way)
+        return Body(body)
     bare, way, notes = _out_of_fence(body, way)
     if notes and is_prose(path):
         raise OperationError(
@@ -300,8 +303,11 @@ def _out_of_fence(body: str, way: Channel) -> tuple[str, Channel, tuple[str, ...
 
 def _is_marked_up(body: str) -> bool:
     """Tells cheaply whether a fence or a label can stand round a body."""
-    head, tail = body[:200], body[-60:]
-    return "```" in head or "~~~" in head or "```" in tail or "~~~" in tail or "opy" in head
+    head = body[:200]
+    if "```" in head or "~~~" in head or "opy" in head:
+        return True
+    tail = body[-60:]
+    return "```" in tail or "~~~" in tail
 
 
 def _is_fence(line: str) -> bool:
@@ -428,7 +434,7 @@ def _check_file(body: str, path: str, way: Channel) -> None:
         what = "each line begins with the + of a diff"
     elif _begins_with_odd_blanks(body):
         what = "lines are indented by no-break spaces"
-    elif _is_encoded(body, way, may_have_amp=is_prose(path) or name.endswith(_MARKUP_ENDS)):
+    elif _is_encoded(body, way, path):
         what = "<, > and & stand in it as HTML entities only"
     elif not body.isascii() and not is_prose(path) and _STRAY.search(body, 1):
         what = "zero-width spaces stand in it"
@@ -472,12 +478,16 @@ def _begins_with_odd_blanks(body: str) -> bool:
     return re.search("^[ \t]*\u00a0", body, re.MULTILINE) is not None
 
 
-def _is_encoded(body: str, way: Channel, *, may_have_amp: bool = False) -> bool:
-    """Tells whether entities stand in a body, and none of the characters that they stand for."""
-    if "&" not in body or {Damage.ENTITIES, Damage.ANGLES} & way or "<" in body or ">" in body:
+def _is_encoded(body: str, way: Channel, path: str = "") -> bool:
+    """Tells whether entities stand in a body, and none of the characters that they stand for.
+
+    In prose and markup, `&amp;` may be meant; in a command, which has no path, it is not.
+    """
+    if "&" not in body or "<" in body or ">" in body or {Damage.ENTITIES, Damage.ANGLES} & way:
         return False
     if "&lt;" in body or "&gt;" in body:
         return True
+    may_have_amp = bool(path) and (is_prose(path) or path.lower().endswith(_MARKUP_ENDS))
     return not may_have_amp and "&" not in body.replace("&amp;", "")
 
 

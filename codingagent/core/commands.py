@@ -63,11 +63,13 @@ class _Values:
         self.body = block.body
         self.way = way
         self.notes: tuple[str, ...] = ()
-        self._attributes: dict[str, str] = {}
-        for name, value in block.attributes:
-            if name in self._attributes:
-                raise OperationError(f"Attribute '{name}' is given twice; give it once")
-            self._attributes[name] = value
+        self._attributes = dict(block.attributes)
+        if len(self._attributes) < len(block.attributes):
+            seen: set[str] = set()
+            for name, _ in block.attributes:
+                if name in seen:
+                    raise OperationError(f"Attribute '{name}' is given twice; give it once")
+                seen.add(name)
 
     def get(self, name: str) -> str | None:
         return self._attributes.get(name)
@@ -89,6 +91,13 @@ class _Values:
         self.notes += body.notes
         return body.text
 
+    def unknown(self, known: frozenset[str]) -> tuple[str, ...]:
+        """Gives notes on the attributes that the command does not have."""
+        if known.issuperset(self._attributes):
+            return ()
+        names = (name for name in self._attributes if name not in known)
+        return tuple(f"unknown attribute '{paths.shown(name)}' was ignored" for name in names)
+
     def path(self) -> str:
         return paths.workspace_path(self.need("path", "relative/path"))
 
@@ -105,11 +114,11 @@ class _Values:
         return int(value)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
-        value = self.get(name)
-        if value is not None and value not in choices:
-            allowed = " or ".join(f'{name}="{choice}"' for choice in choices)
-            raise OperationError(f"Invalid {name} '{paths.shown(value)}'; write {allowed}")
-        return value
+        value = self._attributes.get(name)
+        if value is None or value in choices:
+            return value
+        allowed = " or ".join(f'{name}="{choice}"' for choice in choices)
+        raise OperationError(f"Invalid {name} '{paths.shown(value)}'; write {allowed}")
 
 
 def _create_file(values: _Values) -> Operation:
@@ -280,6 +289,10 @@ COMMANDS = (
 
 BY_TAG = {command.tag: command for command in COMMANDS}
 HAS_BODY = {command.tag: command.has_body for command in COMMANDS}
+_KNOWN = {
+    command.tag: frozenset(attribute.name for attribute in command.attributes)
+    for command in COMMANDS
+}
 
 
 def decode(block: Block, way: Channel = UNHARMED) -> tuple[Operation, tuple[str, ...]]:
@@ -301,14 +314,8 @@ def decode(block: Block, way: Channel = UNHARMED) -> tuple[Operation, tuple[str,
         raise OperationError(
             f"Invalid until '{paths.shown(until)}'; write letters, digits and -_. only"
         )
-    known = {attribute.name for attribute in command.attributes}
-    notes = tuple(
-        f"unknown attribute '{paths.shown(name)}' was ignored"
-        for name, _ in block.attributes
-        if name not in known
-    )
     operation = command.decode(values)
-    return operation, notes + values.notes
+    return operation, values.unknown(_KNOWN[block.name]) + values.notes
 
 
 def _is_token(text: str) -> bool:

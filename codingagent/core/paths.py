@@ -15,6 +15,8 @@ OUTSIDE = "REJECTED: Path is outside workspace"
 _PATH_LIMIT_BYTES = 4096
 _NAME_LIMIT_BYTES = 255
 
+# Names of plain letters, none of which is `.` or `..` or too long: nothing in it is to be checked.
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,9}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _RESERVED_ON_WINDOWS = re.compile(
     r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
@@ -30,6 +32,8 @@ def workspace_path(text: str) -> str:
     Raises:
         OperationError: if the text can't name a file inside the workspace.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     parts = _parts(text)
     if not parts or text.endswith(("/", "/.", "/..")):
         raise OperationError(f"'{shown(text)}' names a folder, not a file")

@@ -40,10 +40,12 @@ _STRICT = re.compile(r"[ \t]*\[/?[A-Z][A-Z0-9_]*(?=[ \t\]]|$)")
 _VALUE_QUOTES = re.compile(r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)')(?=[ \t\]])""")
 _THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
 _MARK = r"[^A-Za-z0-9\n]"
-_REQUEST = tuple(
-    re.compile(rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE)
+_REQUEST = {
+    name: re.compile(
+        rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE
+    )
     for name in ("HEADER", "PROTOCOL")
-)
+}
 _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 
 
@@ -84,22 +86,22 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
         has_body: the command names, and whether each has a body and a closing tag.
     """
     notes: list[str] = []
-    text = _with_line_ends(tags.fold_line_ends(text), notes)
+    text = tags.fold_line_ends(_with_line_ends(tags.fold_line_ends(text), notes))
     if text.startswith("\ufeff"):
         text = text.lstrip("\ufeff")
-    found = tags.scan(text, has_body)
+    found = tags.scan_lines(text, has_body)
     for step in (_without_outbox, _without_thoughts):
         if (changed := step(text, found, notes)) is not None:
             text = changed
-            found = tags.scan(text, has_body)
+            found = tags.scan_lines(text, has_body)
     mender = _Mender(text, found, has_body)
     if mender.is_needed():
         mender.run()
         text = mender.text()
-        found = tags.scan(text, has_body)
+        found = tags.scan_lines(text, has_body)
     if (changed := _once(text, found, notes)) is not None:
         text = changed
-        found = tags.scan(text, has_body)
+        found = tags.scan_lines(text, has_body)
     ways = _with_angles(found, mender.ways)
     if not found.has_outbox and _has_damaged_request(text, found):
         found = replace(found, has_outbox=True)
@@ -122,7 +124,7 @@ def _with_line_ends(text: str, notes: list[str]) -> str:
     A text with a tag in it is of many lines, or is one block on one line. So where not one "\n"
     stands, and the other character does stand before a tag, it is the line end.
     """
-    if "\n" in text[:-1]:
+    if 0 <= text.find("\n") < len(text) - 1:
         return text
     for end in _LINE_ENDS:
         if end in text and (text.startswith("[") or f"{end}[" in text):
@@ -135,14 +137,20 @@ def _with_line_ends(text: str, notes: list[str]) -> str:
 
 def _has_damaged_request(text: str, found: Scan) -> bool:
     """Tells whether the headings of a request stand outside of whole blocks, whatever a chat made of them."""
-    if "HEADER" not in text or "PROTOCOL" not in text:
-        return False
-    whole = [block for block in found.blocks if not block.is_doubtful]
-    header, protocol = (
-        next((m.start() for m in each.finditer(text) if not _is_inside(whole, m.start(), 0)), None)
-        for each in _REQUEST
-    )
+    doubtful = ((block.start, block.end) for block in found.odd if block.is_doubtful)
+    parts = sorted([*found.around, *doubtful])
+    header, protocol = (_first(name, text, parts) for name in _REQUEST)
     return header is not None and protocol is not None and header < protocol
+
+
+def _first(name: str, text: str, parts: Iterable[tuple[int, int]]) -> int | None:
+    """Gives where a heading of a request stands first, in these parts of a text."""
+    for start, end in parts:
+        if text.find(name, start, end) >= 0:
+            found = _REQUEST[name].search(text, start, end)
+            if found is not None:
+                return found.start()
+    return None
 
 
 def _with_angles(found: Scan, ways: Mapping[Damage, int]) -> Mapping[Damage, int]:
@@ -204,7 +212,9 @@ def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
     """
     start = _first_word(text)
     opened = _THOUGHT.match(text, start)
-    if opened is None and "/think" not in text:
+    if (opened is None or opened[1]) and not any(
+        text.find("/think", *part) >= 0 for part in found.around
+    ):
         return None
     first = start
     end = -1
@@ -242,7 +252,7 @@ def _once(text: str, found: Scan, notes: list[str]) -> str | None:
     twice, and what repeats itself many times is something else.
     """
     blocks = found.blocks
-    first, start = _headers(text, blocks)
+    first, start = _headers(text, found)
     count = sum(block.start < start for block in blocks) if start >= 0 else len(blocks) // 2
     again = blocks[count:]
     if not count or not 0 < len(again) <= count or again[0].behind_end:
@@ -254,11 +264,11 @@ def _once(text: str, found: Scan, notes: list[str]) -> str | None:
         is_same = answer.startswith(second) or second.startswith(answer)
     else:
         first, start = blocks[0].start, again[0].start
-        is_half = len(blocks) == 2 * count and not any(
-            _is_same(blocks[0], b) for b in blocks[1:count]
-        )
+        # The first blocks tell most answers apart, before anything is copied.
+        is_half = len(blocks) == 2 * count and _is_same(blocks[0], again[0])
+        is_once = is_half and not any(_is_same(blocks[0], b) for b in blocks[1:count])
         changes = any(block.name in ("CREATE_FILE", "EDIT_FILE") for block in again)
-        is_sure = is_half and changes and not any(block.is_doubtful for block in blocks)
+        is_sure = is_once and changes and not any(block.is_doubtful for block in found.odd)
         is_same = is_sure and (text[first : blocks[count - 1].end] == text[start : again[-1].end])
     if not is_same:
         return None
@@ -266,10 +276,13 @@ def _once(text: str, found: Scan, notes: list[str]) -> str | None:
     return _blanked(text, start, again[-1].end)
 
 
-def _headers(text: str, blocks: tuple[Block, ...]) -> tuple[int, int]:
+def _headers(text: str, found: Scan) -> tuple[int, int]:
     """Gives where the answer's [REPLY …] line stands, and where again between two blocks; else -1."""
+    blocks = found.blocks
     if not blocks or (first := text.find("[REPLY ", 0, blocks[0].start)) < 0:
         return -1, -1
+    if not any(text.find("[REPLY ", *part) >= 0 for part in found.around if part[0]):
+        return first, -1
     header = text[first : _line_end(text, first)]
     at = text.find(f"\n{header}\n", blocks[0].end - 1)
     if at < 0 or any(block.start < at < block.end - 1 for block in blocks):
@@ -416,10 +429,9 @@ class _Mender:
 
     def is_needed(self) -> bool:
         """Tells whether a tag is damaged, or a block is doubtful or moved as a whole."""
-        blocks = self._found.blocks
-        if any(block.is_doubtful or self._is_moved(block) for block in blocks):
+        if any(block.is_doubtful or self._is_moved(block) for block in self._found.odd):
             return True
-        return any(self._is_damaged(start, end) for start, end in self._gaps(blocks))
+        return any(self._is_damaged(start, end) for start, end in self._found.around)
 
     def _gaps(self, blocks: Iterable[Block]) -> Iterable[tuple[int, int]]:
         at = 0
@@ -479,8 +491,8 @@ class _Mender:
                 self._put_alone(tag)
                 continue
             inside = self._put_block(tag, closings, every[index + 1 : index + 2], index, len(every))
-        for block in settled.values():
-            if self._is_moved(block):
+        for block in self._found.odd:
+            if not block.is_doubtful and self._is_moved(block):
                 self._move(block)
 
     def _unsettled_tags(self, settled: Iterable[Block]) -> list[_Tag]:

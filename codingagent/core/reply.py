@@ -149,7 +149,8 @@ def read(text: str) -> Reply:
 
 def _beside(mended: Mended) -> str:
     """Gives the text around the blocks if it holds what other formats begin with."""
-    if not any(_OTHER_FORMAT.search(mended.text, start, end) for start, end in _gaps(mended)):
+    around = mended.scan.around
+    if not any(_OTHER_FORMAT.search(mended.text, start, end) for start, end in around):
         return ""
     return "\n".join(mended.text[start:end] for start, end in _gaps(mended))
 
@@ -160,14 +161,14 @@ def _finishes(item: Step | Problem) -> bool:
 
 def _invented(mended: Mended) -> tuple[int, int] | None:
     """Gives where a reply writes results itself, outside of all blocks: the offset, and the line."""
-    for start, end in _gaps(mended):
+    for start, end in mended.scan.around:
         if (found := _RESULTS.search(mended.text, start, end)) is not None:
             return found.start(), mended.text.count("\n", 0, found.start()) + 1
     return None
 
 
 def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
-    """Gives what stands around the blocks, from where to where."""
+    """Gives what stands around the blocks, from where to where, and be it a line end."""
     at = 0
     for block in mended.scan.blocks:
         yield at, block.start
@@ -188,7 +189,8 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
 
 
 def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
-    block = replace(block, notes=mended.notes_of.get(block.line, ()) + block.notes)
+    if said := mended.notes_of.get(block.line):
+        block = block._replace(notes=said + block.notes)
     if doubt := mended.doubts.get(block.line):
         return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
     if not block.closed:

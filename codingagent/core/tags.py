@@ -4,22 +4,26 @@ How it works. The text is searched for `[NAME` and `[/NAME`, and only those at t
 trimmed line count (specification 003, parsing rules 1 and 4). An opening that has a body is followed
 to its own closing line; all between is body, whatever it looks like (rule 3). Everything is found by
 offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
-copying them a few times. The two hard cases are an opening with text behind it and one whose
-attributes can't be read; each has its own function below.
+copying them a few times. A block is plain if its opening fills a line and the next tag of ours is its
+closing line: one search over the body shows that. The two hard cases are an opening with text behind
+it and one whose attributes can't be read; each has its own function below.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 HEADER_HEADING = "=== HEADER ==="
 PROTOCOL_HEADING = "=== PROTOCOL ==="
 
-_CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)")
+_CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)(?![^ \t\]\n])")
 _ATTRIBUTE = re.compile(
     r'[^\S\n]*(?:,[^\S\n]*)?([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 )
+_PLAIN_ATTRIBUTE = re.compile(r' ([a-z_]+)="([^"\\\n]*)"')
+_PLAIN_ATTRIBUTES = r'(?: [a-z_]+="[^"\\\n]*")*'
 _HEAD_END = re.compile(r"[^\S\n]*\]")
 # What may stand behind a bare [DONE]: the end of the reply, and that of a fence round all of it.
 _BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
@@ -31,8 +35,7 @@ _UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 _NOTE_LIMIT = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One command as written in a reply.
 
     `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
@@ -48,9 +51,9 @@ class Block:
     fault: str = ""
     notes: tuple[str, ...] = ()
     behind_end: bool = False
-    start: int = field(default=0, compare=False)
-    end: int = field(default=0, compare=False)
-    is_doubtful: bool = field(default=False, compare=False)
+    start: int = 0
+    end: int = 0
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ class Scan:
     """All blocks of a reply in order, and what stood around them.
 
     `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
-    met, `has_outbox` whether the headings of a request stand outside of all blocks.
+    met, `has_outbox` whether the headings of a request stand outside of all blocks. `around` is where
+    the text around the blocks stands, but for single line ends. `odd` are the blocks that are not
+    plain; all others are closed, readable and without doubt, and their tags fill their lines.
     """
 
     blocks: tuple[Block, ...]
@@ -66,6 +71,8 @@ class Scan:
     ended: bool
     has_outbox: bool
     notes: tuple[str, ...]
+    around: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    odd: tuple[Block, ...] = field(default=(), compare=False)
 
 
 def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
@@ -75,7 +82,12 @@ def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
         text: the reply; its line ends may be "\\n" or "\\r\\n".
         has_body: the command names, and whether each has a body and a closing tag.
     """
-    return _Scanner(fold_line_ends(text), has_body).run()
+    return scan_lines(fold_line_ends(text), has_body)
+
+
+def scan_lines(text: str, has_body: Mapping[str, bool]) -> Scan:
+    r"""Finds the blocks of a reply whose line ends are `\n`; what else there is, is characters."""
+    return _Scanner(text, has_body).run()
 
 
 def fold_line_ends(text: str) -> str:
@@ -86,16 +98,39 @@ def fold_line_ends(text: str) -> str:
     return f"{folded[:-1]}\n" if folded.endswith("\r") else folded
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     """An opening tag: its attributes, the offset behind its bracket, and what could not be read."""
 
     attributes: tuple[tuple[str, str], ...]
     end: int
+    until: str | None = None
     junk: str = ""
 
-    def get(self, key: str) -> str | None:
-        return next((value for name, value in self.attributes if name == key), None)
+
+def _until_of(attributes: Iterable[tuple[str, str]]) -> str | None:
+    return next((value for name, value in attributes if name == "until"), None) or None
+
+
+@cache
+def _opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Gives what finds the openings of some commands. With the bracket first, a search is quick."""
+    return re.compile(rf"\[(?:{_any_of(names)})(?![^ \t\]\n])")
+
+
+@cache
+def _tag_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Gives what finds the openings and the closings of some commands."""
+    return re.compile(rf"\[/?(?:{_any_of(names)})(?![^ \t\]\n])")
+
+
+@cache
+def _plain_opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Gives what fits the openings as they are nearly always written, each with its line end."""
+    return re.compile(rf"\[({_any_of(names)})({_PLAIN_ATTRIBUTES})\]\n")
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(map(re.escape, names))
 
 
 class _Scanner:
@@ -104,14 +139,19 @@ class _Scanner:
     def __init__(self, text: str, has_body: Mapping[str, bool]) -> None:
         self._text = text
         self._has_body = has_body
-        names = "|".join(map(re.escape, has_body))
-        self._opening = re.compile(rf"\[(?:{names})(?=[ \t\]\n]|$)")
+        self._opening = _opening_of(tuple(has_body))
+        self._tag = _tag_of(tuple(has_body))
+        self._plain_opening = _plain_opening_of(tuple(name for name in has_body if has_body[name]))
         self._blocks: list[Block] = []
-        self._spans: list[tuple[int, int]] = []
+        self._odd: list[Block] = []
+        self._around: list[tuple[int, int]] = []
+        # Blocks that may be none, but an unclosed one with a whole request behind it.
+        self._unsure: list[tuple[int, int]] = []
         self._header: dict[str, str] | None = None
         self._ended = False
         self._notes: list[str] = []
         self._at = 0
+        self._behind_last = 0
         self._counted = (0, 1)
         self._lookups = 0
         self._passed_over = False
@@ -119,13 +159,55 @@ class _Scanner:
     def run(self) -> Scan:
         while (found := _CANDIDATE.search(self._text, self._at)) is not None:
             self._at = found.end()
-            if self._is_line_start(found.start()) and self._is_name_end(found.end()):
+            start = found.start()
+            if self._is_line_start(start) and not self._read_plain(start):
                 self._read_tag(found)
+        self._pass_to(len(self._text))
         return Scan(
-            tuple(self._blocks), self._header, self._ended, self._has_outbox(), tuple(self._notes)
+            tuple(self._blocks),
+            self._header,
+            self._ended,
+            self._has_outbox(),
+            tuple(self._notes),
+            tuple(self._around),
+            tuple(self._odd),
         )
 
     # --- one tag -------------------------------------------------------------------------------
+
+    def _read_plain(self, start: int) -> bool:
+        """Reads the plain blocks that follow one another from here on; tells whether there was one.
+
+        It says nothing of them that the rest would not: it only finds it sooner. So what is not plainly
+        so is left to the rest, and so is all that stands behind it.
+        """
+        text, tag = self._text, self._tag
+        if (start and text[start - 1] != "\n") or self._passed_over:
+            return False
+        at = start
+        while (opening := self._plain_opening.match(text, at)) is not None:
+            name, written = opening.groups()
+            body = opening.end()
+            attributes = tuple(_PLAIN_ATTRIBUTE.findall(written))
+            closing = closing_tag(name, _until_of(attributes) if "until" in written else None)
+            if (found := tag.search(text, body)) is None:
+                break
+            close = found.start()
+            end = close + len(closing)
+            is_closing = text[close - 1] == "\n" and text.startswith(closing, close)
+            if not is_closing or (end < len(text) and text[end] != "\n"):
+                break
+            self._pass_to(at)
+            line = self._line_number(at)
+            self._blocks.append(
+                Block(name, attributes, text[body:close], line, True, "", (), self._ended, at, end)
+            )
+            self._behind_last = end
+            at = end + 1
+        if at == start:
+            return False
+        self._at = self._behind_last
+        return True
 
     def _read_tag(self, found: re.Match[str]) -> None:
         name, start = found[1], found.start()
@@ -154,12 +236,15 @@ class _Scanner:
         """Reads attributes from behind the name up to the bracket that is outside of quotes."""
         attributes: list[tuple[str, str]] = []
         while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
-            attributes.append((attribute[1], _ESCAPE.sub(r"\1", attribute[2])))
+            name, value = attribute.groups()
+            attributes.append((name, _ESCAPE.sub(r"\1", value) if "\\" in value else value))
             at = attribute.end()
+        until = _until_of(attributes)
         if (end := _HEAD_END.match(self._text, at)) is not None:
-            return _Head(tuple(attributes), end.end())
+            return _Head(tuple(attributes), end.end(), until)
         line_end = self._line_end(at)
-        return _Head(tuple(attributes), line_end, self._text[at:line_end].strip() or "no ]")
+        junk = self._text[at:line_end].strip() or "no ]"
+        return _Head(tuple(attributes), line_end, until or _until_in(junk), junk)
 
     def _read_self_closing(self, name: str, start: int, head: _Head) -> None:
         notes: tuple[str, ...] = ()
@@ -170,8 +255,7 @@ class _Scanner:
         self._add(name, head, "", start, line_end, notes=notes)
 
     def _read_block(self, name: str, start: int, head: _Head) -> None:
-        token = head.get("until") or _until_in(head.junk)
-        closing = closing_tag(name, token)
+        closing = closing_tag(name, head.until)
         line_end = self._line_end(head.end)
         behind = self._text[head.end : line_end].strip()
         if head.junk:
@@ -190,7 +274,7 @@ class _Scanner:
         elif behind:
             self._read_text_behind(name, start, head, closing)
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
-            self._add_closed(name, head, start, (line_end + 1, close), inner=token is None)
+            self._add_closed(name, head, start, (line_end + 1, close), inner=head.until is None)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
             note = "a bare [DONE] was taken as the end; write [DONE], a summary, [/DONE]"
             self._add(name, head, "", start, line_end, notes=(note,))
@@ -285,24 +369,30 @@ class _Scanner:
         line = self._line_number(start)
         is_doubtful = has_inner or not closed or bool(fault) or self._passed_over
         self._passed_over = False
-        self._blocks.append(
-            Block(
-                name,
-                head.attributes,
-                body,
-                line,
-                closed,
-                fault,
-                notes,
-                self._ended,
-                start,
-                end,
-                is_doubtful,
-            )
+        block = Block(
+            name,
+            head.attributes,
+            body,
+            line,
+            closed,
+            fault,
+            notes,
+            self._ended,
+            start,
+            end,
+            is_doubtful,
         )
-        if closed and not has_inner:
-            self._spans.append((start, end))
-        self._at = end
+        self._pass_to(start)
+        self._blocks.append(block)
+        self._odd.append(block)
+        if has_inner or not closed:
+            self._unsure.append((start, end))
+        self._at = self._behind_last = end
+
+    def _pass_to(self, offset: int) -> None:
+        """Keeps in mind what stands between the last block and an offset."""
+        if offset - self._behind_last > 1:
+            self._around.append((self._behind_last, offset))
 
     def _note(self, offset: int, text: str) -> None:
         if len(self._notes) < _NOTE_LIMIT:
@@ -337,9 +427,6 @@ class _Scanner:
                 return False
             offset -= 1
         return True
-
-    def _is_name_end(self, offset: int) -> bool:
-        return offset == len(self._text) or self._text[offset] in " \t]\n"
 
     def _line_end(self, offset: int) -> int:
         end = self._text.find("\n", offset)
@@ -382,20 +469,22 @@ class _Scanner:
         return line + self._text.count("\n", counted, offset)
 
     def _has_outbox(self) -> bool:
-        header = self._find_heading(HEADER_HEADING, 0)
-        return header is not None and self._find_heading(PROTOCOL_HEADING, header) is not None
+        outside = sorted([*self._around, *self._unsure])
+        header = self._find_heading(HEADER_HEADING, outside, 0)
+        return header is not None and (
+            self._find_heading(PROTOCOL_HEADING, outside, header) is not None
+        )
 
-    def _find_heading(self, heading: str, start: int) -> int | None:
-        at = self._text.find(heading, start)
-        while at >= 0:
-            if self._is_line_start(at) and not self._is_in_block(at):
-                return at
-            at = self._text.find(heading, at + len(heading))
+    def _find_heading(
+        self, heading: str, parts: Iterable[tuple[int, int]], start: int
+    ) -> int | None:
+        for first, end in parts:
+            at = self._text.find(heading, max(first, start), end)
+            while at >= 0:
+                if self._is_line_start(at):
+                    return at
+                at = self._text.find(heading, at + len(heading), end)
         return None
-
-    def _is_in_block(self, offset: int) -> bool:
-        index = bisect_right(self._spans, (offset, len(self._text))) - 1
-        return index >= 0 and self._spans[index][0] <= offset < self._spans[index][1]
 
 
 def is_opening(line: str, at: int) -> bool:

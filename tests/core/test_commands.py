@@ -23,6 +23,7 @@ from codingagent.core.operations import (
 )
 from codingagent.core.tags import Block
 from codingagent.errors import OperationError
+from tests.core.builders import within
 
 
 def block_of(text: str) -> Block:
@@ -115,6 +116,14 @@ def test_an_attribute_given_twice_is_refused() -> None:
     """Design, purpose: what is doubtful is a problem, never a guess."""
     reason = refusal('[DELETE_FILE path="a" path="b"]\n')
     assert reason == "Attribute 'path' is given twice; give it once"
+
+
+def test_of_very_many_attributes_one_given_twice_is_found_in_a_moment() -> None:
+    """Design, purpose: the reply is not trusted; reading any takes time in proportion to its length."""
+    names = "".join(f' a{number}="b"' for number in range(100_000))
+    with within(5):
+        reason = refusal(f'[DELETE_FILE{names} a99999="b"]\n')
+    assert reason == "Attribute 'a99999' is given twice; give it once"
 
 
 def test_unknown_attributes_are_ignored_and_noted() -> None:

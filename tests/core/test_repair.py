@@ -479,6 +479,16 @@ def test_ten_megabytes_of_almost_tags_take_a_moment() -> None:
             reply.read(piece * (10_000_000 // len(piece)))
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r\r\n"])
+def test_what_is_said_of_a_reply_is_of_the_text_that_was_read(end: str) -> None:
+    """Design, tag blocks: line ends are folded, also where a program has written each twice.
+
+    Where blocks stand and where else is looked must be said of one and the same text.
+    """
+    text = create("x\n") + "```diff\n--- a\n```\n" + create("y\n") * 3 + "[DONE]\n"
+    assert reply.read(text.replace("\n", end)) == reply.read(text)
+
+
 def test_of_very_many_damaged_tags_the_rest_is_named() -> None:
     """Design: never silence."""
     assert "behind this line were not read" in notes("`[END]`\n" * 30_000)
