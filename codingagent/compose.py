@@ -33,6 +33,7 @@ from codingagent.undo import Undo
 from codingagent.world import disk
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.gitstore import Git
+from codingagent.world.repository import user_excludes
 from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Bubblewrap, Unconfined
 from codingagent.world.workspace import Workspace, temporary_name
@@ -182,7 +183,9 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
     policy = policy_of(settings, place.root)
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
-        workspace = stack.enter_context(contextlib.closing(Workspace(place.root, place.hidden)))
+        rules = functools.partial(_user_rules, place.root)
+        opened = Workspace(place.root, place.hidden, user_rules=rules)
+        workspace = stack.enter_context(contextlib.closing(opened))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
         checkpoints = stack.enter_context(_checkpoints(place))
@@ -295,6 +298,13 @@ def _checkpoints(place: Place) -> Iterator[Checkpoints | None]:
 
 # git waits for ever at a .gitignore that is a pipe, and a reply could make one.
 _GIT_S = 60
+
+
+@functools.cache
+def _user_rules(root: Path) -> str:
+    """Gives what the user leaves out of all repositories; git is asked once, when a listing is made."""
+    run = functools.partial(run_tool, timeout_s=_GIT_S)
+    return user_excludes(find_program("git", root), run, os.environ)
 
 
 def _keep(

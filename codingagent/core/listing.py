@@ -3,13 +3,13 @@
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from codingagent.core.paths import shown
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """One file: its path with /, and its size in bytes."""
+class ListedFile(NamedTuple):
+    """One file: its path with /, and its size in bytes. A tuple: there may be a hundred thousand."""
 
     path: str
     size_bytes: int

@@ -58,6 +58,7 @@ class Workspace:
         hidden: folders that do not exist for operations, though they may lie inside.
         open_folder: how to hold the root.
         is_guest: the folder is what a whole machine is served by: whatever it is, it may be used.
+        user_rules: gives what the user leaves out of every repository, as an ignore file says it.
 
     Raises:
         UsageError: if the root is no folder, or too much of the machine to hand to a model.
@@ -70,10 +71,12 @@ class Workspace:
         open_folder: Callable[[Path], Folder] = open_root,
         *,
         is_guest: bool = False,
+        user_rules: Callable[[], str] = str,
     ) -> None:
         self.root = _checked_root(root, is_guest=is_guest)
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
+        self._user_rules = user_rules
         self._hidden = frozenset(
             identity for path in hidden if (identity := _identity(path)) is not None
         ) - {self._folder.identity()}
@@ -314,8 +317,8 @@ class Workspace:
         Args:
             always: paths that are listed even if an ignore file names them.
         """
-        walk = ListingWalk(self._hidden)
-        walk.walk(self._folder)
+        walk = ListingWalk(self._hidden, self._user_rules)
+        walk.walk(self._folder, self.root)
         listed = {file.path for file in walk.files}
         files = list(walk.files)
         for path in [*walk.links, *sorted(always)]:
