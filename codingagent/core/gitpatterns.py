@@ -179,6 +179,9 @@ def _segments(text: str) -> list[_Segment] | None:
                     return None
                 if character == "/":
                     _add(found, pieces)
+                    if found[-1].is_any:
+                        # Only before a bare slash may it stand for no folder at all.
+                        found.append(_Segment(("", ""), None, ""))
                     pieces = []
                     continue
             pieces.append((_plain(character), character))

@@ -133,6 +133,7 @@ _HARD = {
     "a slash in a class": ("a[/]b\n[a/b]c\n", "a/b a/x ac bc"),
     "not a class of slashes": ("a[!x]b\na?b\n", "a/b ayb axb"),
     "backslashes": ("\\a\n\\\\b\nc\\\n\\*\nx\\/y\n\\/z\n", "a b \\b c *  c\\ x/y z"),
+    "escaped slashes behind stars": ("**\\/x\na/**\\/b\nc*\\/d\n", "x y/x a/b a/c/b cc/d a/b/b"),
     "double slashes": ("a//b\nc//\n//d\n/\n//\n", "a/b c/x d"),
     "unicode": ("ä?\nö*\n[ü]\n?x\n??x\n", "äb äé ö öl ü üx yx"),
     "case": ("Readme\n*.TXT\n", "readme Readme a.txt a.TXT"),
