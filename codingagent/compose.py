@@ -184,7 +184,8 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
         rules = functools.partial(_user_rules, place.root)
-        opened = Workspace(place.root, place.hidden, user_rules=rules)
+        lines = settings.list_entries
+        opened = Workspace(place.root, place.hidden, user_rules=rules, entries=lines)
         workspace = stack.enter_context(contextlib.closing(opened))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)

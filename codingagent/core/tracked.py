@@ -1,33 +1,30 @@
 """Which paths a repository tracks, from the bytes of git's index, whoever wrote it and in what version."""
 
+import itertools
 import struct
 from bisect import bisect_left
-from dataclasses import dataclass
 
 _HEADER = struct.Struct(">4sII")
 _ENTRY_BYTES = 62  # up to the name, with SHA-1
 _SHA256_MORE = 12
-_EXTENDED = 0x40
+_MORE_FLAGS = 0x40
 _LONG_NAME = 0xFFF
 
 
-@dataclass(frozen=True, slots=True)
 class Tracked:
-    """Paths as one or two indexes name them, each in the order of its bytes."""
+    """Paths as one or two indexes name them."""
 
-    _lists: tuple[list[bytes], ...] = ()
+    def __init__(self, *found: list[bytes]) -> None:
+        self._sorted = found[0] if len(found) == 1 else sorted(itertools.chain(*found))
+        self._set = frozenset(self._sorted)
 
     def has_file(self, path: bytes) -> bool:
-        return any(_at(paths, path) == path for paths in self._lists)
+        return path in self._set
 
     def has_below(self, folder: bytes) -> bool:
         """Tells whether anything below a folder is tracked; it is given with its slash."""
-        return any(_at(paths, folder).startswith(folder) for paths in self._lists)
-
-
-def _at(paths: list[bytes], path: bytes) -> bytes:
-    at = bisect_left(paths, path)
-    return paths[at] if at < len(paths) else b""
+        at = bisect_left(self._sorted, folder)
+        return at < len(self._sorted) and self._sorted[at].startswith(folder)
 
 
 def paths(index: bytes) -> tuple[list[bytes], str]:
@@ -40,9 +37,10 @@ def paths(index: bytes) -> tuple[list[bytes], str]:
     kind, version, count = _HEADER.unpack_from(index)
     if kind != b"DIRC" or version not in (2, 3, 4):
         return [], ""
+    read = {2: _plain, 3: _extended, 4: _packed}[version]
     for more in (0, _SHA256_MORE):
         try:
-            found, end = (_packed if version == 4 else _plain)(index, count, _ENTRY_BYTES + more)
+            found, end = read(index, count, _ENTRY_BYTES + more)
         except (IndexError, ValueError):
             continue
         return sorted(filter(None, found)), _shared(index, end, 20 + more)
@@ -52,18 +50,34 @@ def paths(index: bytes) -> tuple[list[bytes], str]:
 def _plain(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
     found: list[bytes] = []
     at = _HEADER.size
-    find = index.index
+    find, add = index.index, found.append
     for _ in range(count):
-        name_at = at + skip
-        length = (index[name_at - 2] & 0xF) << 8 | index[name_at - 1]
-        if index[name_at - 2] & _EXTENDED:
-            name_at += 2
-        end = find(b"\0", name_at)
-        if length != _LONG_NAME and end - name_at != length:
-            raise ValueError("the digests are of another length")
+        end = find(b"\0", at + skip)
+        add(index[at + skip : end])
+        at += end - at + 8 & ~7
+    # The first tells of all: digests of another length than thought of shift every name.
+    if found:
+        _check_length(index, _HEADER.size + skip - 2, found[0])
+    return found, at
+
+
+def _extended(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
+    """Version 3: some entries have two bytes more before the name."""
+    found: list[bytes] = []
+    at = _HEADER.size
+    for _ in range(count):
+        name_at = at + skip + (2 if index[at + skip - 2] & _MORE_FLAGS else 0)
+        end = index.index(b"\0", name_at)
         found.append(index[name_at:end])
+        _check_length(index, at + skip - 2, found[-1])
         at += end - at + 8 & ~7
     return found, at
+
+
+def _check_length(index: bytes, flags_at: int, name: bytes) -> None:
+    length = (index[flags_at] & 0xF) << 8 | index[flags_at + 1]
+    if length not in (_LONG_NAME, len(name)):
+        raise ValueError("the digests are of another length")
 
 
 def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
@@ -73,7 +87,7 @@ def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
     name = b""
     for _ in range(count):
         flags_at = at + skip - 2
-        at += skip + (2 if index[flags_at] & _EXTENDED else 0)
+        at += skip + (2 if index[flags_at] & _MORE_FLAGS else 0)
         less = index[at] & 0x7F
         while index[at] & 0x80:
             at += 1
@@ -82,9 +96,7 @@ def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
         if less > len(name):
             raise ValueError("there is not so much to take off")
         name = name[: len(name) - less] + index[at + 1 : end]
-        length = (index[flags_at] & 0xF) << 8 | index[flags_at + 1]
-        if length not in (_LONG_NAME, len(name)):
-            raise ValueError("the digests are of another length")
+        _check_length(index, flags_at, name)
         found.append(name)
         at = end + 1
     return found, at

@@ -41,9 +41,9 @@ class Repository:
         """Gives what its index tracks; nothing if that can't be read."""
         found, shared = paths(_read(self.folder, f"{self.own}/index", _INDEX_LIMIT_BYTES))
         if not shared:
-            return Tracked((found,))
+            return Tracked(found)
         rest = _read(self.folder, f"{self.own}/sharedindex.{shared}", _INDEX_LIMIT_BYTES)
-        return Tracked((found, paths(rest)[0]))
+        return Tracked(found, paths(rest)[0])
 
 
 def repository_in(folder: Folder) -> Repository | None:

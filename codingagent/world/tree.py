@@ -6,14 +6,16 @@ goes on wherever the index says that something is. A repository in the tree begi
 """
 
 import contextlib
+import functools
+import itertools
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codingagent.core.ignore import GIT_IGNORE_FILE, IGNORE_FILES, OWN_IGNORE_FILE, IgnoreRules
-from codingagent.core.listing import ListedFile
+from codingagent.core.listing import ListedFile, open_folders
 from codingagent.core.tracked import Tracked
 from codingagent.world.folders import Folder
 from codingagent.world.repository import (
@@ -25,8 +27,15 @@ from codingagent.world.repository import (
 
 # Each level holds one handle while the tree is walked, and 256 is a common limit of handles.
 _DEPTH_LIMIT = 150
+# Up to here all files are measured, and what is summed up too.
+_MEASURED_LIMIT = 10_000
+_TEMPORARY_LENGTH = 20
 # Counting what is ignored is a courtesy; node_modules must not make every turn slow.
 _IGNORED_COUNT_LIMIT = 1_000
+
+
+# As ListedFile(path, None), without a function of Python's between: there may be a hundred thousand.
+_unmeasured: Callable[[tuple[str, None]], ListedFile] = functools.partial(tuple.__new__, ListedFile)
 
 
 class _Index:
@@ -44,8 +53,12 @@ class _Index:
         self._above = above
         self._found: Tracked | None = None
 
-    def has_file(self, path: str) -> bool:
-        return self._tracked().has_file(self._name(path))
+    def files(self, folder: str, names: Iterable[str]) -> list[str]:
+        """Gives those of a folder's names that are tracked; it is given with its slash."""
+        tracked, prefix = self._tracked(), self._name(folder)
+        if not tracked.has_below(prefix):
+            return []
+        return [name for name in names if tracked.has_file(prefix + os.fsencode(name))]
 
     def has_below(self, path: str) -> bool:
         return self._tracked().has_below(self._name(path) + b"/")
@@ -91,34 +104,54 @@ class _State:
 class ListingWalk:
     """A walk over all files, pruned by ignore rules; what is pruned is counted up to a limit.
 
+    A size costs as much as all else about a file together. So of very many files only those are measured
+    that will have a line of their own.
+
     Args:
         hidden: folders that are not there, by device and inode.
         user_rules: gives what the user leaves out of every repository.
+        entries: how many lines there may be.
     """
 
     hidden: frozenset[tuple[int, int]]
     user_rules: Callable[[], str]
-    files: list[ListedFile] = field(default_factory=list)
+    entries: int
     links: list[str] = field(default_factory=list)
     ignored_files: int = 0
     ignored_bytes: int = 0
     is_partial: bool = False
+    _names: dict[str, list[str]] = field(default_factory=dict)
+    """What is listed: of each folder, with a slash behind, the names of its files."""
+    _measured: dict[str, list[ListedFile]] = field(default_factory=dict)
+    _total: int = 0
 
     def walk(self, root: Folder, path: Path) -> None:
         """Walks over all that lies below a folder, which is at `path`."""
         bare = _State(IgnoreRules(), IgnoreRules(), _Index(Tracked))
         if repository_in(root) is not None:
             self._walk(root, "", bare)
-            return
-        with repository_above(path) as found:
-            state = None if found is None else self._state_below(*found)
-            self._walk(root, "", state or bare)
+        else:
+            with repository_above(path) as found:
+                state = None if found is None else self._state_below(*found)
+                self._walk(root, "", state or bare)
+        self._measure(root)
+
+    def files(self) -> Iterator[ListedFile]:
+        """Gives all files that were found, folder by folder."""
+        for prefix, names in self._names.items():
+            measured = self._measured.get(prefix)
+            if measured is None:
+                yield from map(
+                    _unmeasured, zip([prefix + n for n in names], itertools.repeat(None))
+                )
+            else:
+                yield from measured
 
     def uncount(self, file: ListedFile) -> None:
         """Takes back the count of an ignored file that is listed all the same."""
         if not self.is_partial:
             self.ignored_files -= 1
-            self.ignored_bytes -= file.size_bytes
+            self.ignored_bytes -= file.size_bytes or 0
 
     def _state_below(self, repository: Repository, names: tuple[str, ...]) -> _State | None:
         """Gives what holds in a folder of a repository; None if the rules leave out that very folder.
@@ -153,9 +186,9 @@ class ListingWalk:
         return _State(rules, outer.own, _Index(repository.tracked, len(prefix)))
 
     def _walk(self, folder: Folder, prefix: str, state: _State) -> None:
-        if (found := _names(folder)) is None:
+        if (found := _contents(folder)) is None:
             return
-        folders, files = found
+        folders, files, links = found
         if (".git" in folders or ".git" in files) and not state.is_left_out:
             repository = repository_in(folder)
             if repository is not None:
@@ -165,33 +198,54 @@ class ListingWalk:
             if name in files and (is_own or not state.is_left_out):
                 text = ignore_text(folder, name)
                 state = state.extended(prefix.removesuffix("/"), text, is_own=is_own)
-        self._files(folder, prefix, files, state)
+        # A name's length is asked first: this is done for each file of the tree.
+        ours = [name for name in files if len(name) == _TEMPORARY_LENGTH and is_temporary(name)]
+        if ours or ".git" in files:
+            files = [name for name in files if name not in {*ours, ".git"}]
+        self._files(folder, prefix, files, links, state)
         if prefix.count("/") < _DEPTH_LIMIT:
             self._folders(folder, prefix, folders, state)
 
-    def _files(self, folder: Folder, prefix: str, names: list[str], state: _State) -> None:
-        """Lists files, and counts those that are left out."""
-        ignored = state.ignored(prefix, names, are_folders=False)
+    def _files(
+        self, folder: Folder, prefix: str, names: list[str], links: list[str], state: _State
+    ) -> None:
+        """Lists files and links, and counts those that are left out."""
+        ignored = state.ignored(prefix, names + links, are_folders=False)
         if ignored:
-            tracked = [name for name in ignored if state.index.has_file(prefix + name)]
+            tracked = state.index.files(prefix, ignored)
             ignored.difference_update(tracked)
             ignored |= state.own.ignored(prefix, tracked, are_folders=False)
             self._count(folder, ignored)
             names = [name for name in names if name not in ignored]
-        # Once for each file of the tree: the loop that all of a listing's time goes to.
-        look, add = folder.lstat, self.files.append
-        for name in names:
-            try:
-                found = look(name)
-            except OSError:
-                continue
-            if found is None:
-                continue
-            if stat.S_ISREG(found.st_mode):
-                if name != ".git" and not is_temporary(name):
-                    add(ListedFile(prefix + name, found.st_size))
-            elif stat.S_ISLNK(found.st_mode) and name != ".git":
-                self.links.append(prefix + name)
+        self.links += [prefix + name for name in links if name not in ignored and name != ".git"]
+        if names:
+            self._names[prefix] = names
+            self._total += len(names)
+            if self._total <= self.entries:
+                self._measured[prefix] = _measured(folder, prefix, names)
+
+    def _measure(self, root: Folder) -> None:
+        """Looks at the files that were not measured on the way, the folders opened as they were then."""
+        wanted = self._names.keys() - self._measured.keys()
+        if self._total > _MEASURED_LIMIT:
+            counts = {prefix[:-1]: len(names) for prefix, names in self._names.items()}
+            open_ = open_folders(counts, self.entries)
+            wanted = {prefix for prefix in wanted if prefix[:-1] in open_}
+        with contextlib.ExitStack() as all_:
+            way: list[tuple[str, Folder, contextlib.ExitStack]] = [("", root, all_)]
+            for prefix in sorted(wanted):
+                while not prefix.startswith(way[-1][0]):
+                    way.pop()[2].close()
+                try:
+                    for name in prefix[len(way[-1][0]) :].split("/")[:-1]:
+                        above, folder, _ = way[-1]
+                        inner = all_.enter_context(contextlib.ExitStack())
+                        opened = inner.enter_context(contextlib.closing(folder.open(name)))
+                        way.append((f"{above}{name}/", opened, inner))
+                except OSError:
+                    self._measured[prefix] = []  # gone since
+                    continue
+                self._measured[prefix] = _measured(way[-1][1], prefix, self._names[prefix])
 
     def _folders(self, folder: Folder, prefix: str, names: list[str], state: _State) -> None:
         """Walks over folders, and counts what is in those that are left out."""
@@ -215,10 +269,10 @@ class ListingWalk:
                     self._walk(inner, f"{prefix}{name}/", below if name in ignored else state)
 
     def _count_all(self, folder: Folder, depth: int) -> None:
-        if depth >= _DEPTH_LIMIT or (found := _names(folder)) is None:
+        if depth >= _DEPTH_LIMIT or (found := _contents(folder)) is None:
             return
-        folders, files = found
-        self._count(folder, files)
+        folders, files, links = found
+        self._count(folder, files + links)
         for name in folders:
             if self.is_partial:
                 return
@@ -238,17 +292,34 @@ class ListingWalk:
                     self.ignored_files += 1
 
 
-def _names(folder: Folder) -> tuple[list[str], list[str]] | None:
-    """Gives the names of a folder's folders and of all else; of one without permission None."""
+def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]:
+    """Gives the files of a folder with their sizes, without what is no regular file any more."""
+    found: list[ListedFile] = []
+    for name in names:
+        with contextlib.suppress(OSError):
+            look = folder.lstat(name)
+            if look is not None and stat.S_ISREG(look.st_mode):
+                found.append(ListedFile(prefix + name, look.st_size))
+    return found
+
+
+def _contents(folder: Folder) -> tuple[list[str], list[str], list[str]] | None:
+    """Gives the names of a folder's folders, regular files and links; without permission None."""
     folders: list[str] = []
-    others: list[str] = []
+    files: list[str] = []
+    links: list[str] = []
     try:
         for entry in folder.entries():
-            (folders if entry.is_dir(follow_symlinks=False) else others).append(entry.name)
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_symlink():
+                links.append(entry.name)
     except OSError:
         return None
-    return folders, others
+    return folders, files, links
 
 
 def is_temporary(name: str) -> bool:
-    return len(name) == 20 and name.startswith(".ca-") and name.endswith(".tmp")
+    return len(name) == _TEMPORARY_LENGTH and name.startswith(".ca-") and name.endswith(".tmp")

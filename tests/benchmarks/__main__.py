@@ -4,7 +4,7 @@ import os
 import platform
 import sys
 
-from tests.benchmarks import messages, replies, rpc, runs, safety
+from tests.benchmarks import listing, messages, replies, rpc, runs, safety
 
 
 def main() -> int:
@@ -14,7 +14,7 @@ def main() -> int:
         f" {os.cpu_count()} cores\n\n| what | ours | against | figure | budget |\n|---|---|---|---|---|\n"
     )
     kept = True
-    for take in (*safety.ALL, *messages.ALL, *runs.ALL, *replies.ALL, *rpc.ALL):
+    for take in (*safety.ALL, *listing.ALL, *messages.ALL, *runs.ALL, *replies.ALL, *rpc.ALL):
         for figure in take():
             kept = kept and figure.holds
             mark = "" if figure.holds else " **not kept**"
