@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 # More than anyone writes by hand; beyond it a file would only cost time.
 _LINES_LIMIT = 20_000
-_EXPRESSIONS_LIMIT = 2_000
+_EXPRESSIONS_LIMIT = 1_000
 _MARK = r"(?:(?P<ps_d>/)|$)"  # how pathspec lets a pattern speak for what lies below, too
 _ANY = "**"
 _ODD_STARS = re.compile(r"([^*?\[\\]*[^*?\[\\/])(\*{2,}(?:/.*)?)", re.DOTALL)

@@ -147,7 +147,7 @@ def test_a_hostile_pattern_for_paths_takes_no_time(text: str, path: str) -> None
 def test_a_file_of_patterns_without_end_takes_no_time(line: str) -> None:
     """Design, purpose: an ignore file may be the model's; beyond a number of patterns it is not read."""
     text = "a\n" + "".join(line.format(number) for number in range(60_000))
-    with within(1):
+    with within(4):  # without the limit it is many times that
         assert rules(text).ignores("a", is_folder=False)
 
 
