@@ -234,7 +234,8 @@ _LINE = st.lists(_TOKENS, min_size=1, max_size=5).map("".join)
 _RULES = st.lists(
     st.one_of(_LINE, _LINE.map("!{}".format), _LINE.map("{}/".format), _LINE.map("/{}".format)),
     max_size=6,
-).map(lambda lines: "\n".join([*lines, ""]))
+).map(lambda lines: "\n".join([*lines, ""]).replace("**//", "**/"))
+# `a**//` leaves out a folder `a` in git, by an accident of how it compares beginnings; here it says nothing.
 
 
 @pytest.fixture(scope="module")
