@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from codingagent.undo import Undo
 from codingagent.world import disk
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.gitstore import Git
+from codingagent.world.repository import user_excludes
 from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Bubblewrap, Unconfined
 from codingagent.world.workspace import Workspace, temporary_name
@@ -184,7 +185,10 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
     policy = policy_of(settings, place.root)
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
-        workspace = stack.enter_context(contextlib.closing(Workspace(place.root, place.hidden)))
+        rules = partial(_user_rules, place.root)
+        lines = settings.list_entries
+        opened = Workspace(place.root, place.hidden, user_rules=rules, entries=lines)
+        workspace = stack.enter_context(contextlib.closing(opened))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
         checkpoints = stack.enter_context(_checkpoints(place))
@@ -248,7 +252,8 @@ def attached(
     if not patterns:
         return ()
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
-    with contextlib.closing(Workspace(root, hidden)) as workspace:
+    rules = partial(_user_rules, root)
+    with contextlib.closing(Workspace(root, hidden, user_rules=rules)) as workspace:
         found = attachable(workspace, patterns, Path.cwd())
     for reason in found.left_out[:_LEFT_OUT_NAMED]:
         show(Remark(f"not attached: {reason}"))
@@ -337,6 +342,13 @@ def _keeping(
         now,
         show,
     )
+
+
+@cache
+def _user_rules(root: Path) -> str:
+    """Gives what the user leaves out of all repositories; git is asked once, when a listing is made."""
+    run = partial(run_tool, timeout_s=_GIT_S)
+    return user_excludes(find_program("git", root), run, os.environ)
 
 
 def _keep(

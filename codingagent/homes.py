@@ -12,7 +12,7 @@ from codingagent.core import settings as settings_
 from codingagent.core.session import Record, Session, is_run_id
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
-from codingagent.world import registry
+from codingagent.world import excludes, registry
 from codingagent.world.desk import Desk
 from codingagent.world.journal import Messages, Sessions
 from codingagent.world.lock import HomeLock
@@ -209,6 +209,8 @@ class Home:
                 (root / ".gitignore").open("x", encoding="utf-8") as file,
             ):
                 file.write("*\n")
+            if create:
+                excludes.exclude(root)
         return home
 
     def load(self, name: str) -> Session:

@@ -1,66 +1,175 @@
-"""Which paths the ignore files leave out of the listing, by git's rules."""
+"""Which paths the ignore files leave out of the listing, by git's rules.
+
+Of the patterns that speak about a path the last decides, of the files the innermost. What is asked is
+always all names of one folder at once: one set, one call, one expression for many of them.
+"""
 
 import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from codingagent.core.gitpatterns import Pattern, bytewise, patterns
 
+GIT_IGNORE_FILE = ".gitignore"
+OWN_IGNORE_FILE = ".codingagentignore"
 # In this order: of two that speak about a path, the later wins.
-IGNORE_FILES = (".gitignore", ".codingagentignore")
+IGNORE_FILES = (GIT_IGNORE_FILE, OWN_IGNORE_FILE)
 
-# pathspec makes expressions of patterns; one more star in a name costs 255 times the time at worst.
-_STARS_LIMIT = 3
-_STARRY_PATTERNS_LIMIT = 3
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Patterns about single names, whichever of them matches."""
+
+    names: frozenset[str]
+    suffixes: tuple[str, ...]
+    expression: "re.Pattern[str] | None"
+
+    def matching(self, names: Iterable[str]) -> set[str]:
+        found = set(self.names.intersection(names))
+        if self.suffixes:
+            suffixes = self.suffixes
+            found.update([name for name in names if name.endswith(suffixes)])
+        if self.expression is not None:
+            matches = self.expression.fullmatch
+            found.update([name for name in names if matches(name)])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Patterns that stand together in a file and say the same; which of them matches is all one."""
+
+    is_negated: bool
+    anywhere: _Names | None
+    in_folder: dict[str, _Names]
+    paths: "re.Pattern[str] | None"
+
+    def matching(self, folder: str, names: Iterable[str]) -> set[str]:
+        found = self.anywhere.matching(names) if self.anywhere is not None else set()
+        if (there := self.in_folder.get(folder)) is not None:
+            found |= there.matching(names)
+        if self.paths is not None:
+            matches = self.paths.fullmatch
+            found.update([name for name in names if matches(folder + name)])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One ignore file: what it says of all things and of folders, and where it lies.
+
+    A path as its patterns see it is `above` and what is left of the path behind the first `skip`
+    characters: the file may lie in the folder asked about, or above all that is ever asked about.
+    """
+
+    skip: int
+    above: str
+    for_files: tuple[_Group, ...]
+    for_folders: tuple[_Group, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
     """The rules in force in one folder: its own and those of the folders above it."""
 
-    _specs: "tuple[tuple[str, GitIgnoreSpec], ...]" = ()
+    layers: tuple[_Layer, ...] = ()
 
-    def extended(self, folder: str, text: str) -> "IgnoreRules":
-        """Gives the rules with those of one more ignore file, which lies in `folder` ("" is the root)."""
-        lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
-        if not lines:
+    def extended(self, folder: str, text: str, *, above: str = "") -> "IgnoreRules":
+        """Gives the rules with those of one more ignore file.
+
+        Args:
+            folder: where it lies; "" is the root.
+            text: what it says.
+            above: for a file that lies above the root: the path from there to the root.
+        """
+        for_files, for_folders = _groups(text)
+        if not for_folders:
             return self
-        prefix = f"{folder}/" if folder else ""
-        return IgnoreRules((*self._specs, (prefix, _compiled(lines))))
+        skip = len(bytewise(folder)) + 1 if folder else 0
+        lead = f"{bytewise(above)}/" if above else ""
+        return IgnoreRules((*self.layers, _Layer(skip, lead, for_files, for_folders)))
+
+    def followed_by(self, others: "IgnoreRules") -> "IgnoreRules":
+        """Gives these rules and, with the last word, others."""
+        return IgnoreRules((*self.layers, *others.layers))
+
+    def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
+        """Gives those of a folder's names that are left out; the folder itself is known not to be.
+
+        Args:
+            folder: "" for the root, else with a slash behind.
+            names: what lies in it.
+            are_folders: whether they are folders; else none of them is.
+        """
+        if not self.layers or not names:
+            return set()
+        if folder.isascii() and "".join(names).isascii():
+            return self._ignored(folder, names, are_folders=are_folders)
+        real = {bytewise(name): name for name in names}
+        found = self._ignored(bytewise(folder), list(real), are_folders=are_folders)
+        return {real[name] for name in found}
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Tells whether a path is left out; the folders above it are known not to be.
+        """Tells whether a path is left out; the folders above it are known not to be."""
+        folder, slash, name = path.rpartition("/")
+        return bool(self.ignored(folder + slash, [name], are_folders=is_folder))
 
-        The innermost file that says anything about the path decides.
-        """
-        for prefix, spec in reversed(self._specs):
-            inner = path[len(prefix) :] + ("/" if is_folder else "")
-            verdict = spec.check_file(inner).include
-            if verdict is not None:
-                return verdict
-        return False
+    def _ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
+        found: set[str] = set()
+        for layer in reversed(self.layers):
+            inner = layer.above + folder[layer.skip :]
+            for group in layer.for_folders if are_folders else layer.for_files:
+                if matching := group.matching(inner, names):
+                    if not group.is_negated:
+                        found |= matching
+                    names = [name for name in names if name not in matching]
+        return found
 
 
-def _compiled(lines: list[str]) -> "GitIgnoreSpec":
-    """Gives the rules of some lines; one that is no pattern, or hostile, costs only itself, as in git."""
-    # Late: a workspace without ignore files needs none.
-    from pathspec import GitIgnoreSpec
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+# In a tree of many projects the same file lies in many folders.
+@lru_cache(maxsize=64)
+def _groups(text: str) -> tuple[tuple[_Group, ...], tuple[_Group, ...]]:
+    """Gives what an ignore file says about files, and about folders; what comes last comes first."""
+    found = patterns(text)
+    return _runs([one for one in found if not one.only_folders]), _runs(list(found))
 
+
+def _runs(found: list[Pattern]) -> tuple[_Group, ...]:
+    runs: list[list[Pattern]] = []
+    for pattern in reversed(found):
+        if not runs or runs[-1][0].is_negated != pattern.is_negated:
+            runs.append([])
+        runs[-1].append(pattern)
+    return tuple(map(_group, runs))
+
+
+def _group(run: list[Pattern]) -> _Group:
+    places: dict[str | None, list[Pattern]] = {}
+    for pattern in run:
+        if pattern.form != "path":
+            places.setdefault(pattern.folder, []).append(pattern)
+    names = {folder: _names(inner) for folder, inner in places.items()}
+    return _Group(
+        run[0].is_negated,
+        names.get(None),
+        {folder: one for folder, one in names.items() if folder is not None},
+        _compiled([one.text for one in run if one.form == "path"]),
+    )
+
+
+def _names(run: list[Pattern]) -> _Names:
+    def texts(form: str) -> list[str]:
+        return list(dict.fromkeys(one.text for one in run if one.form == form))
+
+    return _Names(frozenset(texts("name")), tuple(texts("suffix")), _compiled(texts("expression")))
+
+
+def _compiled(expressions: list[str]) -> "re.Pattern[str] | None":
+    if not expressions:
+        return None
     with warnings.catch_warnings():
         # "[[a]" and the like make the expression compiler talk.
         warnings.simplefilter("ignore")
-        starry = 0
-        patterns: list[GitIgnoreSpecPattern] = []
-        for line in lines:
-            stars = max(name.count("*") for name in line.split("/"))
-            starry += stars >= _STARS_LIMIT
-            if stars > _STARS_LIMIT or (stars == _STARS_LIMIT and starry > _STARRY_PATTERNS_LIMIT):
-                continue
-            try:
-                patterns.extend(GitIgnoreSpec.from_lines([line]).patterns)
-            except (ValueError, re.error):
-                continue
-    return GitIgnoreSpec(patterns)
+        return re.compile("|".join(f"(?:{one})" for one in expressions), re.DOTALL | re.ASCII)

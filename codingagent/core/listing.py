@@ -1,18 +1,23 @@
 """The workspace's files as the model sees them: sorted, and summed up beyond a number of entries."""
 
+import functools
 import heapq
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from codingagent.core.paths import shown
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """One file: its path with /, and its size in bytes."""
+class ListedFile(NamedTuple):
+    """One file: its path with /, and its size in bytes. A tuple: there may be a hundred thousand.
+
+    Without a size nobody looked at it, since it has no line of its own.
+    """
 
     path: str
-    size_bytes: int
+    size_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +68,37 @@ def human_size(size_bytes: int) -> str:
     return f"{size:.0f} TB"
 
 
-@dataclass(slots=True)
-class _Folder:
-    """A folder while entries are summed up: what it holds itself, and whether it became one line."""
+def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
+    """Gives the folders whose files keep lines of their own; each of the others becomes one line.
 
-    entries: dict[str, tuple[int, int]]
-    """Name of each file, or of each folder that was summed up: count of files, bytes."""
-    open_folders: int = 0
+    Args:
+        counts: how many files lie directly in each folder; "" is the root.
+        limit: how many lines there may be.
+    """
+    entries = {"": 0}
+    inner = {"": 0}  # how many folders that are still open each holds
+    for path in counts:
+        missing = []
+        while path not in entries:
+            missing.append(path)
+            path = path.rpartition("/")[0]  # noqa: PLW2901  # up to a folder that is known
+        for new in reversed(missing):
+            entries[new] = inner[new] = 0
+            inner[new.rpartition("/")[0]] += 1
+    entries.update(counts)
+    total = sum(counts.values())
+    heap = [(-number, path) for path, number in entries.items() if path and not inner[path]]
+    heapq.heapify(heap)
+    while total > limit and heap:
+        number, path = heapq.heappop(heap)
+        del entries[path]
+        above = path.rpartition("/")[0]
+        entries[above] += 1
+        inner[above] -= 1
+        total += number + 1
+        if above and not inner[above]:
+            heapq.heappush(heap, (-entries[above], above))
+    return frozenset(entries)
 
 
 def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list[str]:
@@ -78,65 +107,53 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
         return [_entry(file.path, 1, file.size_bytes) for file in files]
     if len(always) > limit // 2:
         always = frozenset()
-    kept = {file.path: (1, file.size_bytes) for file in files if file.path in always}
-    folders = _folders(file for file in files if file.path not in always)
-    count = len(files)
-    heap = [(-len(f.entries), path) for path, f in folders.items() if path and not f.open_folders]
-    heapq.heapify(heap)
-    while count > limit and heap:
-        _, path = heapq.heappop(heap)
-        folder = folders.pop(path)
-        parent, _, name = path.rpartition("/")
-        above = folders[parent]
-        above.entries[f"{name}/"] = _sum(folder.entries.values())
-        above.open_folders -= 1
-        count -= len(folder.entries) - 1
-        if parent and not above.open_folders:
-            heapq.heappush(heap, (-len(above.entries), parent))
-    for path, folder in folders.items():
-        prefix = f"{path}/" if path else ""
-        kept.update({prefix + name: what for name, what in folder.entries.items()})
-    ordered = sorted(kept)
+    entries: dict[str, tuple[int, int | None]] = {
+        file.path: (1, file.size_bytes) for file in files if file.path in always
+    }
+    others = [file for file in files if file.path not in always]
+    counts = Counter(file.path.rpartition("/")[0] for file in others)
+    open_ = open_folders(counts, limit - len(entries))
+    lines = {path: _line_of(path, open_) for path in counts}
+    for file in others:
+        line = lines[file.path.rpartition("/")[0]]
+        if line is None:
+            entries[file.path] = (1, file.size_bytes)
+        else:
+            number, size = entries.get(line, (0, 0))
+            entries[line] = (number + 1, _plus(size, file.size_bytes))
+    ordered = sorted(entries)
     # Only the root itself can still hold too many: there is no folder to sum it up.
     too_many = len(ordered) - limit + 1 if len(ordered) > limit else 0
     rest = set([path for path in ordered if path not in always][-too_many:] if too_many else ())
-    lines = [_entry(path, *kept[path]) for path in ordered if path not in rest]
+    shown_ = [_entry(path, *entries[path]) for path in ordered if path not in rest]
     if rest:
-        number, size = _sum(kept[path] for path in rest)
-        lines.append(f"  … and more ({_count(number)}, {human_size(size)})")
-    return lines
+        number = sum(entries[path][0] for path in rest)
+        size = functools.reduce(_plus, [entries[path][1] for path in rest])
+        shown_.append(f"  … and more ({_amount(number, size)})")
+    return shown_
 
 
-def _sum(entries: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    numbers, sizes = zip(*entries, strict=True)
-    return sum(numbers), sum(sizes)
+def _line_of(folder: str, open_: frozenset[str]) -> str | None:
+    """Gives the line of the folder that a closed one is part of; None for an open one."""
+    line = None
+    while folder not in open_:
+        line = f"{folder}/"
+        folder = folder.rpartition("/")[0]
+    return line
 
 
-def _entry(path: str, files: int, size_bytes: int) -> str:
-    what = (
-        f"{_count(files)}, {human_size(size_bytes)}" if path[-1] == "/" else f"{size_bytes} bytes"
-    )
-    return f"  {shown_path(path)} ({what})"
+def _plus(size: int | None, more: int | None) -> int | None:
+    return None if size is None or more is None else size + more
 
 
-def _folders(files: Iterable[ListedFile]) -> dict[str, _Folder]:
-    folders = {"": _Folder({})}
-    for file in files:
-        folder, _, name = file.path.rpartition("/")
-        if folder not in folders:
-            _add_folder(folders, folder)
-        folders[folder].entries[name] = (1, file.size_bytes)
-    return folders
+def _entry(path: str, files: int, size_bytes: int | None) -> str:
+    if path[-1] == "/":
+        return f"  {shown_path(path)} ({_amount(files, size_bytes)})"
+    return f"  {shown_path(path)}" + ("" if size_bytes is None else f" ({size_bytes} bytes)")
 
 
-def _add_folder(folders: dict[str, _Folder], path: str) -> None:
-    missing = []
-    while path not in folders:
-        missing.append(path)
-        path = path.rpartition("/")[0]
-    for new in reversed(missing):
-        folders[new] = _Folder({})
-        folders[new.rpartition("/")[0]].open_folders += 1
+def _amount(files: int, size_bytes: int | None) -> str:
+    return _count(files) if size_bytes is None else f"{_count(files)}, {human_size(size_bytes)}"
 
 
 def _count(files: int) -> str:

@@ -1,112 +1,325 @@
-"""All files below a folder, without those that ignore files leave out."""
+"""All files below a folder, without those that ignore files leave out, by the rules of its repository.
+
+How it works. Each folder is opened from the one above it, and its names are judged all at once. What
+git's rules leave out is listed all the same if git tracks it, so below a folder that is left out the walk
+goes on wherever the index says that something is. A repository in the tree begins its own rules.
+"""
 
 import contextlib
+import functools
+import itertools
 import os
-from dataclasses import dataclass, field
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from codingagent.core.ignore import IGNORE_FILES, IgnoreRules
-from codingagent.core.listing import ListedFile
-from codingagent.errors import OperationError
-from codingagent.world.folders import Folder, Place, read_regular, regular
+from codingagent.core.ignore import GIT_IGNORE_FILE, IGNORE_FILES, OWN_IGNORE_FILE, IgnoreRules
+from codingagent.core.listing import ListedFile, open_folders
+from codingagent.core.tracked import Tracked
+from codingagent.world.folders import Folder
+from codingagent.world.repository import (
+    Repository,
+    ignore_text,
+    repository_above,
+    repository_in,
+)
 
 # Each level holds one handle while the tree is walked, and 256 is a common limit of handles.
 _DEPTH_LIMIT = 150
+# Up to here all files are measured, and what is summed up too.
+_MEASURED_LIMIT = 10_000
+_TEMPORARY_LENGTH = 20
 # Counting what is ignored is a courtesy; node_modules must not make every turn slow.
-_IGNORED_COUNT_LIMIT = 20_000
+_IGNORED_COUNT_LIMIT = 1_000
+
+
+# As ListedFile(path, None), without a function of Python's between: there may be a hundred thousand.
+_unmeasured: Callable[[tuple[str, None]], ListedFile] = functools.partial(tuple.__new__, ListedFile)
+
+
+class _Index:
+    """What a repository tracks, read only if something in it is ignored.
+
+    Args:
+        read: reads it.
+        skip: characters of a path in the tree that come before the repository.
+        above: of a repository that the tree lies in: the path from its root to the tree's.
+    """
+
+    def __init__(self, read: Callable[[], Tracked], skip: int = 0, above: str = "") -> None:
+        self._read = read
+        self._skip = skip
+        self._above = above
+        self._found: Tracked | None = None
+
+    def files(self, folder: str, names: Iterable[str]) -> list[str]:
+        """Gives those of a folder's names that are tracked; it is given with its slash."""
+        tracked, prefix = self._tracked(), self._name(folder)
+        if not tracked.has_below(prefix):
+            return []
+        return [name for name in names if tracked.has_file(prefix + os.fsencode(name))]
+
+    def has_below(self, path: str) -> bool:
+        return self._tracked().has_below(self._name(path) + b"/")
+
+    def _tracked(self) -> Tracked:
+        if self._found is None:
+            self._found = self._read()
+        return self._found
+
+    def _name(self, path: str) -> bytes:
+        return os.fsencode(self._above + path[self._skip :])
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What holds in one folder.
+
+    Attributes:
+        rules: all that leaves something out.
+        own: of those what our own ignore files say, also of what is tracked.
+        index: what the repository tracks.
+        is_left_out: the rules leave out the folder itself; only what is tracked is listed.
+    """
+
+    rules: IgnoreRules
+    own: IgnoreRules
+    index: _Index
+    is_left_out: bool = False
+
+    def extended(self, folder: str, text: str, *, is_own: bool) -> "_State":
+        rules = self.rules.extended(folder, text)
+        own = self.own.extended(folder, text) if is_own else self.own
+        return replace(self, rules=rules, own=own)
+
+    def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
+        """Gives those of a folder's names that are left out unless they are tracked."""
+        if self.is_left_out:
+            return set(names)
+        return self.rules.ignored(folder, names, are_folders=are_folders)
 
 
 @dataclass(slots=True)
 class ListingWalk:
-    """A walk over all files, pruned by ignore rules; what is pruned is counted up to a limit."""
+    """A walk over all files, pruned by ignore rules; what is pruned is counted up to a limit.
+
+    A size costs as much as all else about a file together. So of very many files only those are measured
+    that will have a line of their own.
+
+    Args:
+        hidden: folders that are not there, by device and inode.
+        user_rules: gives what the user leaves out of every repository.
+        entries: how many lines there may be.
+    """
 
     hidden: frozenset[tuple[int, int]]
-    files: list[ListedFile] = field(default_factory=list)
+    user_rules: Callable[[], str]
+    entries: int
     links: list[str] = field(default_factory=list)
     ignored_files: int = 0
     ignored_bytes: int = 0
     is_partial: bool = False
+    _names: dict[str, list[str]] = field(default_factory=dict)
+    """What is listed: of each folder, with a slash behind, the names of its files."""
+    _measured: dict[str, list[ListedFile]] = field(default_factory=dict)
+    _total: int = 0
 
-    def walk(self, folder: Folder, prefix: str = "", rules: IgnoreRules | None = None) -> None:
-        if (entries := _entries(folder)) is None:
-            return
-        known = rules or IgnoreRules()
-        names = {entry.name for entry in entries}
-        for name in IGNORE_FILES:
-            if name in names:
-                known = known.extended(prefix.rstrip("/"), _ignore_text(folder, name))
-        for entry in entries:
-            path = prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name != ".git":
-                    self._walk_inner(folder, entry.name, path, known)
-            elif known.ignores(path, is_folder=False):
-                self._count(entry)
-            elif entry.is_symlink():
-                self.links.append(path)
-            elif entry.is_file(follow_symlinks=False) and not _is_skipped(entry.name):
-                with contextlib.suppress(OSError):
-                    size = entry.stat(follow_symlinks=False).st_size
-                    self.files.append(ListedFile(path, size))
+    def walk(self, root: Folder, path: Path) -> None:
+        """Walks over all that lies below a folder, which is at `path`."""
+        bare = _State(IgnoreRules(), IgnoreRules(), _Index(Tracked))
+        if repository_in(root) is not None:
+            self._walk(root, "", bare)
+        else:
+            with repository_above(path) as found:
+                state = None if found is None else self._state_below(*found)
+                self._walk(root, "", state or bare)
+        self._measure(root)
 
-    def _walk_inner(self, folder: Folder, name: str, path: str, rules: IgnoreRules) -> None:
-        ignored = rules.ignores(path, is_folder=True)
-        if path.count("/") >= _DEPTH_LIMIT or (ignored and self.is_partial):
-            return
-        try:
-            inner = folder.open(name)
-        except OSError:
-            return
-        with contextlib.closing(inner):
-            if inner.identity() in self.hidden:
-                return
-            if ignored:
-                self._count_all(inner, path.count("/"))
+    def files(self) -> Iterator[ListedFile]:
+        """Gives all files that were found, folder by folder."""
+        for prefix, names in self._names.items():
+            measured = self._measured.get(prefix)
+            if measured is None:
+                yield from map(
+                    _unmeasured, zip([prefix + n for n in names], itertools.repeat(None))
+                )
             else:
-                self.walk(inner, f"{path}/", rules)
-
-    def _count_all(self, folder: Folder, depth: int) -> None:
-        for entry in _entries(folder) or ():
-            if self.ignored_files >= _IGNORED_COUNT_LIMIT:
-                self.is_partial = True
-            if self.is_partial or depth >= _DEPTH_LIMIT:
-                return
-            if not entry.is_dir(follow_symlinks=False):
-                self._count(entry)
-                continue
-            with contextlib.suppress(OSError), contextlib.closing(folder.open(entry.name)) as inner:
-                self._count_all(inner, depth + 1)
+                yield from measured
 
     def uncount(self, file: ListedFile) -> None:
         """Takes back the count of an ignored file that is listed all the same."""
         if not self.is_partial:
             self.ignored_files -= 1
-            self.ignored_bytes -= file.size_bytes
+            self.ignored_bytes -= file.size_bytes or 0
 
-    def _count(self, entry: "os.DirEntry[str]") -> None:
+    def _state_below(self, repository: Repository, names: tuple[str, ...]) -> _State | None:
+        """Gives what holds in a folder of a repository; None if the rules leave out that very folder.
+
+        Whoever works there does want to see it, whatever the repository thinks of it.
+        """
+        path = "/".join(names)
+        texts = [self.user_rules(), repository.excludes()]
+        rules = seen = IgnoreRules()
+        with contextlib.ExitStack() as opened:
+            folder = repository.folder
+            for number, name in enumerate(names):
+                texts.append(ignore_text(folder, GIT_IGNORE_FILE))
+                inner, rest = "/".join(names[:number]), "/".join(names[number:])
+                for text in texts:
+                    seen = seen.extended(inner, text)
+                    rules = rules.extended("", text, above=rest)
+                texts.clear()
+                if seen.ignores("/".join(names[: number + 1]), is_folder=True):
+                    return None
+                try:
+                    folder = opened.enter_context(contextlib.closing(folder.open(name)))
+                except OSError:
+                    return None
+        return _State(rules, IgnoreRules(), _Index(repository.tracked, 0, f"{path}/"))
+
+    def _state_of(self, repository: Repository, prefix: str, outer: _State) -> _State:
+        """Gives what holds in a repository of its own: of the rules around it only ours."""
+        inner = prefix.removesuffix("/")
+        rules = IgnoreRules().extended(inner, self.user_rules())
+        rules = rules.extended(inner, repository.excludes()).followed_by(outer.own)
+        return _State(rules, outer.own, _Index(repository.tracked, len(prefix)))
+
+    def _walk(self, folder: Folder, prefix: str, state: _State) -> None:
+        if (found := _contents(folder)) is None:
+            return
+        folders, files, links = found
+        if (".git" in folders or ".git" in files) and not state.is_left_out:
+            repository = repository_in(folder)
+            if repository is not None:
+                state = self._state_of(repository, prefix, state)
+        for name in IGNORE_FILES:
+            is_own = name == OWN_IGNORE_FILE
+            if name in files and (is_own or not state.is_left_out):
+                text = ignore_text(folder, name)
+                state = state.extended(prefix.removesuffix("/"), text, is_own=is_own)
+        # A name's length is asked first: this is done for each file of the tree.
+        ours = [name for name in files if len(name) == _TEMPORARY_LENGTH and is_temporary(name)]
+        if ours or ".git" in files:
+            files = [name for name in files if name not in {*ours, ".git"}]
+        self._files(folder, prefix, files, links, state)
+        if prefix.count("/") < _DEPTH_LIMIT:
+            self._folders(folder, prefix, folders, state)
+
+    def _files(
+        self, folder: Folder, prefix: str, names: list[str], links: list[str], state: _State
+    ) -> None:
+        """Lists files and links, and counts those that are left out."""
+        ignored = state.ignored(prefix, names + links, are_folders=False)
+        if ignored:
+            tracked = state.index.files(prefix, ignored)
+            ignored.difference_update(tracked)
+            ignored |= state.own.ignored(prefix, tracked, are_folders=False)
+            self._count(folder, ignored)
+            names = [name for name in names if name not in ignored]
+        self.links += [prefix + name for name in links if name not in ignored and name != ".git"]
+        if names:
+            self._names[prefix] = names
+            self._total += len(names)
+            if self._total <= self.entries:
+                self._measured[prefix] = _measured(folder, prefix, names)
+
+    def _measure(self, root: Folder) -> None:
+        """Looks at the files that were not measured on the way, the folders opened as they were then."""
+        wanted = self._names.keys() - self._measured.keys()
+        if self._total > _MEASURED_LIMIT:
+            counts = {prefix[:-1]: len(names) for prefix, names in self._names.items()}
+            open_ = open_folders(counts, self.entries)
+            wanted = {prefix for prefix in wanted if prefix[:-1] in open_}
+        with contextlib.ExitStack() as all_:
+            way: list[tuple[str, Folder, contextlib.ExitStack]] = [("", root, all_)]
+            for prefix in sorted(wanted):
+                while not prefix.startswith(way[-1][0]):
+                    way.pop()[2].close()
+                try:
+                    for name in prefix[len(way[-1][0]) :].split("/")[:-1]:
+                        above, folder, _ = way[-1]
+                        inner = all_.enter_context(contextlib.ExitStack())
+                        opened = inner.enter_context(contextlib.closing(folder.open(name)))
+                        way.append((f"{above}{name}/", opened, inner))
+                except OSError:
+                    self._measured[prefix] = []  # gone since
+                    continue
+                self._measured[prefix] = _measured(way[-1][1], prefix, self._names[prefix])
+
+    def _folders(self, folder: Folder, prefix: str, names: list[str], state: _State) -> None:
+        """Walks over folders, and counts what is in those that are left out."""
+        ignored = state.ignored(prefix, names, are_folders=True)
+        tracked = [name for name in ignored if state.index.has_below(prefix + name)]
+        out = ignored.difference(tracked) | state.own.ignored(prefix, tracked, are_folders=True)
+        below = replace(state, is_left_out=True) if tracked else state
+        for name in names:
+            if name == ".git" or (name in out and self.is_partial):
+                continue
+            try:
+                inner = folder.open(name)
+            except OSError:
+                continue
+            with contextlib.closing(inner):
+                if self.hidden and inner.identity() in self.hidden:
+                    continue
+                if name in out:
+                    self._count_all(inner, prefix.count("/"))
+                else:
+                    self._walk(inner, f"{prefix}{name}/", below if name in ignored else state)
+
+    def _count_all(self, folder: Folder, depth: int) -> None:
+        if depth >= _DEPTH_LIMIT or (found := _contents(folder)) is None:
+            return
+        folders, files, links = found
+        self._count(folder, files + links)
+        for name in folders:
+            if self.is_partial:
+                return
+            with contextlib.suppress(OSError), contextlib.closing(folder.open(name)) as inner:
+                self._count_all(inner, depth + 1)
+
+    def _count(self, folder: Folder, names: Iterable[str]) -> None:
+        for name in names:
+            if self.is_partial:
+                return
+            if self.ignored_files >= _IGNORED_COUNT_LIMIT:
+                self.is_partial = True
+                return
+            with contextlib.suppress(OSError):
+                if (found := folder.lstat(name)) is not None:
+                    self.ignored_bytes += found.st_size
+                    self.ignored_files += 1
+
+
+def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]:
+    """Gives the files of a folder with their sizes, without what is no regular file any more."""
+    found: list[ListedFile] = []
+    for name in names:
         with contextlib.suppress(OSError):
-            self.ignored_bytes += entry.stat(follow_symlinks=False).st_size
-            self.ignored_files += 1
+            look = folder.lstat(name)
+            if look is not None and stat.S_ISREG(look.st_mode):
+                found.append(ListedFile(prefix + name, look.st_size))
+    return found
 
 
-def _entries(folder: Folder) -> "list[os.DirEntry[str]] | None":
+def _contents(folder: Folder) -> tuple[list[str], list[str], list[str]] | None:
+    """Gives the names of a folder's folders, regular files and links; without permission None."""
+    folders: list[str] = []
+    files: list[str] = []
+    links: list[str] = []
     try:
-        return folder.entries()
+        for entry in folder.entries():
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_symlink():
+                links.append(entry.name)
     except OSError:
-        return None  # a folder without permission is listed as if it were empty
-
-
-def _is_skipped(name: str) -> bool:
-    return name == ".git" or is_temporary(name)
+        return None
+    return folders, files, links
 
 
 def is_temporary(name: str) -> bool:
-    return len(name) == 20 and name.startswith(".ca-") and name.endswith(".tmp")
-
-
-def _ignore_text(folder: Folder, name: str) -> str:
-    place = Place(folder, name)
-    try:
-        data, _ = read_regular(place, regular(place, name), 1 << 20)
-    except (OSError, OperationError):
-        return ""
-    return data.decode("utf-8", "replace")
+    return len(name) == _TEMPORARY_LENGTH and name.startswith(".ca-") and name.endswith(".tmp")

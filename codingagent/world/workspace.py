@@ -58,6 +58,8 @@ class Workspace:
         hidden: folders that do not exist for operations, though they may lie inside.
         open_folder: how to hold the root.
         is_guest: the folder is what a whole machine is served by: whatever it is, it may be used.
+        user_rules: gives what the user leaves out of every repository, as an ignore file says it.
+        entries: how many lines a listing will have.
 
     Raises:
         UsageError: if the root is no folder, or too much of the machine to hand to a model.
@@ -70,10 +72,14 @@ class Workspace:
         open_folder: Callable[[Path], Folder] = open_root,
         *,
         is_guest: bool = False,
+        user_rules: Callable[[], str] = str,
+        entries: int = 2_000,
     ) -> None:
         self.root = _checked_root(root, is_guest=is_guest)
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
+        self._user_rules = user_rules
+        self._entries = entries
         self._hidden = frozenset(
             identity for path in hidden if (identity := _identity(path)) is not None
         ) - {self._folder.identity()}
@@ -314,16 +320,24 @@ class Workspace:
         Args:
             always: paths that are listed even if an ignore file names them.
         """
-        walk = ListingWalk(self._hidden)
-        walk.walk(self._folder)
-        listed = {file.path for file in walk.files}
-        files = list(walk.files)
-        for path in [*walk.links, *sorted(always)]:
-            if path not in listed and (file := self._listed(path)) is not None:
-                listed.add(path)
-                files.append(file)
-                if path in always and path not in walk.links:
-                    walk.uncount(file)
+        walk = ListingWalk(self._hidden, self._user_rules, self._entries)
+        walk.walk(self._folder, self.root)
+        files = list(walk.files())
+        more = [*walk.links, *sorted(always)]
+        listed = {file.path: number for number, file in enumerate(files)} if more else {}
+        for path in more:
+            number = listed.get(path)
+            if number is not None and files[number].size_bytes is not None:
+                continue
+            if (file := self._listed(path)) is None:
+                continue
+            if number is not None:
+                files[number] = file
+                continue
+            listed[path] = len(files)
+            files.append(file)
+            if path in always and path not in walk.links:
+                walk.uncount(file)
         return Listing(
             tuple(files), Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
         )

@@ -123,7 +123,42 @@ def test_no_ignore_file_raises(text: str, path: str, is_folder: bool) -> None:
 def test_a_hostile_pattern_takes_no_time() -> None:
     """Design, purpose: the pattern and the file name may both be the model's."""
     with within(1):
-        assert not rules("*a" * 5 + "b\n").ignores("a" * 150, is_folder=False)
+        for _ in range(100):
+            assert not rules("*a" * 100 + "b\n").ignores("a" * 255, is_folder=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("**/a" * 30 + "/**/b\n", "a/" * 150 + "a"),
+        ("*a*a*/" * 5 + "b\n", f"{'a' * 250}/" * 5 + "c"),
+        ("**/*a*a*/" * 5 + "b\n", f"{'a' * 250}/" * 15 + "c"),
+        ("x**/" + "*a*a*/**/" * 5 + "b\n", "x" + f"{'a' * 250}/" * 15 + "c"),
+    ],
+)
+def test_a_hostile_pattern_for_paths_takes_no_time(text: str, path: str) -> None:
+    """Design, purpose: the pattern and the path may both be the model's."""
+    with within(1):
+        for _ in range(30):
+            assert not rules(text).ignores(path, is_folder=False)
+
+
+@pytest.mark.parametrize("line", ["a{}\n", "a{}?\n", "*/{}?/**/x\n", "!*{}[a-z]\n", "/d/{}\n"])
+def test_a_file_of_patterns_without_end_takes_no_time(line: str) -> None:
+    """Design, purpose: an ignore file may be the model's; beyond a number of patterns it is not read."""
+    text = "a\n" + "".join(line.format(number) for number in range(60_000))
+    with within(4):  # without the limit it is many times that
+        assert rules(text).ignores("a", is_folder=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [("*a*b*c*d*e\n", "xaxbxcxdxe"), ("a*?*b*c\n", "axbbbc"), ("*[a-c]*?*[!a]x\n", "qbqqx")],
+)
+def test_many_stars_are_stars(text: str, path: str) -> None:
+    """Design, the outbox, listing: git's rules."""
+    assert rules(text).ignores(path, is_folder=False)
+    assert not rules(text).ignores(path[1:-1], is_folder=False)
 
 
 def test_many_hostile_patterns_take_no_time() -> None:

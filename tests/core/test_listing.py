@@ -183,3 +183,11 @@ def test_deep_folders_take_no_time() -> None:
     )
     with within(10):
         assert len(listing.lines(files, 100)) <= 100
+
+
+def test_a_folder_whose_files_were_not_measured_has_a_count_only() -> None:
+    """Design, the outbox, listing: of very many files only those are measured that have lines."""
+    files = [ListedFile(f"a/{n}", None if n else 5) for n in range(9)]
+    shown = listing.lines(Listing((*files, ListedFile("b", 3))), 5)
+    assert shown == ["  a/ (9 files)", "  b (3 bytes)"]
+    assert listing.open_folders({"a": 9, "": 1}, 5) == {""}

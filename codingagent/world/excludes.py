@@ -1,0 +1,123 @@
+"""A line of ours in a repository's own exclude file, so that a home in a work tree stays out of its status.
+
+Only where the repository is plain: a `.git` folder of our own user, or a work tree that its repository
+knows. Nothing is followed: whoever sent the repository could have laid links to files of the user.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from codingagent.world.folders import BINARY, NO_FOLLOW, Folder, open_root
+
+# As much as anyone has written by hand, many times over; what is longer is left alone.
+_LIMIT_BYTES = 1 << 20
+_TEMPORARY = ".ca-exclude.tmp"
+
+
+def exclude(folder: Path) -> None:
+    """Writes a folder into the exclude file of its repository, once; what prevents it fails nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        if folder.is_symlink():
+            return
+        real = folder.resolve(strict=True)
+        for above in real.parents:
+            if os.path.lexists(above / ".git"):
+                line = _line(real.relative_to(above))
+                with _common(above) as common:
+                    _add(common, line)
+                return
+
+
+def _line(path: Path) -> bytes:
+    name = os.fsencode(path.as_posix())
+    if b"\n" in name or b"\r" in name:
+        raise ValueError("no line can name it")
+    return b"/" + re.sub(rb"([\\*?\[\]])", rb"\\\1", name) + b"/"
+
+
+@contextlib.contextmanager
+def _common(top: Path) -> Iterator[Folder]:
+    """Gives the folder that all work trees of a repository share, opened without following links.
+
+    Raises:
+        OSError, ValueError: if there is none that is plainly ours.
+    """
+    git = top / ".git"
+    if stat.S_ISREG(os.lstat(git).st_mode):
+        # git writes into it where the work tree lies. Who forges that can write there anyway.
+        own = _named(git, b"gitdir: ")
+        if own.parent.name != "worktrees" or _named(own / "gitdir", b"") != git.resolve():
+            raise ValueError("it does not know this work tree")
+        git = own.parent.parent
+        if _named(own / "commondir", b"") != git:
+            raise ValueError("it is laid out otherwise")
+    with contextlib.ExitStack() as stack:
+        above = stack.enter_context(contextlib.closing(open_root(git.parent)))
+        folder = stack.enter_context(contextlib.closing(above.open(git.name)))
+        for name, is_right in (
+            ("HEAD", stat.S_ISREG),
+            ("objects", stat.S_ISDIR),
+            ("refs", stat.S_ISDIR),
+        ):
+            _check(folder.lstat(name), is_right)
+        _check(above.lstat(git.name), stat.S_ISDIR)
+        yield folder
+
+
+def _named(file: Path, before: bytes) -> Path:
+    """Gives the real path that a file of one line names."""
+    _check(os.lstat(file), stat.S_ISREG)
+    with open(os.open(file, os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as opened:
+        data = opened.read(1 << 13)
+    if not data.startswith(before):
+        raise ValueError("it names nothing")
+    return (file.parent / os.fsdecode(data[len(before) :].rstrip(b"\r\n"))).resolve(strict=True)
+
+
+def _check(found: os.stat_result | None, is_right: Callable[[int], bool]) -> None:
+    """Refuses what is of another kind, or another user's: as git does with whole repositories."""
+    if found is None or not is_right(found.st_mode):
+        raise ValueError("it is of another kind")
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise ValueError("it is somebody else's")
+
+
+def _add(common: Folder, line: bytes) -> None:
+    if common.lstat("info") is None:
+        common.mkdir("info")
+    _check(common.lstat("info"), stat.S_ISDIR)
+    with contextlib.closing(common.open("info")) as info:
+        found = info.lstat("exclude")
+        old = b""
+        if found is not None:
+            _check(found, stat.S_ISREG)
+            with open(info.open_file("exclude", os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as file:
+                old = file.read(_LIMIT_BYTES + 1)
+        if len(old) > _LIMIT_BYTES or line in old.replace(b"\r\n", b"\n").split(b"\n"):
+            return
+        end = b"\r\n" if b"\r\n" in old else b"\n"
+        new = old + (end if old and not old.endswith(b"\n") else b"") + line + end
+        _replace(info, new, 0o666 if found is None else stat.S_IMODE(found.st_mode))
+
+
+def _replace(info: Folder, data: bytes, mode: int) -> None:
+    """Puts the file in place whole; not by its name, since what lies beside it may be a trap."""
+    with contextlib.suppress(FileNotFoundError):
+        info.unlink(_TEMPORARY)
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
+        with open(info.open_file(_TEMPORARY, flags), "wb") as file:
+            file.write(data)
+            file.flush()
+            if hasattr(os, "fchmod") and mode != 0o666:
+                os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        info.rename(_TEMPORARY, "exclude")
+    except OSError:
+        with contextlib.suppress(OSError):
+            info.unlink(_TEMPORARY)
+        raise

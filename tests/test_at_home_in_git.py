@@ -1,0 +1,56 @@
+"""`new --here` in somebody's repository: its status stays clean, and a reply still can't write in .git."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codingagent.faces import cli
+from tests.faces.test_cli import drop
+
+GIT = shutil.which("git")
+pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")
+
+
+def git(at: Path, *words: str) -> str:
+    assert GIT is not None
+    own = {"HOME": "/nowhere", "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1"}
+    argv = [GIT, "-C", os.fspath(at), *words]
+    return subprocess.run(argv, env=own, capture_output=True, check=True, text=True).stdout
+
+
+@pytest.mark.parametrize("folder", ["", "sub"])
+def test_the_status_of_a_repository_stays_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """Design, the workspace: two nets, and either of them holds."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / folder).mkdir(exist_ok=True)
+    monkeypatch.chdir(tmp_path / folder)
+    for _ in range(2):
+        assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+        assert git(tmp_path, "status", "--porcelain") == ""
+    line = f"/{folder}/.codingagent/" if folder else "/.codingagent/"
+    exclude = tmp_path / ".git" / "info" / "exclude"
+    assert exclude.read_text("utf-8").count(line) == 1
+    (tmp_path / folder / ".codingagent" / ".gitignore").unlink()
+    assert git(tmp_path, "status", "--porcelain") == ""
+
+
+def test_a_reply_does_not_write_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design, the workspace: `.git` is not writable through file operations, nor is it for commands."""
+    git(tmp_path, "init", "-q")
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+    exclude = tmp_path / ".git" / "info" / "exclude"
+    before = exclude.read_bytes()
+    drop(
+        tmp_path / ".codingagent",
+        '[CREATE_FILE path=".git/info/exclude"]\n*\n[/CREATE_FILE]\n'
+        '[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n',
+    )
+    cli.run(["resume", "--once"])
+    assert exclude.read_bytes() == before
+    assert (tmp_path / "a.txt").exists()
