@@ -17,7 +17,7 @@ from codingagent.core.session import Phase, Record, Session, Step, UndoBegan, Un
 from codingagent.errors import UsageError
 
 _EDITED = "it was changed again since; `undo --force` takes that back too"
-_UNCOVERED = "git ignores it, or it is too large: no checkpoint holds it"
+_UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
 
 # A note to the model names so many files; the listing has all.
 _NAMED = 20

@@ -579,7 +579,7 @@ def order_of_work(case: str) -> bool:
 
 
 def synced_before_the_request() -> bool:
-    """All that a request tells of is durable before the request appears."""
+    """A request and all that it tells of are durable before it has its name."""
     import re
 
     seen: list[str] = []
@@ -588,12 +588,14 @@ def synced_before_the_request() -> bool:
         if event == "ctypes.dlsym" and "syncfs" in map(str, arguments):
             seen.append("sync")
         elif event == "open" and re.search(r"/outbox/[^/]*\.txt\.tmp$", str(arguments[0])):
+            seen.append("written")
+        elif event == "os.rename" and re.search(r"/outbox/[^/]*\.txt$", str(arguments[1])):
             seen.append("request")
 
     sys.addaudithook(hook)
     session("[MESSAGE]\nhi\n[/MESSAGE]\n")
     assert seen.count("request") == 2, seen
-    return all("sync" in each for each in " ".join(seen).split("request")[:2])
+    return all(re.search("written.*sync", each) for each in " ".join(seen).split("request")[:2])
 
 
 def command_not_run_again() -> bool:
@@ -1093,8 +1095,8 @@ ROWS: dict[str, Row] = {
         (),
         (
             "conversation.py",
-            "budget, self._dialect())\n        self._means.sync()\n",
-            "budget, self._dialect())\n",
+            "        self._means.sync()\n        if short is not None:\n",
+            "        if short is not None:\n",
         ),
     ),
     "a command is not run again": Row(
@@ -1139,8 +1141,8 @@ ROWS: dict[str, Row] = {
         (),
         (
             FLOW,
-            "real = self._means.workspace.resolved(change.path, follow_last=not deletes)",
-            "real = change.path",
+            "return self._means.workspace.resolved(change.path, follow_last=not deletes)",
+            "return change.path",
         ),
     ),
     "restrictive is read-only": Row(

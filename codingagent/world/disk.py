@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import sys
@@ -95,18 +94,13 @@ SYNC_WAITS = sys.platform == "linux"
 """Whether all is durable once `sync` is done; elsewhere it may only have begun."""
 
 
-@functools.cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def _sync_disk(folder: Path) -> None:
     if sys.platform != "linux":
         getattr(os, "sync", lambda: None)()
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        if _library().syncfs(handle) != 0:
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
             os.sync()
     finally:
         os.close(handle)

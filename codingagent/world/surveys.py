@@ -61,5 +61,5 @@ def survey(root: str, left_out: Collection[str]) -> Survey:
                     newest = max(newest, ctime, mtime)
         except OSError as fault:
             told.append(f"?{fault.errno}")
-        hasher.update("\0".join(told).encode("utf-8", "surrogateescape"))
+        hasher.update("\0".join(told).encode("utf-8", "surrogatepass"))
     return Survey(hasher.digest(), newest, at_ns)

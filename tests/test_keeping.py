@@ -1,0 +1,187 @@
+"""When the workspace is kept: what a turn did is the turn's, and what the person did is theirs."""
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent import compose, homes
+from codingagent.core.notices import Notice, OutboxReady
+from codingagent.core.session import CheckpointTaken
+from codingagent.core.settings import Settings
+from codingagent.core.settling import SETTLED_AFTER_S, Hint
+from codingagent.faces import drop
+from codingagent.world.mailbox import Mailbox
+from tests.helpers import Desk, desk_at
+from tests.killing import command_line_here, kinds_of
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
+
+OFF = Settings(sandbox="off", policy="permissive")
+TWO = (
+    '[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n[CREATE_FILE path="b.txt"]\nb\n[/CREATE_FILE]\n'
+)
+COMMAND = "[RUN_COMMAND]\necho c >c.txt\n[/RUN_COMMAND]\n"
+DONE = "[DONE]\nAll is well.\n[/DONE]\n"
+
+
+class Meddler:
+    """A person who changes files in the very moment in which a request appears."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
+        self.is_busy = False
+
+    def show(self, notice: Notice) -> None:
+        if isinstance(notice, OutboxReady) and self.is_busy:
+            (self.workspace / "mine.txt").write_text("mine\n", "utf-8")
+            (self.workspace / "b.txt").write_text("changed by the person\n", "utf-8")
+
+
+@contextlib.contextmanager
+def meddled_with(root: Path) -> Iterator[tuple[Desk, Meddler]]:
+    """Gives a desk whose person is a meddler, once they are busy."""
+    home = homes.Home.at(root, create=True)
+    workspace = homes.workspace_of(root, OFF)
+    session = compose.start_session(home, workspace, "the task", OFF)
+    meddler = Meddler(workspace)
+    with compose.conversation_in(home, session, OFF, compose.Person(meddler.show)) as conversation:
+        conversation.recover()
+        yield Desk(home, session.session_id, conversation), meddler
+
+
+def changed(desk: Desk) -> str:
+    """Gives what the short form of the latest request says of changed files."""
+    name = f"{desk.session_id}_seq{desk.conversation.session.sequence:04d}.txt"
+    text = (desk.home.mailbox.outbox / "short" / name).read_text("utf-8")
+    return text.partition("## Changed Files\n")[2].partition("\n\n")[0]
+
+
+def kinds(desk: Desk) -> list[str]:
+    return kinds_of(tuple(desk.home.sessions.records(desk.session_id)))
+
+
+def test_what_the_person_changes_as_the_request_appears_is_theirs(tmp_path: Path) -> None:
+    """Design, undo: a turn takes back what it did itself."""
+    home = tmp_path / "home"
+    with meddled_with(home) as (desk, meddler):
+        meddler.is_busy = True
+        desk.answer(TWO)
+        assert changed(desk) == "  added: a.txt\n  added: b.txt"
+        meddler.is_busy = False
+        desk.answer('[READ_FILE path="a.txt"]\n')
+        # The chat has seen neither.
+        assert changed(desk) == "  added: b.txt\n  added: mine.txt"
+        workspace = desk.workspace
+    status, said, _ = command_line_here(home, "undo")
+    assert status == 0
+    assert "left as it is: b.txt" in said
+    assert not (workspace / "a.txt").exists()
+    assert (workspace / "mine.txt").read_text("utf-8") == "mine\n"
+    assert (workspace / "b.txt").read_text("utf-8") == "changed by the person\n"
+
+
+def test_the_request_does_not_wait_for_the_checkpoint_after_file_operations(
+    tmp_path: Path,
+) -> None:
+    """Design, speed: what nobody waits for comes behind what somebody waits for."""
+    with desk_at(tmp_path / "home", settings=OFF) as desk:
+        desk.answer(TWO)
+        assert kinds(desk)[-2:] == ["outbox_written", "checkpoint_taken"]
+
+
+def test_what_a_command_did_is_kept_before_anybody_else_can_change_it(tmp_path: Path) -> None:
+    """Design, undo: a command may change anything, and no record says what."""
+    home = tmp_path / "home"
+    with meddled_with(home) as (desk, meddler):
+        meddler.is_busy = True
+        desk.answer(TWO + COMMAND)
+        assert kinds(desk)[-3:] == ["checkpoint_taken", "turn_ended", "outbox_written"]
+        workspace = desk.workspace
+    assert command_line_here(home, "undo")[0] == 0
+    assert not (workspace / "c.txt").exists()
+    assert (workspace / "mine.txt").exists()
+    # Changed again since: only `--force` takes that back too.
+    assert (workspace / "b.txt").read_text("utf-8") == "changed by the person\n"
+
+
+def test_a_turn_through_a_link_is_taken_back_where_the_link_leads(tmp_path: Path) -> None:
+    """Design, undo: what changed is the file, whatever it was called."""
+    home = tmp_path / "home"
+    with desk_at(home, settings=OFF) as desk:
+        (desk.workspace / "real").mkdir()
+        (desk.workspace / "real" / "x.txt").write_text("old\n", "utf-8")
+        (desk.workspace / "link").symlink_to("real")
+        desk.answer(
+            '[CREATE_FILE path="link/x.txt"]\nnew\n[/CREATE_FILE]\n[DELETE_FILE path="link"]\n'
+        )
+        assert changed(desk) == "  deleted: link\n  modified: real/x.txt"
+        workspace = desk.workspace
+    assert command_line_here(home, "undo")[0] == 0
+    assert (workspace / "link").is_symlink()
+    assert (workspace / "real" / "x.txt").read_text("utf-8") == "old\n"
+
+
+def test_a_session_that_is_done_can_be_taken_back(tmp_path: Path) -> None:
+    """Design, undo: the last turn is one like the others."""
+    home = tmp_path / "home"
+    with desk_at(home, settings=OFF) as desk:
+        desk.drop(TWO + DONE)
+        desk.conversation.take("reply.txt")
+        assert desk.conversation.session.is_complete
+        assert kinds(desk)[-2:] == ["turn_ended", "checkpoint_taken"]
+        workspace = desk.workspace
+    assert command_line_here(home, "undo")[0] == 0
+    assert not (workspace / "a.txt").exists()
+
+
+# --- while nobody waits ------------------------------------------------------------------------------
+
+
+class Reader:
+    """A person who takes their time; drops an answer once the agent has no more to do ahead."""
+
+    def __init__(self, mailbox: Mailbox, answers: list[str]) -> None:
+        self.mailbox = mailbox
+        self.answers = answers
+        self.waits: list[float] = []
+
+    def wait(self, timeout_s: float) -> dict[str, Hint]:
+        self.waits.append(timeout_s)
+        if timeout_s == SETTLED_AFTER_S:
+            threading.Event().wait(timeout_s)
+            return {}
+        (self.mailbox.inbox / "reply.txt").write_text(self.answers.pop(0), "utf-8")
+        return {"reply.txt": Hint.CLOSED}
+
+
+def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Path) -> None:
+    """Design, speed: the checkpoint before a turn is there when its reply comes."""
+    with desk_at(tmp_path / "home", settings=OFF) as desk:
+        (desk.workspace / "old.txt").write_text("old\n", "utf-8")
+        reader = Reader(desk.home.mailbox, [TWO, DONE])
+        drop.follow(desk.conversation, drop.Inbox(desk.home.mailbox.look), reader)
+        assert reader.answers == []
+        # Right after a change nothing is sure: it is looked at once more a little later.
+        assert SETTLED_AFTER_S in reader.waits
+        records = tuple(desk.home.sessions.records(desk.session_id))
+        taken = [record for record in records if isinstance(record, CheckpointTaken)]
+        assert [(record.sequence, record.before) for record in taken] == [
+            (1, True),
+            (1, False),
+            (2, False),
+        ]
+        assert taken[1].name == taken[2].name
+
+
+def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> None:
+    """Design, undo: a turn is never held up by what can't be kept of it."""
+    with desk_at(tmp_path / "home", settings=OFF) as desk:
+        store = desk.home.root / "sessions" / desk.session_id / "checkpoints"
+        store.write_text("in the way", "utf-8")
+        assert desk.conversation.rest()
+        assert "Created 'a.txt'" in desk.answer(TWO)
+        assert any("can't be taken back" in str(notice) for notice in desk.notices)
