@@ -1,6 +1,8 @@
 """What a change does to the bytes of a file, as a unified difference for people."""
 
 import difflib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 # Of a difference so many lines are shown; the rest is counted.
@@ -9,8 +11,14 @@ LINES_LIMIT = 200
 # Larger files are not compared: nobody would read it, and everybody would wait for it.
 BYTES_LIMIT = 400_000
 
+# Lines before times lines after, where they differ at all: a reply could have lines compared for hours.
+# What is more is shown as replaced in one piece.
+_WORK_LIMIT = 1_000_000
+
 # The lines that name the file come first.
 _HEAD = 2
+
+_HUNK = re.compile(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +48,42 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
     if len(old) + len(new) > BYTES_LIMIT:
         return Difference(instead=f"{len(new)} bytes in place of {len(old)}")
     before, after = (each.decode("utf-8", "replace").splitlines() for each in (old, new))
-    unified = difflib.unified_diff(before, after, lineterm="", n=context)
-    lines = tuple(unified)[_HEAD:]
+    lines = tuple(_unified(before, after, context))
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
     return Difference(lines, added, removed)
+
+
+def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]:
+    """Gives a unified difference; only what lies between equal beginnings and ends is compared."""
+    shorter = min(len(before), len(after))
+    head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
+    rest = shorter - head
+    tail = next((i for i in range(rest) if before[-1 - i] != after[-1 - i]), rest)
+    changed = [each[head : len(each) - tail] for each in (before, after)]
+    if not any(changed):
+        return
+    first = max(head - context, 0)
+    lead, trail = before[first:head], before[len(before) - tail :][:context]
+    if len(changed[0]) * len(changed[1]) > _WORK_LIMIT:
+        old, new = (len(lead) + len(each) + len(trail) for each in changed)
+        yield f"@@ -{first + 1},{old} +{first + 1},{new} @@"
+        yield from (f" {line}" for line in lead)
+        yield from (f"-{line}" for line in changed[0])
+        yield from (f"+{line}" for line in changed[1])
+        yield from (f" {line}" for line in trail)
+        return
+    old_part, new_part = ([*lead, *each, *trail] for each in changed)
+    unified = difflib.unified_diff(old_part, new_part, lineterm="", n=context)
+    for number, line in enumerate(unified):
+        if number < _HEAD:
+            continue
+        hunk = _HUNK.fullmatch(line)
+        if hunk is None:
+            yield line
+        else:
+            old_at, new_at = (int(hunk[each]) + first for each in (1, 3))
+            yield f"@@ -{old_at}{hunk[2]} +{new_at}{hunk[4]} @@"
 
 
 def text_of(path: str, old: bytes, new: bytes | None) -> str:

@@ -128,7 +128,7 @@ class Steady:
 
 def person_at(
     screen: Screen,
-    settings: "Settings",
+    settings: "Settings | None" = None,
     *,
     approves_all: bool,
     accepts_formats: bool = False,
@@ -137,11 +137,18 @@ def person_at(
 ) -> "Person":
     """Gives the person before a screen, who may also answer from another terminal.
 
-    `diff` is not None if they said themselves what to show of changes.
+    Args:
+        screen: theirs.
+        settings: say how much of each change it shows; without them it is as it sees fit.
+        approves_all: whatever would be asked is approved beforehand.
+        accepts_formats: so are changes in another format.
+        elsewhere: gives the answer that was given in another terminal.
+        diff: not None if their own words said what to show.
     """
     from codingagent.compose import Person
 
-    screen.tell_changes(settings.diff, asked=diff is not None)
+    if settings is not None:
+        screen.tell_changes(settings.diff, asked=diff is not None)
     return Person(
         screen.show, lambda notice: screen.ask(notice, elsewhere), approves_all, accepts_formats
     )

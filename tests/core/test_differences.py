@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import differences
+from tests.core.builders import within
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31)).encode()
 
@@ -43,6 +44,46 @@ def test_a_deletion_and_no_change_are_said_in_words() -> None:
     text = differences.text_of("a", b"", LINES * 20)
     assert text.startswith("--- a\n+++ a\n@@ -0,0 +1,600 @@\n+line 1\n")
     assert text.endswith("… 403 more lines")
+
+
+FEW = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=12)
+
+
+def patched(before: list[str], lines: tuple[str, ...]) -> list[str]:
+    """Applies a unified difference, by its numbers."""
+    result, at = [], 0
+    for line in lines:
+        if line.startswith("@@"):
+            start, _, count = line.split()[1][1:].partition(",")
+            begin = int(start) - (count != "0")
+            result += before[at:begin]
+            at = begin
+        elif line.startswith("+"):
+            result.append(line[1:])
+        else:
+            assert before[at] == line[1:]
+            at += 1
+            result += [line[1:]] if line.startswith(" ") else []
+    return result + before[at:]
+
+
+@given(FEW, FEW, st.integers(0, 3))
+def test_a_difference_leads_from_the_old_to_the_new(
+    old: list[str], new: list[str], context: int
+) -> None:
+    """With true numbers of lines, wherever they are."""
+    before, after = ("".join(f"{line}\n" for line in each).encode() for each in (old, new))
+    assert patched(old, differences.between(before, after, context).lines) == new
+
+
+def test_a_reply_can_not_have_lines_compared_for_hours() -> None:
+    """Each second line changed of very many: what is replaced is then one piece, and still true."""
+    old = [f"{number}" if number % 2 else f"a{number}" for number in range(20_000)]
+    new = [f"{number}" if number % 2 else f"b{number}" for number in range(20_000)]
+    before, after = ("\n".join(each).encode() for each in (old, new))
+    with within(2):
+        found = differences.between(before, after)
+    assert patched(old, found.lines) == new
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
