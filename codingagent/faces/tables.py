@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codingagent.core import chronicle, plain, results
 from codingagent.core import session as session_
-from codingagent.core.session import Record, Session, Step, Turn
+from codingagent.core.session import Record, Said, Session, Step, Turn
 from codingagent.core.settings import Resolved, meanings
 from codingagent.errors import UsageError
 from codingagent.faces.lines import write_json_line
@@ -41,7 +41,12 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
     turns = session_.turns(records)
     if json:
         write_json_line(
-            sys.stdout, {**session_.document(session), "turns": [_turn(t) for t in turns]}
+            sys.stdout,
+            {
+                **session_.document(session),
+                "turns": [_turn(t) for t in turns],
+                "said": [asdict(said) for said in session.said],
+            },
         )
         return
     what = "run" if session.is_run else "session"
@@ -51,6 +56,8 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
     _print(f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}")
     if not session.is_run:
         _print(f"task {plain.without_controls(session.task)}")
+        for said in session.said:
+            _print(f"said for request {said.sequence}: {_words(said)}")
     for turn in turns:
         _print(f"\nturn {turn.sequence}  {turn.at[:16].replace('T', ' ')}  {turn.reply_name}")
         for event in turn.results:
@@ -141,6 +148,11 @@ def show_settings(home: Path, resolved: Resolved, policy: str, *, json: bool) ->
 
 def _value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _words(said: Said) -> str:
+    files = f"(with {', '.join(said.attached)})" if said.attached else ""
+    return plain.without_controls(" ".join(filter(None, (said.text, files))))
 
 
 def _turn(turn: Turn) -> dict[str, object]:
