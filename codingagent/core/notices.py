@@ -24,7 +24,10 @@ class OutboxReady:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Now it is the person's turn: the answer goes to `inbox`. `watched` tells whether we stay."""
+    """Now it is the person's turn: the answer goes to `inbox`.
+
+    `watched` tells whether we stay, `elsewhere` whether another does, in another terminal.
+    """
 
     session_id: str
     sequence: int
@@ -32,6 +35,7 @@ class Waiting:
     inbox: str
     watched: bool
     short: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
