@@ -202,9 +202,11 @@ class Conversation:
         """Has the request that waits written anew, from the workspace as it is now: by `recover`.
 
         Raises:
-            UsageError: if none waits.
+            UsageError: if none waits, or is due.
             WorkError: if the disk does not let it.
         """
+        if self.session.phase is Phase.OUTBOX_DUE:
+            return
         if self.session.phase is not Phase.AWAITING_REPLY:
             session_id, phase = self.session.session_id, self.session.phase.value
             raise UsageError(

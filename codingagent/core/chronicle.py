@@ -51,8 +51,9 @@ def _words(record: Record) -> str:
         case OutboxWritten():
             return f"request {record.sequence} written"
         case PersonSaid():
-            files = f" (with {', '.join(record.attached)})" if record.attached else ""
-            return f"the person said{files}: {plain.one_line(record.text, 200)}"
+            files = f"; attached: {', '.join(record.attached)}" if record.attached else ""
+            said = f": {plain.one_line(record.text, 200)}" if record.text else " nothing"
+            return f"the person said{said}{files}"
         case RefreshAsked():
             return "the request is to be written anew"
         case ReplyTaken():

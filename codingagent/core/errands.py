@@ -4,8 +4,10 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Literal, get_args
 
-from codingagent.core.approval import Answer
-from codingagent.errors import UsageError
+from codingagent.core import paths
+from codingagent.core.approval import Answer, Decision
+from codingagent.core.findings import digest_of
+from codingagent.errors import OperationError, UsageError
 
 What = Literal["say", "refresh", "answer"]
 
@@ -15,7 +17,8 @@ class Errand:
     """Something to be done in a session by whoever is at work there.
 
     `text` and `attached` are the person's words and files; `operation_id` and `answer` answer what
-    awaits approval.
+    awaits approval, and `seen` is the digest of what was shown of it: no answer may be one to what
+    comes next.
     """
 
     what: What
@@ -24,6 +27,7 @@ class Errand:
     attached: tuple[str, ...] = ()
     operation_id: str = ""
     answer: Answer | None = None
+    seen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,11 @@ class Report:
 
     fault: str = ""
     exit_status: int = 0
+
+
+def seen(shown: str) -> str:
+    """Gives the digest of what was shown to be approved, as the journal keeps it."""
+    return digest_of(shown.encode("utf-8", "replace"))
 
 
 def encode(value: Errand | Report) -> bytes:
@@ -50,14 +59,14 @@ def decode_errand(data: bytes) -> Errand:
     if found.get("what") not in get_args(What):
         raise UsageError("it asks for nothing that is known here")
     attached = found.get("attached", [])
-    if not isinstance(attached, list) or not all(isinstance(path, str) for path in attached):
+    if not isinstance(attached, list):
         raise UsageError("it is no errand")
-    session_id, text, operation_id = (
-        _text(found, name) for name in ("session_id", "text", "operation_id")
+    session_id, text, operation_id, seen = (
+        _text(found.get(name, "")) for name in ("session_id", "text", "operation_id", "seen")
     )
     given = None if answer is None else _answer(answer)
     what: What = found["what"]  # type: ignore[assignment]  # it was looked up
-    return Errand(what, session_id, text, tuple(attached), operation_id, given)
+    return Errand(what, session_id, text, tuple(map(_path, attached)), operation_id, given, seen)
 
 
 def decode_report(data: bytes) -> Report:
@@ -73,17 +82,24 @@ def decode_report(data: bytes) -> Report:
     return Report(fault, status)
 
 
-def _text(found: dict[str, object], name: str) -> str:
-    text = found.get(name, "")
-    if not isinstance(text, str):
+def _text(value: object) -> str:
+    if not isinstance(value, str):
         raise UsageError("it is no errand")
-    return text
+    # No journal keeps half characters.
+    return value.encode("utf-8", "replace").decode()
+
+
+def _path(value: object) -> str:
+    try:
+        return paths.workspace_path(_text(value))
+    except OperationError as fault:
+        raise UsageError(fault.reason) from fault
 
 
 def _answer(value: object) -> Answer:
-    if not isinstance(value, dict) or value.get("decision") not in ("yes", "no", "always"):
+    if not isinstance(value, dict) or value.get("decision") not in get_args(Decision):
         raise UsageError("it answers neither yes nor no")
-    return Answer(value["decision"], reason=str(value.get("reason", "")))
+    return Answer(value["decision"], reason=_text(value.get("reason", "")))
 
 
 def _object(data: bytes, kind: type[Errand | Report]) -> dict[str, object]:

@@ -26,7 +26,10 @@ class OutboxReady:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Now it is the person's turn: the answer goes to `inbox`. `watched` tells whether we stay."""
+    """Now it is the person's turn: the answer goes to `inbox`.
+
+    `watched` tells whether we stay, `elsewhere` whether another does, in another terminal.
+    """
 
     session_id: str
     sequence: int
@@ -34,6 +37,7 @@ class Waiting:
     inbox: str
     watched: bool
     short: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

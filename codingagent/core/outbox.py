@@ -13,7 +13,7 @@ from codingagent.core import guide, listing, plain, results
 from codingagent.core.events import Event, MessageShown
 from codingagent.core.listing import Listing, shown_path
 from codingagent.core.results import check_result
-from codingagent.core.session import Session
+from codingagent.core.session import Said, Session
 
 CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE]"
@@ -32,8 +32,8 @@ _FEWEST_ENTRIES = 20
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
 
-# Words of the person from requests before the last two: this many characters of them, the latest.
-_EARLIER_CHARACTERS = 8_000
+# Words of the person from requests before the last two may take this part of a request.
+_EARLIER_SHARE = 4
 
 # Of what is left, the files that nobody asked for may take this part.
 _OFFERED_SHARE = 3
@@ -130,7 +130,8 @@ def render(
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
     environment = _environment(context.environment, dialect)
-    tail = f"{environment}\n=== PROMPT ===\n{_prompt(session, context, dialect, is_whole=True)}"
+    prompt = _prompt(session, context, dialect, budget.characters // _EARLIER_SHARE)
+    tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(budget.characters - len(head) - len(tail), 0)
     files = _files(session, context.listing, room // 4, budget.entries)
     room -= len(files)
@@ -160,7 +161,7 @@ def render_short(
         "=== CONTEXT ===\n"
     )
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
-    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, context, dialect, is_whole=False)}"
+    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, context, dialect, 0)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2)
     return head + news + outcome + _contents(context, room - len(outcome)) + tail
@@ -198,13 +199,14 @@ def _reminder(session: Session, is_checked: bool) -> str:
     return guide.reminder(session.session_id, session.sequence, is_checked=is_checked)
 
 
-def _prompt(session: Session, context: Context, dialect: Dialect, *, is_whole: bool) -> str:
+def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> str:
+    """Gives what is to be done; words from before the last request take at most `room` characters."""
     parts = [session.task]
     if session.sequence > 1:
         parts = [dialect.go_on]
         if plain.one_line(session.task) != session.task:
             parts.append(f"The whole task:\n{session.task}")
-    parts += _words(session, is_whole=is_whole)
+    parts += _words(session, room)
     if session.checked is not None and session.is_failing:
         parts.append(
             f"The person's check fails (see {results.CHECK} above): mend that first; {dialect.done} is not"
@@ -213,14 +215,16 @@ def _prompt(session: Session, context: Context, dialect: Dialect, *, is_whole: b
     return "\n\n".join((*parts, dialect.reminder(session, bool(context.environment.check))))
 
 
-def _words(session: Session, *, is_whole: bool) -> list[str]:
-    """Gives the person's words: those that came with this request, and those that may have been missed."""
-    now = [said.text for said in session.said if said.text and said.sequence == session.sequence]
-    last = [
-        said.text for said in session.said if said.text and said.sequence == session.sequence - 1
-    ]
+def _words(session: Session, room: int) -> list[str]:
+    """Gives the person's words: those that came with this request, and those that may have been missed.
+
+    Those from before take at most `room` characters.
+    """
+    told = [(said.sequence, text) for said in session.said if (text := _told(said))]
+    now = [text for sequence, text in told if sequence == session.sequence]
+    last = [text for sequence, text in told if sequence == session.sequence - 1]
     parts = []
-    if is_whole and (earlier := _earlier(session)):
+    if room and (earlier := _earlier(session, room)):
         parts.append(f"Earlier the person said:\n{earlier}")
     if last:
         # The answer may have been to the request as it was before they were added.
@@ -236,18 +240,16 @@ def _words(session: Session, *, is_whole: bool) -> list[str]:
     return parts
 
 
-def _earlier(session: Session) -> str:
-    """Gives what was said before the last request, the latest of it if it is much."""
-    kept: list[str] = []
-    room = _EARLIER_CHARACTERS
-    for said in reversed(session.said):
-        if said.text and said.sequence < session.sequence - 1:
-            room -= len(said.text)
-            if room < 0:
-                kept.append("…")
-                break
-            kept.append(said.text)
-    return "\n\n".join(reversed(kept))
+def _told(said: Said) -> str:
+    """Gives what was said at once: the words, and the files that came with them."""
+    files = ", ".join(map(shown_path, said.attached))
+    return "\n".join(filter(None, (said.text, f"(attached: {files})" if files else "")))
+
+
+def _earlier(session: Session, room: int) -> str:
+    """Gives what was said before the last request; if it is too much, without its middle."""
+    told = [_told(said) for said in session.said if said.sequence < session.sequence - 1]
+    return plain.clip_middle("\n\n".join(told), room)
 
 
 def _environment(environment: Environment, dialect: Dialect) -> str:

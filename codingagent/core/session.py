@@ -4,6 +4,7 @@ How it works. Phases follow one another in a circle until COMPLETE:
 
     OUTBOX_DUE --OutboxWritten--> AWAITING_REPLY --ReplyTaken--> EXECUTING --TurnEnded--> OUTBOX_DUE
                                                                      (with Finished) --> COMPLETE
+                                             (with Finished, and words said meanwhile) --> OUTBOX_DUE
     COMPLETE --SessionReopened--> OUTBOX_DUE
     AWAITING_REPLY --UndoEnded, PersonSaid, RefreshAsked--> OUTBOX_DUE
 
@@ -357,11 +358,12 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of the person, and the request that they came with."""
+    """Words of the person, or files, and the request that they came with."""
 
     sequence: int
     text: str
     errand: str = ""
+    attached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +440,10 @@ class Session:
     @property
     def is_awaiting_reply(self) -> bool:
         return self.phase is Phase.AWAITING_REPLY
+
+    @property
+    def is_awaiting_approval(self) -> bool:
+        return self.phase is Phase.AWAITING_APPROVAL
 
 
 def fold(session: Session | None, record: Record) -> Session:
@@ -520,7 +526,8 @@ _COMES_IN = {
         Phase.COMPLETE,
     ),
     UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
-    UndoEnded: (Phase.AWAITING_REPLY, Phase.COMPLETE),
+    # Due: words came, or a refresh, while an undo was to be finished.
+    UndoEnded: (Phase.OUTBOX_DUE, Phase.AWAITING_REPLY, Phase.COMPLETE),
     TurnEnded: (Phase.EXECUTING,),
     SessionReopened: (Phase.COMPLETE,),
 }
@@ -609,11 +616,11 @@ def _hear(session: Session, record: PersonSaid) -> Session:
     waits = session.phase is Phase.AWAITING_REPLY
     # What is said while a turn is under way goes with the request behind it.
     is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
-    said = Said(session.sequence + is_busy, record.text, record.errand)
+    said = Said(session.sequence + is_busy, record.text, record.errand, record.attached)
     return replace(
         session,
         phase=Phase.OUTBOX_DUE if waits else session.phase,
-        said=(*session.said, said) if record.text or record.errand else session.said,
+        said=(*session.said, said),
         attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
         touched=session.touched.union(record.attached),
     )
@@ -667,7 +674,11 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
         cut=record.cut,
         shown=session.told,
     )
-    if done or session.is_run:
+    # What was said in mid-turn was in no request yet: the end of the task did not know of it.
+    is_unheard = any(said.sequence > session.sequence for said in session.said)
+    if done and is_unheard:
+        ended = replace(ended, notes=(*record.notes, _REOPENED))
+    elif done or session.is_run:
         return replace(ended, phase=Phase.COMPLETE)
     return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
 

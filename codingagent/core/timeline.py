@@ -7,7 +7,9 @@ from codingagent.core.session import (
     MESSAGE_NAME,
     ApprovalAnswered,
     ApprovalAsked,
+    CheckEnded,
     OperationEnded,
+    PersonSaid,
     Record,
     ReplySetAside,
     ReplyTaken,
@@ -26,6 +28,9 @@ class Asking:
     answered: ApprovalAnswered | None = None
 
 
+Item = OperationEnded | CheckEnded | Asking
+
+
 @dataclass(frozen=True, slots=True)
 class TurnTold:
     """One reply, what was asked and what came of it, in order. `ended_at` is empty until it is done."""
@@ -34,18 +39,18 @@ class TurnTold:
     reply_name: str
     at: str
     ended_at: str = ""
-    items: tuple[OperationEnded | Asking, ...] = ()
+    items: tuple[Item, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-Entry = TurnTold | ReplySetAside | UndoEnded | SessionReopened
+Entry = TurnTold | PersonSaid | ReplySetAside | UndoEnded | SessionReopened
 
 
 def entries(records: Iterable[Record]) -> list[Entry]:
     """Gives what happened in a session, oldest first."""
     found: list[Entry] = []
     turn = -1
-    items: list[OperationEnded | Asking] = []
+    items: list[Item] = []
     for record in records:
         match record:
             case RunStarted():
@@ -54,7 +59,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case ReplyTaken():
                 turn, items = len(found), []
                 found.append(TurnTold(record.sequence, record.name, record.at))
-            case OperationEnded():
+            case OperationEnded() | CheckEnded():
                 items.append(record)
             case ApprovalAsked():
                 items.append(Asking(record))
@@ -63,7 +68,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case TurnEnded():
                 found[turn] = _with(found[turn], items, record.at, record.notes)
                 turn = -1
-            case ReplySetAside() | UndoEnded() | SessionReopened():
+            case PersonSaid() | ReplySetAside() | UndoEnded() | SessionReopened():
                 found.append(record)
             case _:
                 pass
@@ -74,7 +79,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
 
 def _with(
     entry: Entry,
-    items: list[OperationEnded | Asking],
+    items: list[Item],
     ended_at: str = "",
     notes: tuple[str, ...] = (),
 ) -> Entry:

@@ -8,8 +8,8 @@ from codingagent.conversation import Conversation
 from codingagent.core import errands
 from codingagent.core.approval import Answer
 from codingagent.core.errands import Errand, Report
-from codingagent.core.notices import ApprovalAwaited
-from codingagent.errors import CodingAgentError, UsageError, WorkError
+from codingagent.core.notices import ApprovalAwaited, Notice, Remark
+from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.world.desk import Desk, Left
 
@@ -33,35 +33,53 @@ def locked_or_handed(
         complain: gets a line if it takes long.
 
     Raises:
+        UsageError: if it is too long to be handed over.
         WorkError: if it can't be handed over.
-        KeyboardInterrupt: passed on; the errand is withdrawn, if that is still possible.
+        InterruptError: for Ctrl-C; the errand is withdrawn, if that is still possible.
     """
-    name = ""
-    report: Report | None = None
+    desk = home.desk
+    with contextlib.ExitStack() as stack:
+        if not _lock(home, stack):
+            yield None, ""
+            return
+        name = desk.new_name()
+        try:
+            desk.leave(name, errands.encode(errand))
+            report = _wait(home, name, stack, complain)
+        except KeyboardInterrupt:
+            if desk.withdraw(name):
+                raise InterruptError("stopped; nothing was handed over") from None
+            raise InterruptError(
+                "stopped, but too late to take it back: the other codingagent has begun with it"
+            ) from None
+        except BaseException:
+            desk.withdraw(name)
+            raise
+        yield report, name
+
+
+def _wait(
+    home: Home, name: str, stack: contextlib.ExitStack, complain: Callable[[str], None]
+) -> Report | None:
+    """Waits for the report on an errand; None if the lock is ours and it was not done, or not to its end."""
+    desk = home.desk
     started = looked = time.monotonic()
     has_complained = False
-    with contextlib.ExitStack() as stack:
-        while report is None:
-            if not name or time.monotonic() - looked >= _LOCK_EVERY_S:
-                looked = time.monotonic()
-                busy = _lock(home, stack)
-                if not busy:
-                    # Not done, done, or begun by one who was killed: `say` knows the name.
-                    report = (
-                        None if not name or home.desk.withdraw(name) else _report(home.desk, name)
-                    )
-                    break
-                if time.monotonic() - started > _SAY_SO_AFTER_S and not has_complained:
-                    complain(f"{busy}; waiting until it has time (Ctrl-C: nothing is said)")
-                    has_complained = True
-            name = name or home.desk.leave(errands.encode(errand))
-            try:
-                time.sleep(_LOOK_EVERY_S)
-                report = _report(home.desk, name)
-            except KeyboardInterrupt:
-                home.desk.withdraw(name)
-                raise
-        yield report, name
+    while (report := _report(desk, name)) is None:
+        time.sleep(_LOOK_EVERY_S)
+        if time.monotonic() - looked < _LOCK_EVERY_S:
+            continue
+        looked = time.monotonic()
+        if not (busy := _lock(home, stack)):
+            report = _report(desk, name)
+            # Begun by one who was killed: `say` knows the name.
+            desk.forget(name)
+            return report
+        desk.keep(name)
+        if looked - started > _SAY_SO_AFTER_S and not has_complained:
+            complain(f"{busy}; waiting until it has time (Ctrl-C takes this back)")
+            has_complained = True
+    return report
 
 
 def _lock(home: Home, stack: contextlib.ExitStack) -> str:
@@ -79,10 +97,21 @@ def _report(desk: Desk, name: str) -> Report | None:
 
 
 class Attendant:
-    """Does the errands that others leave while a session waits for its answer."""
+    """Does the errands that others leave while a session waits for its answer, or for a yes.
 
-    def __init__(self, home: Home) -> None:
+    Args:
+        home: on whose desk they lie.
+        show: gets a line about what was done.
+    """
+
+    def __init__(self, home: Home, show: Callable[[Notice], None]) -> None:
         self._desk = home.desk
+        self._show = show
+        self._conversation: Conversation | None = None
+
+    def sit_with(self, conversation: Conversation) -> None:
+        """Names the session at work: words may come for it while it waits for a yes."""
+        self._conversation = conversation
 
     def __call__(self, conversation: Conversation) -> bool:
         """Does all that lie there; tells whether the request was written anew.
@@ -92,42 +121,52 @@ class Attendant:
         """
         is_new = False
         for left in self._desk.take():
-            try:
-                is_new = _do(left, conversation) or is_new
-            except CodingAgentError as fault:
-                self._tell(left, Report(str(fault), fault.exit_status))
-                if not isinstance(fault, UsageError):
-                    raise
-            else:
-                self._tell(left, Report())
+            if (what := self._do(left, conversation)) is not None:
+                self._show(Remark(f"{what}: send the chat this request"))
+                is_new = True
         return is_new
 
     def answer_to(self, awaited: ApprovalAwaited) -> Answer | None:
         """Gives the answer that someone gave elsewhere to what awaits approval here."""
-
-        def is_answer(data: bytes) -> bool:
+        for left in self._desk.take():
             try:
-                return errands.decode_errand(data).what == "answer"
-            except UsageError:
-                return False
-
-        for left in self._desk.take(is_answer):
-            errand = errands.decode_errand(left.data)
+                errand = errands.decode_errand(left.data)
+            except UsageError as fault:
+                self._tell(left, Report(str(fault), fault.exit_status))
+                continue
+            if errand.what != "answer" and self._conversation is not None:
+                self._do(left, self._conversation)
+                continue
             named = errand.operation_id in ("", awaited.operation_id)
-            if errand.session_id == awaited.session_id and named and errand.answer is not None:
+            is_meant = errand.seen == errands.seen(awaited.shown)
+            is_ours = errand.session_id == awaited.session_id
+            if is_ours and named and is_meant and errand.answer is not None:
                 self._tell(left, Report())
                 return errand.answer
             what = (
-                f"{awaited.operation_id} of {awaited.session_id} awaits approval, and nothing else"
+                f"{awaited.operation_id} of {awaited.session_id} awaits approval, and nothing else:"
+                " see what it is where it is asked"
             )
             self._tell(left, Report(what, UsageError.exit_status))
         return None
+
+    def _do(self, left: Left, conversation: Conversation) -> str | None:
+        """Does an errand, and reports; gives in words what came of it, None if it was refused."""
+        try:
+            what = _do(left, conversation)
+        except CodingAgentError as fault:
+            self._tell(left, Report(str(fault), fault.exit_status))
+            if not isinstance(fault, UsageError):
+                raise
+            return None
+        self._tell(left, Report())
+        return what
 
     def _tell(self, left: Left, report: Report) -> None:
         self._desk.report(left.name, errands.encode(report))
 
 
-def _do(left: Left, conversation: Conversation) -> bool:
+def _do(left: Left, conversation: Conversation) -> str:
     errand = errands.decode_errand(left.data)
     session = conversation.session
     if errand.session_id != session.session_id:
@@ -137,9 +176,12 @@ def _do(left: Left, conversation: Conversation) -> bool:
         )
     if errand.what == "say":
         conversation.say(errand.text, errand.attached, left.name)
+        done = "more was said in another terminal"
     elif errand.what == "refresh":
         conversation.refresh()
+        done = "written anew, as another terminal asked"
     else:
         raise UsageError(f"nothing in {session.session_id} awaits approval")
-    conversation.recover()
-    return True
+    # Not `recover`: nothing of an answer is executed by this, and it may come in mid-turn.
+    conversation.write_due()
+    return done

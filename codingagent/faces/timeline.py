@@ -10,7 +10,9 @@ from codingagent.core import plain, results
 from codingagent.core import session as session_
 from codingagent.core.events import CommandRan, Event
 from codingagent.core.session import (
+    CheckEnded,
     OperationEnded,
+    PersonSaid,
     Phase,
     Record,
     ReplySetAside,
@@ -49,7 +51,10 @@ def show_session(story: Story, records: Iterable[Record], *, json: bool) -> None
         turns = [each for each in story.entries if isinstance(each, TurnTold)]
         events = session_.turns(records)
         told = [_document(turn, told) for turn, told in zip(events, turns, strict=True)]
-        write_json_line(sys.stdout, {**session_.document(story.session), "turns": told})
+        said = [asdict(each) for each in story.session.said]
+        write_json_line(
+            sys.stdout, {**session_.document(story.session), "turns": told, "said": said}
+        )
         return
     look = look_of(sys.stdout)
     for line in story_lines(story, look, looks.local_now()):
@@ -96,6 +101,10 @@ def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime
         heading, notes = "set aside", (f"{entry.name}: {entry.reason}",)
     elif isinstance(entry, UndoEnded):
         heading, notes = "undo", entry.notes
+    elif isinstance(entry, PersonSaid):
+        heading, notes = "you said", tuple(entry.text.split("\n")) if entry.text else ()
+        if entry.attached:
+            notes += (f"with {', '.join(entry.attached)}",)
     else:
         heading = "reopened"
     yield [(heading, "bold"), (f"  {when}", "dim")]
@@ -112,7 +121,12 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Lin
         [(f"turn {turn.sequence}", "bold"), (f"  {when}{took}  {turn.reply_name}", "dim")], look, 2
     )
     for item in turn.items:
-        yield from _asking(item, look) if isinstance(item, Asking) else _result(item, look)
+        if isinstance(item, Asking):
+            yield from _asking(item, look)
+        elif isinstance(item, CheckEnded):
+            yield from _result(results.check_result(item.event), item.event, look)
+        else:
+            yield from _result(results.result_of(item.event), item.event, look)
     for note in turn.notes:
         yield from looks.hang(
             [("  ", ""), ("note: ", "warn"), (plain.without_controls(note), "")], look, 4
@@ -133,16 +147,15 @@ def _count(path: str, counts: Counts, look: Look) -> str:
     return f" +{added} {look.minus}{removed}"
 
 
-def _result(ended: OperationEnded, look: Look) -> Iterator[Line]:
-    result = results.result_of(ended.event)
+def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
     summary = plain.without_controls(result.summary)
     spans: list[Span] = [
         ("  ", ""),
         look.mark(result.success),
         (f" {result.command_type}: {summary}", ""),
     ]
-    if isinstance(ended.event, CommandRan):
-        spans.append((f", {looks.duration(ended.event.duration_s)}", "dim"))
+    if isinstance(event, CommandRan):
+        spans.append((f", {looks.duration(event.duration_s)}", "dim"))
     yield from looks.hang(spans, look, 4)
 
 
@@ -238,14 +251,19 @@ def _document(turn: session_.Turn, told: TurnTold) -> dict[str, object]:
         "reply": turn.reply_name,
         "at": turn.at,
         "endedAt": told.ended_at,
-        "results": [_told(event) for event in turn.results],
+        "results": [_told(results.result_of(event), event) for event in turn.results],
+        "checks": [
+            _told(results.check_result(item.event), item.event)
+            for item in told.items
+            if isinstance(item, CheckEnded)
+        ],
         "changed": list(session_.changed_paths(turn.results)),
         "notes": list(turn.notes),
     }
 
 
-def _told(event: Event) -> dict[str, object]:
-    document = asdict(results.result_of(event))
+def _told(result: results.Result, event: Event) -> dict[str, object]:
+    document = asdict(result)
     if isinstance(event, CommandRan):
         document |= {"exit_code": results.exit_code_of(event), "duration_s": event.duration_s}
     return document

@@ -1,26 +1,32 @@
 """Where processes of one home leave errands for the one that holds its lock, and it its reports.
 
 How it works. An errand is a file; whoever does it renames it first, so that it can be withdrawn up to
-that moment and not behind it. The report is a file beside it. All of it is polled: no socket, so it
+that moment and not behind it. The report is a file beside it, and what was renamed goes once it is there:
+what lies renamed without a report was begun by one who was killed. All of it is polled: no socket, so it
 works on every system, and a process that was killed leaves nothing that could block another.
+
+Only files under names of ours are looked at, and no link is followed.
 """
 
 import contextlib
 import os
+import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.errors import WorkError
-from codingagent.world import disk
+from codingagent.errors import UsageError, WorkError
 
-# What nobody fetched: its process was ended.
+# What nobody fetched: its process was ended. One that waits touches its errand.
 _STALE_AFTER_S = 3600
 _LIMIT_BYTES = 16 * 2**20
 
 _ERRAND, _TAKEN, _REPORT = ".errand", ".taken", ".report"
+# When it was left, so that they are done in that order, and a number that nobody can guess.
+_OURS = re.compile(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-f]{16}\.tmp)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +45,30 @@ class Desk:
 
     # --- for whoever asks ----------------------------------------------------------------------
 
-    def leave(self, data: bytes) -> str:
-        """Leaves an errand, and gives its name.
+    @staticmethod
+    def new_name() -> str:
+        """Gives a name that no errand has."""
+        return f"{time.time_ns():020d}-{secrets.token_hex(8)}"
+
+    def leave(self, name: str, data: bytes) -> None:
+        """Leaves an errand under a name that `new_name` gave.
 
         Raises:
+            UsageError: if it is too long.
             WorkError: if it can't be written.
         """
+        if len(data) > _LIMIT_BYTES:
+            limit = _LIMIT_BYTES // 2**20
+            raise UsageError(
+                f"that is too much to be handed to another codingagent: {limit} MiB at most"
+            )
         self.open()
-        # In the order they were left.
-        name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-        disk.write_whole(self.folder / f"{name}{_ERRAND}", data)
-        return name
+        self._put(f"{name}{_ERRAND}", data)
+
+    def keep(self, name: str) -> None:
+        """Says that someone still waits for this errand, so that it does not grow stale."""
+        with contextlib.suppress(OSError):
+            os.utime(self.folder / f"{name}{_ERRAND}", follow_symlinks=False)
 
     def withdraw(self, name: str) -> bool:
         """Takes an errand back; tells whether that was in time."""
@@ -61,15 +80,17 @@ class Desk:
 
     def fetch(self, name: str) -> bytes | None:
         """Gives the report on an errand, once; None while there is none."""
-        path = self.folder / f"{name}{_REPORT}"
-        try:
-            data = path.read_bytes()
-        except OSError:
-            return None
-        for suffix in (_REPORT, _TAKEN):
-            with contextlib.suppress(OSError):
-                path.with_suffix(suffix).unlink()
+        data = _read(self.folder / f"{name}{_REPORT}")
+        if data is not None:
+            self.forget(name)
         return data
+
+    def forget(self, name: str) -> None:
+        """Removes what is left of an errand."""
+        # The report last: without it the errand would seem begun and not done.
+        for suffix in (_ERRAND, _TAKEN, _REPORT):
+            with contextlib.suppress(OSError):
+                (self.folder / f"{name}{suffix}").unlink()
 
     # --- for whoever does them -----------------------------------------------------------------
 
@@ -85,23 +106,30 @@ class Desk:
             raise WorkError(f"{self.folder} can't be made: {fault.strerror or fault}") from fault
         for entry in self._entries():
             with contextlib.suppress(OSError):
-                if time.time() - entry.stat().st_mtime > _STALE_AFTER_S:
-                    Path(entry.path).unlink()
+                age_s = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                if age_s > _STALE_AFTER_S:
+                    os.unlink(entry.path)
 
     def take(self, wanted: Callable[[bytes], bool] = lambda _: True) -> Iterator[Left]:
-        """Takes the errands that are wanted, the oldest first; from then on they can't be withdrawn."""
-        names = sorted(entry.name for entry in self._entries() if entry.name.endswith(_ERRAND))
-        for file in names:
+        """Takes the errands that are wanted, the oldest first; from then on they can't be withdrawn.
+
+        Only for the one that holds the home's lock. What another that held it had taken, and did not
+        report on, is given again.
+        """
+        found = {entry.name for entry in self._entries()}
+        for file in sorted(found):
+            name, suffix = os.path.splitext(file)
             path = self.folder / file
+            if suffix not in (_ERRAND, _TAKEN) or f"{name}{_REPORT}" in found:
+                continue
+            data = _read(path)
+            if data is None or not wanted(data):
+                continue
             try:
-                with path.open("rb") as stream:
-                    data = stream.read(_LIMIT_BYTES)
-                if not wanted(data):
-                    continue
-                os.rename(path, path.with_suffix(_TAKEN))
+                os.rename(path, self.folder / f"{name}{_TAKEN}")
             except OSError:
                 continue  # withdrawn in this instant
-            yield Left(path.stem, data)
+            yield Left(name, data)
 
     def report(self, name: str, data: bytes) -> None:
         """Says what came of an errand.
@@ -109,11 +137,47 @@ class Desk:
         Raises:
             WorkError: if it can't be written.
         """
-        disk.write_whole(self.folder / f"{name}{_REPORT}", data)
+        self._put(f"{name}{_REPORT}", data)
+        with contextlib.suppress(OSError):
+            (self.folder / f"{name}{_TAKEN}").unlink()
+
+    def _put(self, file: str, data: bytes) -> None:
+        """Writes a file whole. It need not last: a power failure ends all who could ask for it."""
+        stem = file.partition(".")[0]
+        temporary = self.folder / f"{stem}.{secrets.token_hex(8)}.tmp"
+        try:
+            with open(temporary, "xb") as stream:
+                stream.write(data)
+            os.replace(temporary, self.folder / file)
+        except OSError as fault:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise WorkError(
+                f"{self.folder / file} can't be written: {fault.strerror or fault}"
+            ) from fault
 
     def _entries(self) -> "list[os.DirEntry[str]]":
         try:
             with os.scandir(self.folder) as entries:
-                return list(entries)
+                return [entry for entry in entries if _OURS.fullmatch(entry.name)]
         except OSError:
             return []
+
+
+def _read(path: Path) -> bytes | None:
+    """Gives what a file of ours holds; None if there is none: a pipe would block, a link lead outside."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    except OSError:
+        return None
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LIMIT_BYTES:
+            return None
+        with open(handle, "rb", closefd=False) as stream:
+            return stream.read(_LIMIT_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)

@@ -27,12 +27,15 @@ from codingagent.core.events import (
 from codingagent.core.session import (
     ApprovalAnswered,
     ApprovalAsked,
+    CheckEnded,
     CheckpointTaken,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
+    PersonSaid,
     Phase,
     Record,
+    RefreshAsked,
     ReplySetAside,
     ReplyTaken,
     Session,
@@ -403,6 +406,9 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(OperationEnded, _NUMBER, _EVENTS, _TEXT, _TEXT),
     st.builds(TurnEnded, _NUMBER, _NOTES, _TEXT, _TEXT),
     st.builds(SessionReopened, _TEXT),
+    st.builds(PersonSaid, _TEXT, _NOTES, _TEXT, _TEXT),
+    st.builds(RefreshAsked, _TEXT),
+    st.builds(CheckEnded, _EVENTS, _TEXT),
 )
 
 

@@ -126,17 +126,19 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         files = compose.attached(root, folder, attach or (), screen.show)
         home = homes.Home.at(root, create=True, was_found=was_found)
         stack.enter_context(home.locked())
+        attendant = Attendant(home, screen.show)
         session = compose.start_session(home, folder, task, settings, protocol.value)
         person = person_at(
             screen,
             settings,
             approves_all=yes,
             accepts_formats=accept_formats,
-            elsewhere=Attendant(home).answer_to,
+            elsewhere=attendant.answer_to,
             diff=diff,
         )
         say_if_not_obeyed(screen, root, folder)
         with at_work(home, session, settings, person) as conversation:
+            attendant.sit_with(conversation)
             conversation.begin()
             if files:
                 conversation.say("", files)
@@ -144,7 +146,9 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             if no_wait:
                 conversation.announce(watched=False)
             else:
-                follow(conversation, home, screen, clipboard=clipboard, reply=reply)
+                follow(
+                    conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
+                )
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
@@ -199,15 +203,17 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             state = home.sessions.load(session)
         settings = settings_of(home, state, options)
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
+        attendant = Attendant(home, screen.show)
         person = person_at(
             screen,
             settings,
             approves_all=yes,
             accepts_formats=accept_formats,
-            elsewhere=Attendant(home).answer_to,
+            elsewhere=attendant.answer_to,
             diff=diff,
         )
         with at_work(home, state, settings, person) as conversation:
+            attendant.sit_with(conversation)
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
@@ -222,7 +228,9 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 if drop.take_present(conversation, inbox_of(conversation, home)):
                     remark(screen, "a file in the inbox is still being written: it was left there")
             else:
-                follow(conversation, home, screen, clipboard=clipboard, reply=reply)
+                follow(
+                    conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
+                )
     return 0
 
 
@@ -335,7 +343,7 @@ def _answer(  # noqa: PLR0913
     json: bool,
 ) -> int:
     """Answers what awaits approval, and goes on to the next request, or with the run."""
-    from codingagent.core.errands import Errand
+    from codingagent.core.errands import Errand, seen
     from codingagent.core.session import is_run_id
 
     home = home_of(context)
@@ -346,7 +354,11 @@ def _answer(  # noqa: PLR0913
         given = run.read_message("-") if operation_id == "-" else operation_id
         settings = settings_of(home, state, options)
         return run.answer(home, state, settings, given, answer, approves_all=yes)
-    errand = Errand("answer", session, operation_id=operation_id or "", answer=answer)
+    state = home.sessions.load(session)
+    if state.asked is None or not state.is_awaiting_approval:
+        raise UsageError(f"nothing in {session} awaits approval")
+    shown = seen(state.asked.question.shown)
+    errand = Errand("answer", session, "", (), operation_id or "", answer, shown)
     with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
         if is_handed:
             remark(screen, "answered; the one that waits goes on")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from codingagent.core.session import Session
     from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
+    from codingagent.faces.errands import Attendant
     from codingagent.faces.replying import ReplyCommand
     from codingagent.homes import Home
 
@@ -91,16 +92,15 @@ def follow(
     home: "Home",
     screen: Screen,
     *,
+    attend: "Attendant",
     clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> None:
     """Waits for answers, by whatever way they come, until the session is complete."""
     from codingagent import compose
     from codingagent.faces import drop
-    from codingagent.faces.errands import Attendant
 
     inbox = inbox_of(conversation, home)
-    attend = Attendant(home)
     if reply is not None:
         from codingagent.faces import replying
 

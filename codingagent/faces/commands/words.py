@@ -87,14 +87,22 @@ def _meant(
         UsageError: if there is none.
     """
     from codingagent import homes
-    from codingagent.core.session import is_session_id
+    from codingagent.core.session import is_run_id, is_session_id
 
     first = words[0] if words else ""
     if needs_id and first:
         return home.sessions.load(first), []
-    # "deadbeef" is a word too, unless a session is called so.
-    if is_session_id(first) and first in home.sessions.ids():
-        return home.sessions.load(first), words[1:]
+    if is_run_id(first):
+        raise UsageError(f"{first} is a run: it is one message, and no words go with it")
+    if is_session_id(first):
+        if first in home.sessions.ids():
+            return home.sessions.load(first), words[1:]
+        # "deadbeef" is a word too. But what was meant for one session must not go into another.
+        if words[1:]:
+            raise UsageError(
+                f"no session {first} in {home.sessions.folder}; `codingagent list` names all (if it is"
+                " a word: put all that you say in quotes)"
+            )
     return homes.latest_session(homes.all_sessions(home, fail)), words
 
 
@@ -123,6 +131,9 @@ def _write_anew(
 _LATER = (
     "noted: it goes with the next request; `codingagent resume {}` goes on with the turn under way"
 )
+_LATER_ELSEWHERE = (
+    "noted: a turn is under way in the other terminal, and the request that it writes next has it"
+)
 
 
 def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
@@ -131,11 +142,12 @@ def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
 
     session = home.sessions.load(errand.session_id)
     if not session.is_awaiting_reply:
-        raise UsageError(f"session {session.session_id} has gone on meanwhile")
+        # It takes an answer that just came, or waits for a yes. What was said is in the record.
+        remark(screen, _LATER_ELSEWHERE)
+        return
     remark(screen, "the one that waits has written the request anew: send the chat this one")
     session_id, sequence, mailbox = session.session_id, session.sequence, home.mailbox
     short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
-    path = mailbox.outbox_path(session_id, sequence)
-    screen.show(
-        Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched=False, short=short)
-    )
+    path = str(mailbox.outbox_path(session_id, sequence))
+    inbox = str(mailbox.inbox)
+    screen.show(Waiting(session_id, sequence, path, inbox, False, short, elsewhere=True))

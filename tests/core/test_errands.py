@@ -1,0 +1,98 @@
+"""What one process asks of another comes back from its bytes; anything else is refused, never a fault."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codingagent.core import errands
+from codingagent.core.approval import Answer
+from codingagent.core.errands import Errand, Report
+from codingagent.errors import UsageError
+
+_TEXT = st.text(max_size=20)
+_PATHS = st.lists(st.from_regex(r"[a-z]{1,9}(/[a-z]{1,9}){0,2}", fullmatch=True), max_size=3)
+_ANSWERS = st.builds(Answer, st.sampled_from(["yes", "no", "always"]), st.just("person"), _TEXT)
+_ERRANDS = st.builds(
+    Errand,
+    st.sampled_from(["say", "refresh", "answer"]),
+    _TEXT,
+    _TEXT,
+    _PATHS.map(tuple),
+    _TEXT,
+    st.none() | _ANSWERS,
+    _TEXT,
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+_FIELDS = st.fixed_dictionaries(
+    {"what": st.sampled_from(["say", "refresh", "answer"]) | _JSON},
+    optional=dict.fromkeys(
+        ("session_id", "text", "attached", "operation_id", "answer", "seen"), _JSON
+    ),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_ERRANDS)
+def test_an_errand_comes_back_from_its_bytes(errand: Errand) -> None:
+    """The words that arrive are the words that were said."""
+    assert errands.decode_errand(errands.encode(errand)) == errand
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.builds(Report, _TEXT, st.integers(0, 255)))
+def test_a_report_comes_back_from_its_bytes(report: Report) -> None:
+    assert errands.decode_report(errands.encode(report)) == report
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.binary(max_size=60)
+    | _JSON.map(lambda v: json.dumps(v).encode())
+    | _FIELDS.map(lambda v: json.dumps(v).encode())
+)
+def test_what_is_no_errand_is_refused_in_words(data: bytes) -> None:
+    """Anything may lie on the desk: it must not end the one that waits."""
+    for decode in (errands.decode_errand, errands.decode_report):
+        try:
+            decode(data)
+        except UsageError as fault:
+            assert str(fault)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a\0b", "", "~/x", "a\\b", "x" * 300, "."])
+def test_a_path_that_leads_nowhere_in_the_workspace_is_refused(path: str) -> None:
+    data = errands.encode(Errand("say", "a1b2c3d4", "x", (path,)))
+    with pytest.raises(UsageError):
+        errands.decode_errand(data)
+
+
+def test_half_characters_become_question_marks_as_in_the_journal() -> None:
+    """Else the session would say something else than its record."""
+    data = errands.encode(Errand("say", "a1b2c3d4", "half \ud800"))
+    assert errands.decode_errand(data).text == "half ?"
+
+
+def test_what_nests_too_deep_is_refused() -> None:
+    with pytest.raises(UsageError):
+        errands.decode_errand(b"[" * 1_000_000)
+
+
+def test_what_a_later_version_adds_is_passed_over() -> None:
+    errand = Errand("refresh", "a1b2c3d4")
+    data = json.loads(errands.encode(errand)) | {"colour": "red"}
+    assert errands.decode_errand(json.dumps(data).encode()) == errand
+
+
+def test_an_answer_names_what_was_seen() -> None:
+    """Design, policy: a yes holds for exactly what was shown."""
+    assert errands.seen("rm -r build") != errands.seen("rm -r src")
+    # The journal keeps no half characters, and who answers reads it there.
+    assert errands.seen("\ud800") == errands.seen("?")
+    assert replace(Errand("answer", "a"), seen=errands.seen("x")).seen
