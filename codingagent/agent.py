@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import differences, edits, encoding, matching, paths, plain, substitutions
+from codingagent.core import (
+    differences,
+    edits,
+    encoding,
+    judging,
+    matching,
+    paths,
+    plain,
+    substitutions,
+)
 from codingagent.core import policy as policies
 from codingagent.core.approval import Question
 from codingagent.core.events import (
@@ -51,11 +60,11 @@ from codingagent.core.operations import (
     ShowMessage,
     Substitutions,
 )
-from codingagent.core.outbox import FileView
 from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
 from codingagent.core.reply import Foreign
 from codingagent.core.session import OperationStarted
 from codingagent.errors import OperationError
+from codingagent.views import Views
 
 # What a result shows of a command's output (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 4000
@@ -430,7 +439,7 @@ class Agent:
         means = self._means
         variables = operation.variables
         _check_command(operation)
-        verdict = policies.judge_command(
+        verdict = judging.judge_command(
             means.policy, operation.command, str(means.workspace.root), variables
         )
         # A yes holds for the folder that cwd leads to now, and for these variables.
@@ -635,39 +644,3 @@ def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:
     if keeps_crlf or operation.line_end is LineEnd.CRLF:
         text = text.replace("\n", "\r\n")
     return text.encode()
-
-
-class Views:
-    """Shows files of a workspace; the lines of the last one are kept, for it is often asked for again."""
-
-    def __init__(self, workspace: WorkspaceLike) -> None:
-        self._workspace = workspace
-        self._key: object = None
-        self._lines: list[str] = []
-
-    def view(self, path: str, start: int | None, end: int | None) -> FileView:
-        """Gives the lines asked for of a file.
-
-        Raises:
-            OperationError: if the file is not there or no text, or has no such line.
-        """
-        seen = self._workspace.read(path)
-        if (path, seen.state) != self._key:
-            self._lines = _lines_of(path, seen.data)
-            self._key = (path, seen.state)
-        total = len(self._lines)
-        if start is not None and start > total:
-            has = f"{total} {'line' if total == 1 else 'lines'}"
-            raise OperationError(f"File '{path}' has {has}, no line {start}")
-        first = start or 1
-        lines = self._lines[first - 1 : min(end or total, total)]
-        return FileView(path, "".join(f"{line}\n" for line in lines), first, total)
-
-
-def _lines_of(path: str, data: bytes) -> list[str]:
-    decoded = encoding.decode_file(data)
-    if decoded is None:
-        raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
-    text = decoded.text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
-    lines = text.split("\n")
-    return lines if lines[-1] else lines[:-1]

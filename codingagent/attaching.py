@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.agent import Views, WorkspaceLike
 from codingagent.core import paths
 from codingagent.errors import OperationError, UsageError
+from codingagent.views import Views
+from codingagent.world.workspace import Workspace
 
 # As READ_FILE: more files in one request help no model.
 _FILES_LIMIT = 100
@@ -22,7 +23,7 @@ class Attachable:
     left_out: tuple[str, ...]
 
 
-def attachable(workspace: WorkspaceLike, patterns: Iterable[str], folder: Path) -> Attachable:
+def attachable(workspace: Workspace, patterns: Iterable[str], folder: Path) -> Attachable:
     """Gives the files that some paths, folders or globs name.
 
     Args:
@@ -65,7 +66,7 @@ def attachable(workspace: WorkspaceLike, patterns: Iterable[str], folder: Path) 
     return Attachable(tuple(found), tuple(left_out))
 
 
-def _files_of(workspace: WorkspaceLike, pattern: str, folder: Path) -> tuple[list[str], bool]:
+def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
     """Gives the files that a pattern names, and whether it names one file, and no others.
 
     Raises:
@@ -114,7 +115,7 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     return list(dict.fromkeys(meanings))
 
 
-def _is_folder(workspace: WorkspaceLike, path: str) -> bool:
+def _is_folder(workspace: Workspace, path: str) -> bool:
     try:
         workspace.entries(path)
     except OperationError:

@@ -7,39 +7,36 @@ import platform
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.agent import Agent, Means
-from codingagent.attaching import attachable
 from codingagent.confinement import choose_sandbox, policy_of, refuse_impossible_check
-from codingagent.conversation import Conversation, Correspondence
 from codingagent.core import policy as policies
 from codingagent.core.approval import Answer
-from codingagent.core.changes import Change, Checkpoint
-from codingagent.core.findings import digest_of
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
 from codingagent.core.policy import PRESETS, Policy
-from codingagent.core.session import Protocol, Session, SessionStarted, Step, fold, steps
+from codingagent.core.session import Protocol, Session, SessionStarted, fold
 from codingagent.core.settings import Settings
-from codingagent.errors import UsageError, WorkError
-from codingagent.execution import Check, Ledger, Surroundings
+from codingagent.errors import UsageError
 from codingagent.homes import Home, check_apart, make_workspace
-from codingagent.keeping import Keeper, Keeping
-from codingagent.undo import Undo
+from codingagent.ledger import Ledger
+from codingagent.places import GIT_S, Place, Store, place_of
+from codingagent.requesting import Means, Requests
 from codingagent.world import disk
-from codingagent.world.checkpoints import Checkpoints, Site
-from codingagent.world.gitstore import Git
+from codingagent.world.clock import now
 from codingagent.world.repository import user_excludes
 from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Bubblewrap, Unconfined
-from codingagent.world.workspace import Workspace, temporary_name
+from codingagent.world.workspace import Workspace
 
+# What reads and executes replies is imported when it is asked for: the first request is out by then.
 if TYPE_CHECKING:
+    from codingagent.agent import Agent
+    from codingagent.conversation import Conversation
+    from codingagent.execution import Surroundings
     from codingagent.world.watch import Watch
 
 
@@ -123,20 +120,6 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where work is done.
-
-    `root` is the workspace; `hidden` are folders of ours that may lie in it; `temporary` is what
-    sandboxed commands see as /tmp; `store` is where checkpoints are kept, None for none.
-    """
-
-    root: Path
-    hidden: tuple[Path, ...]
-    temporary: Path
-    store: Path | None
-
-
-@dataclass(frozen=True, slots=True)
 class Bench:
     """A place made ready: all that executing needs, whichever protocol asks."""
 
@@ -144,27 +127,32 @@ class Bench:
     runner: Runner
     sandbox: Bubblewrap | Unconfined
     policy: Policy
-    checkpoints: Checkpoints | None
+    store: Store
     settings: Settings
     folders: tuple[Path, ...]
     """What must be durable before anyone hears of it."""
 
-    def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> Agent:
+    def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
         """Gives what executes single operations."""
+        from codingagent import agent
+
         timeout_s = self.settings.command_timeout
-        means = Means(self.workspace, self.runner, ledger, now, show, timeout_s, self.policy)
-        return Agent(means)
+        means = agent.Means(self.workspace, self.runner, ledger, now, show, timeout_s, self.policy)
+        return agent.Agent(means)
 
     def surroundings(
         self, person: "Person", keep_document: Callable[[Session], None]
-    ) -> Surroundings:
+    ) -> "Surroundings":
         """Gives what executing many of them needs besides."""
+        from codingagent import history
+        from codingagent.execution import Check, Surroundings
+
         return Surroundings(
             self.workspace,
             lambda: disk.sync(self.folders),
             now,
             person.show,
-            _keeping(self.checkpoints, self.folders, person.show),
+            history.keeping(self.store, self.folders, person.show),
             person.ask,
             person.approves_all,
             Check(self.settings.check, self.settings.check_timeout)
@@ -191,22 +179,37 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
         workspace = stack.enter_context(contextlib.closing(opened))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
-        checkpoints = stack.enter_context(_checkpoints(place))
+        store = stack.enter_context(contextlib.closing(Store(place)))
         yield Bench(
             workspace,
             runner,
             sandbox,
             policy,
-            checkpoints,
+            store,
             settings,
             (workspace.root, *folders),
         )
 
 
+@dataclass(slots=True)
+class AtWork:
+    """A session at work: its requests, and what takes the replies once that is asked for."""
+
+    requests: Requests
+    _open: Callable[[], "Conversation"]
+    _opened: "Conversation | None" = field(default=None, init=False)
+
+    @property
+    def conversation(self) -> "Conversation":
+        """What takes replies, executes them, and writes the next requests."""
+        self._opened = self._opened or self._open()
+        return self._opened
+
+
 @contextlib.contextmanager
-def conversation_in(
+def session_in(
     home: Home, session: Session, settings: Settings, person: Person
-) -> Iterator[Conversation]:
+) -> Iterator[AtWork]:
     """Gives a session at work; all that it holds open is closed, and its commands ended, after.
 
     Raises:
@@ -224,21 +227,61 @@ def conversation_in(
         refuse_impossible_check(settings, bench.policy, place.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         ledger = Ledger(journal, session)
-        finish_undo(home, ledger, bench.checkpoints, show)
-        mail = Correspondence(
-            home.mailbox,
-            Budget(settings.context_chars, settings.list_entries),
-            _environment(settings, bench.sandbox, bench.policy),
-            locale.getpreferredencoding(do_setlocale=False),
-            person.accepts_formats,
-        )
+        if session.undoing is not None:
+            from codingagent import history
+
+            history.finish_undo(home, ledger, bench.store, show)
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))
-        surroundings = bench.surroundings(person, home.sessions.mend_document)
-        yield Conversation(ledger, bench.agent(ledger, show), surroundings, mail)
+        requests = Requests(ledger, _means_of(home, bench, ledger, show))
+        yield AtWork(requests, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
             # What commands left in their /tmp; the next turn of a reopened session begins without.
             shutil.rmtree(place.temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def conversation_in(
+    home: Home, session: Session, settings: Settings, person: Person
+) -> "Iterator[Conversation]":
+    """Gives a session at work, ready to take replies.
+
+    Raises:
+        UsageError, WorkError: as `session_in`.
+    """
+    with session_in(home, session, settings, person) as work:
+        yield work.conversation
+
+
+def _means_of(home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice], None]) -> Means:
+    settings = bench.settings
+
+    def changed() -> tuple[str, ...] | None:
+        from codingagent import history
+        from codingagent.keeping import Keeper
+
+        return Keeper(ledger, history.keeping(bench.store, bench.folders, show)).changed()
+
+    return Means(
+        bench.workspace,
+        home.mailbox,
+        Budget(settings.context_chars, settings.list_entries),
+        _environment(settings, bench.sandbox, bench.policy),
+        lambda: disk.sync(bench.folders),
+        now,
+        show,
+        changed,
+        home.sessions.mend_document,
+    )
+
+
+def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) -> "Conversation":
+    from codingagent.conversation import Conversation, Correspondence
+
+    codec = locale.getpreferredencoding(do_setlocale=False)
+    mail = Correspondence(home.mailbox, codec, person.accepts_formats)
+    surroundings = bench.surroundings(person, home.sessions.mend_document)
+    return Conversation(requests, bench.agent(requests.ledger, person.show), surroundings, mail)
 
 
 def attached(
@@ -251,6 +294,8 @@ def attached(
     """
     if not patterns:
         return ()
+    from codingagent.attaching import attachable
+
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
     rules = partial(_user_rules, root)
     with contextlib.closing(Workspace(root, hidden, user_rules=rules)) as workspace:
@@ -281,25 +326,6 @@ def check_workspace(home: Home, session: Session) -> None:
         )
 
 
-def place_of(home: Home, session: Session) -> Place:
-    """Gives where a session, or a run, does its work."""
-    root = Path(session.workspace)
-    if session.is_run:
-        return place_of_runs(home, root)
-    own = home.sessions.folder / session.session_id
-    return Place(root, _hidden(home, root), own / "tmp", own / "checkpoints")
-
-
-def place_of_runs(home: Home, root: Path) -> Place:
-    """Gives where all runs in a workspace do their work.
-
-    They come by the thousand: what is kept of the workspace, and their /tmp, is for all of them.
-    """
-    key = digest_of(os.fsencode(root.resolve()))[:12]
-    folder = home.runs.folder
-    return Place(root, _hidden(home, root), folder / "tmp", folder / f"checkpoints-{key}")
-
-
 def new_run_id() -> str:
     """Gives a name that no run has."""
     return f"run_{secrets.token_hex(6)}"
@@ -311,170 +337,11 @@ def kept_policy(settings: Settings) -> str:
     return policy if policy in PRESETS else str(Path(policy).absolute())
 
 
-@contextlib.contextmanager
-def _checkpoints(place: Place) -> Iterator[Checkpoints | None]:
-    """Gives where the workspace as it was is kept; None without git."""
-    program = find_program("git", place.root)
-    if program is None or place.store is None:
-        yield None
-        return
-    site = Site(place.root.resolve(), place.hidden, temporary_name)
-    git = Git(program, partial(run_tool, timeout_s=_GIT_S))
-    with contextlib.closing(Checkpoints(place.store, site, git)) as checkpoints:
-        yield checkpoints
-
-
-# git waits for ever at a .gitignore that is a pipe, and a reply could make one.
-_GIT_S = 60
-
-
-def _keeping(
-    checkpoints: Checkpoints | None, folders: tuple[Path, ...], show: Callable[[Notice], None]
-) -> Keeping:
-    return Keeping(
-        # What is ignored must be known only where files may be put back to.
-        lambda before: _keep(checkpoints, show, lambda kept: kept.take(with_ignored=before)),
-        lambda since, wanted: _keep(checkpoints, show, lambda kept: kept.take_only(since, wanted)),
-        lambda shown: _prepare(checkpoints, shown),
-        lambda old, new, changed: _uncovered(checkpoints, old, new, changed),
-        lambda old, new: _changes(checkpoints, old, new),
-        lambda: disk.sync(folders),
-        now,
-        show,
-    )
-
-
 @cache
 def _user_rules(root: Path) -> str:
     """Gives what the user leaves out of all repositories; git is asked once, when a listing is made."""
-    run = partial(run_tool, timeout_s=_GIT_S)
+    run = partial(run_tool, timeout_s=GIT_S)
     return user_excludes(find_program("git", root), run, os.environ)
-
-
-def _keep(
-    checkpoints: Checkpoints | None,
-    show: Callable[[Notice], None],
-    take: Callable[[Checkpoints], Checkpoint],
-) -> Checkpoint | None:
-    """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
-    if checkpoints is None:
-        return None
-    try:
-        found = take(checkpoints)
-    except WorkError as fault:
-        show(Remark(f"this turn can't be taken back: {fault}"))
-        return None
-    if found.set_aside:
-        show(Remark(f"earlier checkpoints were damaged and are kept in {found.set_aside}"))
-    return found
-
-
-def _prepare(checkpoints: Checkpoints | None, shown: str) -> bool:
-    """Keeps the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
-    if checkpoints is None:
-        return True
-    try:
-        return checkpoints.prepare(shown)
-    except WorkError:
-        return True
-
-
-def _uncovered(
-    checkpoints: Checkpoints | None, old: str, new: str, changed: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Gives those of the changed paths that can't be taken back by these two checkpoints."""
-    if checkpoints is None or not changed:
-        return ()
-    try:
-        known = checkpoints.covers(old, new, changed)
-    except WorkError:
-        return ()
-    return tuple(path for path in changed if path not in known)
-
-
-def _changes(checkpoints: Checkpoints | None, old: str, new: str) -> tuple[Change, ...] | None:
-    """Gives what differs between two checkpoints; None if that can't be known."""
-    if checkpoints is None or not old or not new:
-        return None
-    if old == new:
-        return ()
-    try:
-        return checkpoints.changes(old, new)
-    except WorkError:
-        return None
-
-
-def finish_undo(
-    home: Home,
-    ledger: Ledger,
-    checkpoints: Checkpoints | None,
-    show: Callable[[Notice], None],
-) -> None:
-    """Ends an undo that a kill interrupted; without git it waits."""
-    if ledger.session.undoing is not None and checkpoints is not None:
-        _undo(home, ledger, checkpoints, show).finish()
-
-
-def _undo(
-    home: Home,
-    ledger: Ledger,
-    checkpoints: Checkpoints,
-    show: Callable[[Notice], None],
-    *,
-    force: bool = False,
-) -> Undo:
-    session = ledger.session
-    found = steps(home.records(session.session_id))
-    folders = (Path(session.workspace), home.root)
-    return Undo(ledger, checkpoints, found, lambda: disk.sync(folders), now, show, force)
-
-
-@contextlib.contextmanager
-def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[Step, ...]]]:
-    """Gives a session's checkpoints, to be looked at, and the steps between them.
-
-    Raises:
-        UsageError: if there is no git, or the workspace can't be used.
-    """
-    with _checkpoints(place_of(home, session)) as checkpoints:
-        if checkpoints is None:
-            raise UsageError(_NO_GIT)
-        yield checkpoints, steps(home.records(session.session_id))
-
-
-_NO_GIT = "this needs git, which is not installed here; all else works without it"
-
-
-def take_back(
-    home: Home,
-    ledger: Ledger,
-    turns: int | None,
-    show: Callable[[Notice], None],
-    *,
-    force: bool = False,
-) -> None:
-    """Takes back the last turns of a session, or a run, or with None the last undo.
-
-    With `force` also what someone changed again since.
-
-    Raises:
-        UsageError: if there is no git, or nothing to take back.
-        WorkError: if the disk does not let it.
-    """
-    with history_of(home, ledger.session) as (checkpoints, _):
-        folders = (Path(ledger.session.workspace), home.root)
-        Keeper(ledger, _keeping(checkpoints, folders, show)).catch_up()
-        undo = _undo(home, ledger, checkpoints, show, force=force)
-        if turns is None:
-            undo.redo()
-        else:
-            undo.turns(turns)
-
-
-def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
-    """Gives the folders that are ours and may lie inside the workspace."""
-    folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
-    return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
 def _environment(
@@ -490,11 +357,6 @@ def _environment(
         settings.check,
         policies.advice(policy),
     )
-
-
-def now() -> str:
-    """Gives the time in UTC, ISO 8601 with milliseconds and Z."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def watch_inbox(home: Home) -> "Watch":

@@ -10,13 +10,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codingagent.core import policy as policies
 from codingagent.core.policy import PRESETS, Policy
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
-from codingagent.world import proof
-from codingagent.world.proof import Promise
 from codingagent.world.runner import environment, find_program, run_tool, try_out
 from codingagent.world.sandbox import (
     Bubblewrap,
@@ -26,6 +25,9 @@ from codingagent.world.sandbox import (
     repositories_in,
     tools_for,
 )
+
+if TYPE_CHECKING:
+    from codingagent.world.proof import Promise
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
@@ -58,7 +60,10 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
     """
     if not settings.check:
         return
-    verdict = policies.judge_command(policy, settings.check, str(workspace))
+    # Late: a session without a check needs no grammar of the shell at its start.
+    from codingagent.core.judging import judge_command
+
+    verdict = judge_command(policy, settings.check, str(workspace))
     if isinstance(verdict, policies.Deny):
         raise UsageError(
             f"the check `{settings.check}` is refused by the policy: {verdict.reason}; name another with"
@@ -146,7 +151,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
     return "" if said == _TRIAL_RESULT else f"the kernel says {said.strip() or 'nothing'} inside"
 
 
-def prove_sandbox(outside: Path) -> tuple[Promise, ...]:
+def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
     """Gives every promise of the sandbox and whether it holds here, as found from inside.
 
     Args:
@@ -155,6 +160,8 @@ def prove_sandbox(outside: Path) -> tuple[Promise, ...]:
     Raises:
         WorkError: if there is no sandbox, or it does not start.
     """
+    from codingagent.world import proof
+
     with proof.lures(outside) as found:
         sandbox = bubblewrap_for(
             found.workspace, (found.agent_home,), found.temporary, has_network=False

@@ -5,74 +5,49 @@ turn, write the next request. All of it is in the journal, so that `recover` goe
 """
 
 import shlex
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.agent import Agent, Views
+from codingagent.agent import Agent
 from codingagent.core import (
     continuation,
     encoding,
-    outbox,
-    paths,
     reply,
     results,
-    tokens,
-    tracebacks,
 )
 from codingagent.core.approval import Answer
 from codingagent.core.events import (
-    CommandRan,
-    FileCreated,
-    FileFetched,
-    FileRequested,
     Finished,
     MessageShown,
-    succeeded,
 )
-from codingagent.core.findings import Letter, digest_of
-from codingagent.core.listing import Listing
+from codingagent.core.findings import digest_of
 from codingagent.core.notices import (
-    OutboxReady,
     QuestionAsked,
     Remark,
     ReplyAccepted,
     ReplyRejected,
     SessionDone,
     TurnDone,
-    Waiting,
 )
 from codingagent.core.reply import Foreign, Problem, Reply, Step
 from codingagent.core.session import (
-    InboxFound,
-    LyingFile,
-    OutboxWritten,
-    PersonSaid,
     Phase,
-    RefreshAsked,
     ReplySetAside,
     ReplyTaken,
     Session,
-    SessionReopened,
     TurnEnded,
     changed_paths,
 )
-from codingagent.errors import OperationError, UsageError
-from codingagent.execution import Execution, Ledger, Surroundings
+from codingagent.execution import Execution, Surroundings
+from codingagent.requesting import Requests
 
 
-class MailboxLike(Protocol):
-    """The outbox and the inbox."""
+class InboxLike(Protocol):
+    """Where replies come in."""
 
-    inbox: Path
     rejected: Path
 
-    def outbox_path(self, session_id: str, sequence: int) -> Path: ...
-    def short_path(self, session_id: str, sequence: int) -> Path: ...
-    def write_beside(self, path: Path, text: str) -> None: ...
-    def put_in_place(self, path: Path) -> None: ...
-    def look(self) -> list[Letter]: ...
     def has(self, name: str) -> bool: ...
     def read(self, name: str) -> bytes | None: ...
     def take(self, name: str, session_id: str, sequence: int) -> str: ...
@@ -89,9 +64,6 @@ class _Objection:
     reason: str
     remedy: str
 
-
-# What is read for a request is cut to fair shares there; more than this can't be of use.
-_VIEWS_PER_BUDGET = 4
 
 # No answer of a model has so many; each would be shown and asked for.
 _FOREIGN_LIMIT = 2_000
@@ -111,11 +83,9 @@ _NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
 
 @dataclass(frozen=True, slots=True)
 class Correspondence:
-    """What a conversation writes its requests with, and reads the replies."""
+    """How a conversation gets its replies."""
 
-    mailbox: MailboxLike
-    budget: outbox.Budget
-    environment: outbox.Environment
+    mailbox: InboxLike
     locale_codec: str
     accepts_formats: bool = False
     """What comes in other formats than ours needs no yes."""
@@ -125,12 +95,13 @@ class Conversation:
     """One session: its turns, from one request to the next."""
 
     def __init__(
-        self, ledger: Ledger, agent: Agent, surroundings: Surroundings, mail: Correspondence
+        self, requests: Requests, agent: Agent, surroundings: Surroundings, mail: Correspondence
     ) -> None:
-        self.ledger = ledger
+        self.requests = requests
+        self.ledger = requests.ledger
         self._means = surroundings
         self._mail = mail
-        self._execution = Execution(ledger, agent, surroundings)
+        self._execution = Execution(self.ledger, agent, surroundings)
 
     @property
     def session(self) -> Session:
@@ -154,76 +125,6 @@ class Conversation:
             self._execution.settle()
             self._execute(self._read_again())
         self.write_due()
-
-    def begin(self) -> None:
-        """Names what lies in the inbox already, and leaves it alone until it changes.
-
-        Raises:
-            WorkError: if the disk does not let it.
-        """
-        lying = tuple(
-            LyingFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
-            for letter in self._mail.mailbox.look()
-        )
-        if lying:
-            self.ledger.record(InboxFound(lying, self._means.now()))
-            names = ", ".join(paths.shown(file.name) for file in lying)
-            self._means.show(
-                Remark(
-                    f"left alone, because it lay in the inbox before: {names}; to use one: codingagent"
-                    f" resume {self.session.session_id} --accept FILE"
-                )
-            )
-
-    def reopen(self) -> None:
-        """Goes on with a session that was complete: the next request has its last results."""
-        self.ledger.record(SessionReopened(self._means.now()))
-
-    def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
-        """Adds words of the person, and files, to the request that is due, or waits: `recover` writes it.
-
-        A complete session is reopened.
-
-        Args:
-            text: their words; may be empty if there are files.
-            attached: paths as `attachable` gives them.
-            errand: by what name another process handed this over; a second time does nothing.
-
-        Raises:
-            WorkError: if the disk does not let it.
-        """
-        if errand and any(said.errand == errand for said in self.session.said):
-            return
-        if self.session.is_complete:
-            self.reopen()
-        self.ledger.record(PersonSaid(text, attached, self._means.now(), errand))
-
-    def refresh(self) -> None:
-        """Has the request that waits written anew, from the workspace as it is now: by `recover`.
-
-        Raises:
-            UsageError: if none waits, or is due.
-            WorkError: if the disk does not let it.
-        """
-        if self.session.phase is Phase.OUTBOX_DUE:
-            return
-        if self.session.phase is not Phase.AWAITING_REPLY:
-            session_id, phase = self.session.session_id, self.session.phase.value
-            raise UsageError(
-                f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
-                f" {session_id}`"
-            )
-        self.ledger.record(RefreshAsked(self._means.now()))
-
-    def announce(self, *, watched: bool) -> None:
-        """Says what the person is to do now, and whether someone waits for it."""
-        session_id, sequence = self.session.session_id, self.session.sequence
-        mailbox = self._mail.mailbox
-        path = mailbox.outbox_path(session_id, sequence)
-        short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
-        self._means.show(
-            Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched, short)
-        )
 
     def is_answer(self, text: str) -> bool:
         """Tells whether a text says itself that it answers the request that waits, and asks for something."""
@@ -286,12 +187,10 @@ class Conversation:
         Raises:
             WorkError: if the disk does not let it.
         """
-        if self.session.phase is Phase.OUTBOX_DUE:
-            self._write_outbox()
-        elif self.session.is_complete:
+        self.requests.write()
+        if self.session.is_complete:
             self._means.sync()
         self._execution.keeper.catch_up()
-        self._means.keep_document(self.session)
 
     def rest(self) -> bool:
         """Does ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
@@ -469,130 +368,3 @@ class Conversation:
             summary = last.summary if isinstance(last, Finished) else ""
             lines = tuple(f"{result.command_type}: {result.summary}" for result in failed)
             self._means.show(SessionDone(self.session.session_id, summary, lines))
-
-    # --- the request ---------------------------------------------------------------------------
-
-    def _write_outbox(self) -> None:
-        """Writes the request that is due. All that it tells of is durable before it appears."""
-        context, budget = self._context(), self._mail.budget
-        text = outbox.render(self.session, context, budget, self._dialect())
-        mailbox, session_id, sequence = (
-            self._mail.mailbox,
-            self.session.session_id,
-            self.session.sequence,
-        )
-        path = mailbox.outbox_path(session_id, sequence)
-        mailbox.write_beside(path, text)
-        short = self._write_short(context)
-        # They are made durable with all that they tell of: nothing of it can be missing then.
-        self._means.sync()
-        if short is not None:
-            mailbox.put_in_place(short[0])
-        mailbox.put_in_place(path)
-        self.ledger.record(OutboxWritten(sequence, self._means.now()))
-        size = tokens.estimate(text)
-        ready = OutboxReady(
-            session_id, sequence, str(path), len(text), size, budget=budget.characters
-        )
-        if short is not None:
-            short_path, brief = short
-            ready = replace(
-                ready,
-                short_path=str(short_path),
-                short_characters=len(brief),
-                short_tokens=tokens.estimate(brief),
-            )
-        self._means.show(ready)
-        if len(text) > self._mail.budget.characters:
-            limit = self._mail.budget.characters
-            self._means.show(
-                Remark(f"it is longer than context_chars ({limit}): the task itself is")
-            )
-
-    def _write_short(self, context: outbox.Context) -> tuple[Path, str] | None:
-        """Writes beside its path what a chat needs that has seen the earlier ones; None for the first."""
-        session = self.session
-        if session.sequence == 1:
-            return None
-        changed = self._execution.keeper.changed()
-        text = outbox.render_short(session, context, self._mail.budget, self._dialect(), changed)
-        path = self._mail.mailbox.short_path(session.session_id, session.sequence)
-        self._mail.mailbox.write_beside(path, text)
-        return path, text
-
-    def _dialect(self) -> outbox.Dialect:
-        if self.session.protocol == "tags":
-            return outbox.tag_dialect()
-        from codingagent.core.messages.dialect import dialect
-
-        return dialect()
-
-    def _requests(self) -> list[FileRequested]:
-        """Gives what the request is to hold the text of; events as JSON hold what they fetched themselves."""
-        requests = [FileRequested(path, (path,)) for path in self.session.attached]
-        for event in self.session.results:
-            if isinstance(event, FileRequested):
-                requests.append(event)
-            elif isinstance(event, FileFetched) and self.session.protocol == "tags":
-                requests.append(FileRequested(event.path, (event.path,)))
-        return requests
-
-    def _context(self) -> outbox.Context:
-        views: dict[tuple[str, int | None, int | None], outbox.FileView] = {}
-        unread: list[str] = []
-        requests = self._requests()
-        shown = Views(self._means.workspace)
-        room = _VIEWS_PER_BUDGET * self._mail.budget.characters
-        for path, start, end in _wanted(requests):
-            if room <= 0:
-                unread.append(
-                    f"{paths.shown(path)}: did not fit here; ask for fewer files at a time"
-                )
-                continue
-            try:
-                view = shown.view(path, start, end)
-            except OperationError as fault:
-                unread.append(f"{paths.shown(path)}: {fault.reason}")
-                continue
-            # No more of a file is kept than a whole request could hold.
-            view = view.clipped(self._mail.budget.characters)
-            room -= len(view.text)
-            views[path, start, end] = view
-        listing = self._means.workspace.listing(self.session.touched)
-        offered = tuple(self._offered(shown, listing, {path for path, _, _ in views}))
-        return outbox.Context(
-            listing, tuple(views.values()), unread, self._mail.environment, offered
-        )
-
-    def _offered(
-        self, shown: Views, listing: Listing, known: set[str]
-    ) -> Iterator[outbox.FileView]:
-        """Gives what the outputs of failed commands name: the model would ask for it next."""
-        session = self.session
-        events = (*session.results, *filter(None, (session.checked,)))
-        outputs = [e.output for e in events if isinstance(e, CommandRan) and not succeeded(e)]
-        if not outputs:
-            return
-        # What this very answer wrote whole is known to whoever wrote it.
-        written = {event.path for event in events if isinstance(event, FileCreated)}
-        files = [file.path for file in listing.files]
-        root = str(self._means.workspace.root)
-        for named in tracebacks.named_in("\n".join(outputs), root, files):
-            if named.path in known or named.path in written:
-                continue
-            try:
-                whole = shown.view(named.path, None, None)
-                view = shown.view(named.path, *named.range_of(whole.total_lines))
-            except OperationError:
-                continue  # nobody asked for it: no text, or gone since
-            yield replace(view, reason="named in an output above")
-
-
-def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:
-    """Gives each file and range once, and no range of a file that is wanted whole."""
-    wanted = dict.fromkeys(
-        (path, event.start_line, event.end_line) for event in requests for path in event.paths
-    )
-    for path, start, end in wanted:
-        if (start, end) == (None, None) or (path, None, None) not in wanted:
-            yield path, start, end

@@ -7,7 +7,6 @@ How it works. Each item leaves its end in the journal, each change its start too
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from codingagent.agent import Agent, Order, WorkspaceLike, subject_of
 from codingagent.core import paths, plain, results
@@ -37,12 +36,11 @@ from codingagent.core.session import (
     CheckEnded,
     OperationEnded,
     Phase,
-    Record,
     Session,
-    fold,
 )
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.keeping import Keeper, Keeping
+from codingagent.ledger import Ledger
 
 # Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
 RETURNED_LIMIT = 64 * 2**20
@@ -60,36 +58,6 @@ class Check:
 
     command: str
     timeout_s: int
-
-
-class JournalLike(Protocol):
-    """One session's records."""
-
-    def append(self, record: Record) -> None: ...
-    def sync(self) -> None: ...
-
-
-class Ledger:
-    """A session's journal together with what it says: `session` is the fold of all that it holds."""
-
-    def __init__(self, journal: JournalLike, session: Session) -> None:
-        self._journal = journal
-        self.session = session
-
-    def record(self, record: Record) -> None:
-        """Adds a record.
-
-        Raises:
-            WorkError: if it can't be written; the session is then as before.
-        """
-        # What can't follow must not be written either: the record would be damaged for good.
-        after = fold(self.session, record)
-        self._journal.append(record)
-        self.session = after
-
-    def sync(self) -> None:
-        """Makes all records durable."""
-        self._journal.sync()
 
 
 @dataclass(frozen=True, slots=True)

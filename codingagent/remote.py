@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from codingagent.agent import Agent, Means, Order
-from codingagent.compose import now
 from codingagent.confinement import choose_sandbox, policy_of
 from codingagent.core import paths
 from codingagent.core.approval import Question
@@ -28,6 +27,7 @@ from codingagent.core.results import exit_code_of
 from codingagent.core.session import OperationStarted
 from codingagent.core.settings import Settings
 from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.world.clock import now
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Bubblewrap, Unconfined
 from codingagent.world.workspace import Workspace

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from codingagent import compose, homes
-from codingagent.compose import Bench, Person, Place
+from codingagent import compose, history, homes, places
+from codingagent.compose import Bench, Person
 from codingagent.confinement import policy_of
 from codingagent.core.findings import digest_of
 from codingagent.core.messages.events import Event
@@ -37,10 +37,13 @@ from codingagent.core.notices import Remark
 from codingagent.core.session import Record, RunStarted, Session, fold
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
-from codingagent.execution import Execution, Ledger
+from codingagent.execution import Execution
 from codingagent.homes import Home
+from codingagent.ledger import Ledger
+from codingagent.places import Place
 from codingagent.runs import Run, document
 from codingagent.world import disk
+from codingagent.world.clock import now
 from codingagent.world.journal import Journal
 from codingagent.world.workspace import Workspace
 
@@ -221,7 +224,7 @@ class Space:
                 folders: tuple[Path, ...] = ()
             else:
                 self._stack.enter_context(home.locked())
-                place, folders = compose.place_of_runs(home, self._root), (home.root,)
+                place, folders = places.place_of_runs(home, self._root), (home.root,)
             bench = compose.bench_at(place, self._settings, folders)
             self._bench = self._stack.enter_context(bench)
             if self._bench.sandbox.tier == "none" and self._settings.sandbox != "off":
@@ -235,7 +238,7 @@ class Space:
         surroundings = bench.surroundings(self._person, lambda _: None)
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        return Run(execution, self._ready, items, compose.now, lambda: None, self._on_event)
+        return Run(execution, self._ready, items, now, lambda: None, self._on_event)
 
     def _begun(self, home: Home, data: bytes) -> Session:
         self._ready()
@@ -250,7 +253,7 @@ class Space:
             compose.new_run_id(),
             str(self._root.resolve()),
             digest,
-            compose.now(),
+            now(),
             compose.kept_policy(settings),
             settings.sandbox,
             settings.network,
@@ -262,11 +265,11 @@ class Space:
         kept = _Kept(home, bench, journal)
         self._stack.callback(journal.close)
         ledger = Ledger(journal, session)
-        compose.finish_undo(home, ledger, bench.checkpoints, self._person.show)
+        history.finish_undo(home, ledger, bench.store, self._person.show)
         surroundings = bench.surroundings(self._person, lambda _: kept.pause())
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        run = Run(execution, self._ready, items, compose.now, kept.finish, self._on_event)
+        run = Run(execution, self._ready, items, now, kept.finish, self._on_event)
         kept.follow(run)
         if session.is_complete and home.messages.has(run.run_id):
             # A kill came between the last record and what follows it.

@@ -431,7 +431,7 @@ def test_a_session_that_was_done_can_go_on(desk: Desk) -> None:
     """Design, after DONE: `resume SESSION` reopens, with those results in the next outbox."""
     desk.drop(run("exit 1") + "[DONE]\nAll is well.\n[/DONE]\n")
     desk.conversation.take("reply.txt")
-    desk.conversation.reopen()
+    desk.conversation.requests.reopen()
     desk.conversation.recover()
     assert "[FAILED] RUN_COMMAND: Ran 'exit 1' (exit code 1)" in desk.request(2)
     assert desk.answer(create("a.txt", "x\n")).startswith("[OK]")

@@ -1094,7 +1094,7 @@ ROWS: dict[str, Row] = {
         synced_before_the_request,
         (),
         (
-            "conversation.py",
+            "requesting.py",
             "        self._means.sync()\n        if short is not None:\n",
             "        if short is not None:\n",
         ),
@@ -1131,7 +1131,7 @@ ROWS: dict[str, Row] = {
         command_not_run,
         ("x=; $x true",),
         (
-            "core/policy.py",
+            "core/judging.py",
             'found[f"shell.doubt: {doubt}"] = f"the command can\'t be judged: {doubt}"',
             "pass",
         ),

@@ -42,7 +42,7 @@ def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Pat
         for reply in replies:
             if desk.conversation.session.is_complete:
                 # As the person did it: the model said DONE too early.
-                desk.conversation.reopen()
+                desk.conversation.requests.reopen()
                 desk.conversation.recover()
             assert desk.conversation.session.phase is Phase.AWAITING_REPLY
             desk.drop(reply.read_text("utf-8").replace(RECORDED_SESSION, desk.session_id))

@@ -2,8 +2,12 @@
 
 import codecs
 from dataclasses import dataclass
+from typing import Literal
 
 from codingagent.errors import OperationError
+
+Encoding = Literal["utf-8", "base64"]
+"""How a file's content is written where it has to be text."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 

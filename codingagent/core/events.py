@@ -7,7 +7,7 @@ An event is a value that the journal keeps: its fields are text, numbers and tup
 from dataclasses import dataclass
 from typing import Literal
 
-from codingagent.core.operations import Encoding
+from codingagent.core.encoding import Encoding
 
 EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "agent"]
 """What ended a command; `agent`: whoever had asked for it was gone."""

@@ -7,12 +7,9 @@ decided in `encoding` and `edits`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
 
 from codingagent.core.channel import UNHARMED, Channel
-
-Encoding = Literal["utf-8", "base64"]
-"""How content is written as text."""
+from codingagent.core.encoding import Encoding
 
 
 class LineEnd(Enum):

@@ -16,18 +16,13 @@ A pattern for paths is a glob on the whole path, `**/.vscode`; what names a fold
 """
 
 import difflib
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
 from codingagent.core import presets
 from codingagent.core.paths import folded, glob_matcher, is_glob, shown
-from codingagent.core.patterns import first_fitting, fits
-from codingagent.core.reach import changed, is_outside
-from codingagent.core.shell import ShellCommand, ShellLine, read_line
-from codingagent.core.wrappers import Word
 from codingagent.errors import UsageError
 
 
@@ -128,7 +123,7 @@ PRESETS: Mapping[str, Policy] = {
 }
 
 
-_ASKED_BY_POLICY = "needs your approval, as the policy has it"
+ASKED_BY_POLICY = "needs your approval, as the policy has it"
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -155,25 +150,25 @@ def judge_write(policy: Policy, path: str, size_bytes: int) -> Verdict:
             f"'{shown(path)}' would have {size_bytes} bytes, more than {rules.max_file_size}",
             "Write it in parts, as several files",
         )
-    return _ask_for_path(rules, path) or Allow()
+    return ask_for_path(rules, path) or Allow()
 
 
 def judge_delete(policy: Policy, path: str) -> Verdict:
     """Judges deleting a file; the path as in `judge_read`."""
     rules = policy.filesystem
-    return _judge_change(rules, path) or _ask_for_path(rules, path) or Allow()
+    return _judge_change(rules, path) or ask_for_path(rules, path) or Allow()
 
 
 def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:
     if not rules.enabled:
         return Deny("filesystem.enabled", "File operations are turned off", "Use messages only")
-    if (pattern := _covering(rules.blocked_paths, path)) is not None:
+    if (pattern := covering(rules.blocked_paths, path)) is not None:
         return Deny(
             f"filesystem.blocked_paths: {pattern}",
             f"Path '{shown(path)}' is blocked",
             "Leave it alone: work without this file",
         )
-    if rules.allowed_paths and _covering(rules.allowed_paths, path, exactly=True) is None:
+    if rules.allowed_paths and covering(rules.allowed_paths, path, exactly=True) is None:
         return Deny(
             "filesystem.allowed_paths",
             f"Path '{shown(path)}' is not in an allowed path",
@@ -192,15 +187,16 @@ def _judge_change(rules: FilesystemRules, path: str) -> Deny | None:
     return _judge_path(rules, path)
 
 
-def _ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
-    pattern = _covering(rules.approval_required, path)
+def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
+    """Gives why a change there needs a yes; None if it does not."""
+    pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
     reason = f"'{shown(path)}' is protected: what it says is run by other programs"
     return Ask((f"filesystem.approval_required: {pattern}",), (reason,))
 
 
-def _covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
+def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
     """Gives the first pattern that fits a path or a folder above it.
 
     Compared as the most forgiving file system would compare, unless `exactly` is asked for: where a
@@ -244,160 +240,6 @@ def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
     """Gives what tells whether a path fits a pattern, and whether it lies in a folder that does."""
     known = _known(pattern, exactly)
     return glob_matcher(known), glob_matcher(f"{known}/**")
-
-
-# --- commands ---------------------------------------------------------------------------------
-
-_DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
-_UPLOADING = re.compile(
-    r"-[A-Za-z]*[TFd]|--upload-file|--form|--form-string|--data(-[a-z]+)?|--json|--post-(data|file)"
-    r"|--body-(data|file)"
-)
-_CHANGING = re.compile(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
-_LOCAL_URL = re.compile(
-    r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
-)
-
-
-def judge_command(
-    policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()
-) -> Verdict:
-    """Judges a shell line by every command in it.
-
-    Args:
-        policy: the rules.
-        command: what the shell would be given.
-        workspace: its absolute path, by which a line may name it.
-        variables: the names of variables that would be set for it.
-    """
-    rules = policy.shell
-    if not rules.enabled:
-        return Deny("shell.enabled", "Commands are turned off", "Use file operations and messages")
-    line = read_line(command)
-    denied = _deny_line(policy, line, workspace) or _deny_variables(policy, line, variables)
-    return denied or _ask_for_line(policy, line, workspace, variables) or Allow()
-
-
-def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
-    rules = policy.shell
-    if line.too_large:
-        return Deny(
-            "shell.too_large",
-            "The command is too long to be judged",
-            "Write a script with a file operation, and run that",
-        )
-    if line.fork_bomb:
-        reason = "The command starts itself without end"
-        return Deny("shell.fork_bomb", reason, "Start a known number of processes")
-    for command in line.commands:
-        if (pattern := first_fitting(rules.blocked_commands, command)) is not None:
-            return Deny(
-                f"shell.blocked_commands: {pattern}",
-                f"Command '{shown(pattern if ' ' in pattern else command.name or pattern)}' is blocked",
-                "Do it without this command, or say in a message what the person should run",
-            )
-    for path in (p for p in changed(line, workspace) if not is_outside(p)):
-        if (pattern := _covering(policy.filesystem.blocked_paths, path)) is not None:
-            return Deny(
-                f"filesystem.blocked_paths: {pattern}",
-                f"Path '{shown(path)}' is blocked",
-                "Leave it alone: work without this file",
-            )
-    named = [command for command in line.commands if command.words]
-    if rules.allowed_commands and (
-        line.doubts or any(first_fitting(rules.allowed_commands, c) is None for c in named)
-    ):
-        return Deny(
-            "shell.allowed_commands",
-            "Command not in allowed list",
-            f"Allowed commands: {', '.join(rules.allowed_commands)}",
-        )
-    return None
-
-
-def _deny_variables(policy: Policy, line: ShellLine, variables: Iterable[str]) -> Deny | None:
-    """Refuses what would make an allowed command run another that is not."""
-    if not policy.shell.allowed_commands:
-        return None
-    names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
-    risky = sorted(names & (presets.CHOOSING_VARIABLES | presets.ASKED_VARIABLES))
-    if not risky:
-        return None
-    return Deny(
-        "shell.allowed_commands",
-        f"{shown(risky[0])} decides which programs run, and only some commands are allowed",
-        "Leave this variable as it is",
-    )
-
-
-def _ask_for_line(
-    policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
-) -> Ask | None:
-    """Gives all that the person must agree to, each once."""
-    found: dict[str, str] = {}
-    if policy.shell.approval_required:
-        for name in variables:
-            found |= _setting(name)
-        for command in line.commands:
-            found |= _doubtful(policy.shell, command)
-            for pattern in policy.shell.approval_required:
-                if fits(pattern, command):
-                    text = shown(" ".join(word.text for word in command.words))
-                    found[f"shell.approval_required: {pattern}"] = (
-                        f"'{text}' {presets.REASONS.get(pattern, _ASKED_BY_POLICY)}"
-                    )
-        for doubt in line.doubts:
-            found[f"shell.doubt: {doubt}"] = f"the command can't be judged: {doubt}"
-    for path in changed(line, workspace):
-        if is_outside(path):
-            if policy.shell.approval_required:
-                reason = f"it changes '{shown(path)}', outside of the workspace"
-                found[f"shell.outside: {shown(path)}"] = reason
-        elif (ask := _ask_for_path(policy.filesystem, path)) is not None:
-            found[ask.rule] = ask.reason
-    return Ask(tuple(found), tuple(dict.fromkeys(found.values()))) if found else None
-
-
-def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
-    """Gives what no pattern can say: rules, with their reasons."""
-    found: dict[str, str] = {}
-    words = command.arguments
-    if command.runs_input and _DOWNLOADS & set(command.reads_from):
-        found["shell.download_run"] = "it runs what it downloads, unseen"
-    texts = [word.text for word in words]
-    if command.name in _DOWNLOADS and not any(map(_LOCAL_URL.match, texts)):
-        uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
-        if uploads or any(map(_CHANGING.fullmatch, texts)):
-            found["shell.upload"] = "it sends data to another machine"
-    if command.name == "rm" and (command.reads_from or not all(map(_is_one_name, words))):
-        found["shell.rm_many"] = "it deletes files that it does not name one by one"
-    for name, _ in command.assignments:
-        found |= _setting(name)
-    if command.name in _with_subcommands(rules.approval_required):
-        operand = next((word for word in words if not word.sure.startswith("-")), None)
-        if operand is not None and not operand.sure and not operand.literal:
-            rule = f"shell.doubt: subcommand of {command.name}"
-            found[rule] = f"what {command.name} is to do is made only when it runs"
-    return found
-
-
-def _setting(name: str) -> dict[str, str]:
-    """Gives what is to be said of a variable that is set."""
-    if name not in presets.ASKED_VARIABLES:
-        return {}
-    return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}
-
-
-def _is_one_name(word: Word) -> bool:
-    return not word.wild and "{}" not in word.text
-
-
-@cache
-def _with_subcommands(patterns: tuple[str, ...]) -> frozenset[str]:
-    split = [pattern.split() for pattern in patterns]
-    return frozenset(
-        words[0] for words in split if words[1:] and words[1][0].isalpha() and "*" not in words[0]
-    )
 
 
 # --- the file ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codingagent.core import commands, continuation, paths, repair, tags
+from codingagent.core import commands, continuation, decoding, paths, repair, tags
 from codingagent.core.operations import Finish, Operation
 from codingagent.core.repair import Mended
 from codingagent.core.session import Session
@@ -206,7 +206,7 @@ def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
             )
         return Problem(block.name, reason, block.line)
     try:
-        operation, notes = commands.decode(block, mended.way_of(block))
+        operation, notes = decoding.decode(block, mended.way_of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the reply)"
         return Problem(block.name, reason, block.line, fault.detail, block.notes)

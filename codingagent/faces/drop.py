@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from codingagent.conversation import Conversation
 from codingagent.core.findings import Letter
 from codingagent.core.session import LyingFile
 from codingagent.core.settling import SETTLED_AFTER_S, Hint, Tracker, is_finished
+
+if TYPE_CHECKING:
+    from codingagent.conversation import Conversation
 
 # Network drives, WSL and containers send no events, so the folder is looked at all the same.
 LOOK_EVERY_S = 1.0
@@ -66,11 +68,11 @@ class Inbox:
 
 
 def follow(
-    conversation: Conversation,
+    conversation: "Conversation",
     inbox: Inbox,
     patience: Patience,
-    glance: Callable[[Conversation], None] = lambda _: None,
-    attend: Callable[[Conversation], bool] = lambda _: False,
+    glance: "Callable[[Conversation], None]" = lambda _: None,
+    attend: "Callable[[Conversation], bool]" = lambda _: False,
 ) -> None:
     """Takes replies until the session is complete.
 
@@ -94,7 +96,7 @@ def follow(
         if attend(conversation):
             announced = 0
         if announced != conversation.session.sequence:
-            conversation.announce(watched=True)
+            conversation.requests.announce(watched=True)
             announced = conversation.session.sequence
             rests = _RESTS
         glance(conversation)
@@ -103,7 +105,7 @@ def follow(
         inbox.hear(patience.wait(SETTLED_AFTER_S if any_left or rests else LOOK_EVERY_S))
 
 
-def take_present(conversation: Conversation, inbox: Inbox) -> bool:
+def take_present(conversation: "Conversation", inbox: Inbox) -> bool:
     """Takes the replies that lie there now, each a turn of its own; what is still growing stays.
 
     Gives whether anything stayed.

@@ -3,8 +3,8 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from codingagent.conversation import Conversation
 from codingagent.core import errands
 from codingagent.core.approval import Answer
 from codingagent.core.errands import Errand, Report
@@ -12,6 +12,9 @@ from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.world.desk import Desk, Left
+
+if TYPE_CHECKING:
+    from codingagent.conversation import Conversation
 
 _LOOK_EVERY_S = 0.05
 _LOCK_EVERY_S = 0.5
@@ -109,11 +112,11 @@ class Attendant:
         self._show = show
         self._conversation: Conversation | None = None
 
-    def sit_with(self, conversation: Conversation) -> None:
+    def sit_with(self, conversation: "Conversation") -> None:
         """Names the session at work: words may come for it while it waits for a yes."""
         self._conversation = conversation
 
-    def __call__(self, conversation: Conversation) -> bool:
+    def __call__(self, conversation: "Conversation") -> bool:
         """Does all that lie there; tells whether the request was written anew.
 
         Raises:
@@ -150,7 +153,7 @@ class Attendant:
             self._tell(left, Report(what, UsageError.exit_status))
         return None
 
-    def _do(self, left: Left, conversation: Conversation) -> str | None:
+    def _do(self, left: Left, conversation: "Conversation") -> str | None:
         """Does an errand, and reports; gives in words what came of it, None if it was refused."""
         try:
             what = _do(left, conversation)
@@ -166,7 +169,7 @@ class Attendant:
         self._desk.report(left.name, errands.encode(report))
 
 
-def _do(left: Left, conversation: Conversation) -> str:
+def _do(left: Left, conversation: "Conversation") -> str:
     errand = errands.decode_errand(left.data)
     session = conversation.session
     if errand.session_id != session.session_id:
@@ -175,10 +178,10 @@ def _do(left: Left, conversation: Conversation) -> str:
             f" first, then do it again for {errand.session_id}"
         )
     if errand.what == "say":
-        conversation.say(errand.text, errand.attached, left.name)
+        conversation.requests.say(errand.text, errand.attached, left.name)
         done = "more was said in another terminal"
     elif errand.what == "refresh":
-        conversation.refresh()
+        conversation.requests.refresh()
         done = "written anew, as another terminal asked"
     else:
         raise UsageError(f"nothing in {session.session_id} awaits approval")

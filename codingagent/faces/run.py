@@ -1,12 +1,12 @@
 """The commands for runs: an operations message in, the events message out, an exit status."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from codingagent import compose
+from codingagent import compose, history
 from codingagent.compose import Person
 from codingagent.core.approval import Answer
 from codingagent.core.messages.events import ErrorEvent, Event, EventsMessage
@@ -17,11 +17,13 @@ from codingagent.core.notices import ModelSaid, Notice, Remark
 from codingagent.core.session import Session
 from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, InterruptError, UsageError
-from codingagent.execution import Ledger
 from codingagent.faces.screens import silence
 from codingagent.homes import Home
+from codingagent.ledger import Ledger
+from codingagent.places import Store, place_of
 from codingagent.runs import Run
 from codingagent.space import Space
+from codingagent.world.clock import now
 
 _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_status}
 
@@ -125,16 +127,18 @@ def undo(
     try:
         ledger = Ledger(journal, session)
         if session.undoing is None:
-            compose.take_back(home, ledger, turns, show, force=force)
+            history.take_back(home, ledger, turns, show, force=force)
             return
-        with compose.history_of(home, session) as (checkpoints, _):
-            compose.finish_undo(home, ledger, checkpoints, show)
+        with contextlib.closing(Store(place_of(home, session))) as store:
+            if store.opened() is None:
+                raise UsageError(history.NO_GIT)
+            history.finish_undo(home, ledger, store, show)
         show(Remark("an undo that was interrupted is finished; nothing more was taken back"))
     finally:
         journal.close()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _space(
     home: Home,
     root: Path,
@@ -186,7 +190,7 @@ def _report(run: Run, since: int) -> int:
 
 def _refuse(reason: str, *, streams: bool) -> int:
     """Tells of what is no operations message, as the protocol does: with one error event."""
-    event = ErrorEvent(timestamp=compose.now(), category="validation", message=reason)
+    event = ErrorEvent(timestamp=now(), category="validation", message=reason)
     if streams:
         _print_event(event)
     message = EventsMessage(

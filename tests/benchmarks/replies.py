@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from codingagent.core import commands, reply, tags
+from codingagent.core import commands, decoding, reply, tags
 from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 2_000
@@ -28,7 +28,7 @@ def reading() -> Iterator[Figure]:
 
     def strict() -> None:
         for block in tags.scan(text, commands.HAS_BODY).blocks:
-            commands.decode(block)
+            decoding.decode(block)
 
     name = f"a clean reply of {len(text) / 1e6:.0f} MB read, against the strict grammar alone"
     yield ratio(name, lambda: reply.read(text), strict, 2, 9)

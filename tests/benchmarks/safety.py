@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from codingagent import compose
 from codingagent.agent import Agent, Means, Order
 from codingagent.confinement import bubblewrap_for, try_sandbox
 from codingagent.core.operations import CreateFile
 from codingagent.core.policy import PRESETS
 from codingagent.core.session import Phase, Session, SessionStarted, fold
-from codingagent.execution import Ledger
+from codingagent.ledger import Ledger
 from codingagent.world.checkpoints import Checkpoints, Site
+from codingagent.world.clock import now
 from codingagent.world.gitstore import Git
 from codingagent.world.journal import Sessions
 from codingagent.world.runner import Runner, environment, find_program, run_tool
@@ -105,7 +105,7 @@ def journalled_turn() -> Iterator[Figure]:
     with folder() as root, contextlib.ExitStack() as stack:
         (root / "workspace").mkdir()
         sessions = Sessions(root / "sessions")
-        started = SessionStarted("0" * 8, "task", str(root), compose.now())
+        started = SessionStarted("0" * 8, "task", str(root), now())
         sessions.begin("0" * 8, started)
         journal = stack.enter_context(contextlib.closing(sessions.open("0" * 8)))
         session = replace(fold(None, started), phase=Phase.EXECUTING)
@@ -117,7 +117,7 @@ def journalled_turn() -> Iterator[Figure]:
                 workspace,
                 runner,
                 ledger,  # type: ignore[arg-type]  # one of the two keeps nothing
-                compose.now,
+                now,
                 lambda _: None,
                 30,
                 PRESETS["standard"],

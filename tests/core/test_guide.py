@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from codingagent.core import commands, guide, reply, tags
-from codingagent.core.commands import COMMANDS, HAS_BODY
+from codingagent.core import decoding, guide, reply, tags
+from codingagent.core.commands import COMMANDS, HAS_BODY, Command
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -41,7 +41,7 @@ def test_each_block_in_the_guide_is_valid() -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test, wherever it stands in the text."""
     # The example answer ends with [END], and the command DONE with itself: each block for itself.
     found = tags.scan(_TEXT, HAS_BODY)
-    decoded = [commands.decode(block) for block in found.blocks]
+    decoded = [decoding.decode(block) for block in found.blocks]
     assert all(block.closed for block in found.blocks)
     assert not [note for _, notes in decoded for note in notes]
     assert not [note for block in found.blocks for note in block.notes]
@@ -59,7 +59,7 @@ def test_each_block_in_the_guide_is_valid() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.tag)
 def test_each_command_is_described_with_its_example_and_attributes(
-    command: commands.Command,
+    command: Command,
 ) -> None:
     """Specification 003, PROTOCOL section: available commands with syntax examples."""
     section = _TEXT.partition(f"### {command.tag}\n")[2].partition("###")[0]

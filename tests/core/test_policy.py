@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codingagent.core.judging import judge_command
 from codingagent.core.policy import (
     PRESETS,
     Allow,
@@ -15,7 +16,6 @@ from codingagent.core.policy import (
     Verdict,
     describe,
     from_document,
-    judge_command,
     judge_delete,
     judge_read,
     judge_write,

@@ -65,11 +65,11 @@ _COUNTED_STEPS = 20
 
 def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
     """Gives how many lines came and went in the last turns, as far as that is known."""
-    from codingagent import compose
+    from codingagent import history
     from codingagent.faces import timeline
 
     found: dict[int, dict[str, tuple[int, int]]] = {}
-    with contextlib.suppress(CodingAgentError), compose.history_of(home, state) as (kept, steps):
+    with contextlib.suppress(CodingAgentError), history.history_of(home, state) as (kept, steps):
         for step in steps[-_COUNTED_STEPS:]:
             if not step.after or not step.sequence:
                 continue
@@ -107,12 +107,12 @@ def _diff(
     json: Json = False,
 ) -> None:
     """Show what a session changed, by file operations and by commands."""
-    from codingagent import compose
+    from codingagent import history
     from codingagent.faces import tables
 
     home = home_of(context)
     state = latest_of(home) if session is None else home.load(session)
-    with compose.history_of(home, state) as (checkpoints, steps):
+    with history.history_of(home, state) as (checkpoints, steps):
 
         def changed(old: str, new: str) -> list[str]:
             return [change.path for change in checkpoints.changes(old, new)]

@@ -137,18 +137,18 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             diff=diff,
         )
         say_if_not_obeyed(screen, root, folder)
-        with at_work(home, session, settings, person) as conversation:
-            attendant.sit_with(conversation)
-            conversation.begin()
+        with at_work(home, session, settings, person) as work:
+            work.requests.begin()
             if files:
-                conversation.say("", files)
-            conversation.recover()
+                work.requests.say("", files)
+            work.requests.write()
             if no_wait:
-                conversation.announce(watched=False)
-            else:
-                follow(
-                    conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
-                )
+                work.requests.announce(watched=False)
+                return
+            attendant.sit_with(work.conversation)
+            follow(
+                work.conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
+            )
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
@@ -212,13 +212,14 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             elsewhere=attendant.answer_to,
             diff=diff,
         )
-        with at_work(home, state, settings, person) as conversation:
+        with at_work(home, state, settings, person) as work:
+            conversation = work.conversation
             attendant.sit_with(conversation)
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
                     return 0
-                conversation.reopen()
+                conversation.requests.reopen()
             conversation.recover()
             if accept is not None:
                 conversation.take(_brought(home, accept), accept=True)
@@ -303,7 +304,7 @@ def _undo(
     json: Json = False,
 ) -> None:
     """Take turns back: the files that they changed are as they were before. The model is told."""
-    from codingagent import compose
+    from codingagent import history
 
     home = home_of(context)
     with screen_for(json) as screen, home.locked():
@@ -315,12 +316,13 @@ def _undo(
             run.undo(home, state, None if redo else turns, screen.show, force=force)
             return
         person = person_at(screen, settings, approves_all=False)
-        with at_work(home, state, settings, person) as conversation:
+        with at_work(home, state, settings, person) as work:
+            conversation = work.conversation
             if conversation.session.undoing is not None:
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
             if state.undoing is None:
                 back = None if redo else turns
-                compose.take_back(home, conversation.ledger, back, screen.show, force=force)
+                history.take_back(home, conversation.ledger, back, screen.show, force=force)
                 conversation.recover()
             else:
                 remark(
@@ -329,7 +331,7 @@ def _undo(
                 conversation.recover()
             if not conversation.session.is_complete:
                 remark(screen, "the request was written anew: send the chat this one")
-                conversation.announce(watched=False)
+                conversation.requests.announce(watched=False)
 
 
 def _answer(  # noqa: PLR0913
@@ -366,11 +368,12 @@ def _answer(  # noqa: PLR0913
         state = home.sessions.load(session)
         settings = settings_of(home, state, options)
         person = person_at(screen, settings, approves_all=yes, diff=options["diff"])
-        with at_work(home, state, settings, person) as conversation:
+        with at_work(home, state, settings, person) as work:
+            conversation = work.conversation
             conversation.answer(operation_id, answer)
             conversation.recover()
             if not conversation.session.is_complete:
-                conversation.announce(watched=False)
+                conversation.requests.announce(watched=False)
     return 0
 
 

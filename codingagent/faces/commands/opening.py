@@ -12,7 +12,7 @@ from codingagent.errors import InterruptError, UsageError, WorkError
 from codingagent.faces.screens import Screen, fail, remark
 
 if TYPE_CHECKING:
-    from codingagent.compose import Person
+    from codingagent.compose import AtWork, Person
     from codingagent.conversation import Conversation
     from codingagent.core.errands import Errand
     from codingagent.core.session import Session
@@ -165,13 +165,13 @@ def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[t
 @contextlib.contextmanager
 def at_work(
     home: "Home", session: "Session", settings: "Settings", person: "Person"
-) -> "Iterator[Conversation]":
+) -> "Iterator[AtWork]":
     """Gives a session at work; an interrupt says how to go on."""
     from codingagent import compose
 
     try:
-        with compose.conversation_in(home, session, settings, person) as conversation:
-            yield conversation
+        with compose.session_in(home, session, settings, person) as work:
+            yield work
     except KeyboardInterrupt:
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"

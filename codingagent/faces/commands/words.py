@@ -51,7 +51,7 @@ def _say(  # one for each word of the command line
         errand = Errand("say", state.session_id, text, files)
 
         def say(conversation: "Conversation", name: str) -> None:
-            conversation.say(text, files, name)
+            conversation.requests.say(text, files, name)
 
         _write_anew(home, errand, say, screen)
 
@@ -72,7 +72,7 @@ def _refresh(
     state, _ = _meant(home, [] if session is None else [session], needs_id=True)
 
     def refresh(conversation: "Conversation", _: str) -> None:
-        conversation.refresh()
+        conversation.requests.refresh()
 
     with screen_for(json) as screen:
         _write_anew(home, Errand("refresh", state.session_id), refresh, screen)
@@ -118,12 +118,13 @@ def _write_anew(
         # Nothing of an answer is executed by this.
         settings = settings_of(home, state, {}, executes=False)
         person = person_at(screen, settings, approves_all=False)
-        with at_work(home, state, settings, person) as conversation:
+        with at_work(home, state, settings, person) as work:
+            conversation = work.conversation
             change(conversation, name)
             conversation.write_due()
             if conversation.session.is_awaiting_reply:
                 remark(screen, "the request was written anew: send the chat this one")
-                conversation.announce(watched=False)
+                conversation.requests.announce(watched=False)
             else:
                 remark(screen, _LATER.format(conversation.session.session_id))
 

@@ -1,0 +1,213 @@
+"""What a block of the tag protocol asks for: its attributes and its body made an operation."""
+
+import base64
+import binascii
+from collections.abc import Callable
+
+from codingagent.core import bodies, edits, paths
+from codingagent.core.bodies import Body
+from codingagent.core.channel import UNHARMED, Channel
+from codingagent.core.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    LineEnd,
+    LineRange,
+    Operation,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
+from codingagent.core.tags import Block
+from codingagent.errors import OperationError
+
+# Linux gives one argument 128 KiB; a longer script belongs in a file.
+_COMMAND_LIMIT_BYTES = 100_000
+
+
+class _Values:
+    """A block's attributes and body, read by name; complains in words that say what to write."""
+
+    def __init__(self, block: Block, way: Channel) -> None:
+        self.tag = block.name
+        self.body = block.body
+        self.way = way
+        self.notes: tuple[str, ...] = ()
+        self._attributes = dict(block.attributes)
+        if len(self._attributes) < len(block.attributes):
+            seen: set[str] = set()
+            for name, _ in block.attributes:
+                if name in seen:
+                    raise OperationError(f"Attribute '{name}' is given twice; give it once")
+                seen.add(name)
+
+    def get(self, name: str) -> str | None:
+        return self._attributes.get(name)
+
+    def need(self, name: str, example: str) -> str:
+        value = self.get(name)
+        if value is None:
+            raise OperationError(
+                f"Missing attribute '{name}'; write [{self.tag} {name}=\"{example}\"]"
+            )
+        return value
+
+    def mend(self, mend: "Callable[[str, Channel], Body]") -> str:
+        """Gives the body without what was certainly done to it; with `until` it is as it came."""
+        if self.get("until") is not None:
+            bodies.check_letters(self.body, self.get("path") or "", self.way, self.tag)
+            return self.body
+        body = mend(self.body, self.way)
+        self.notes += body.notes
+        return body.text
+
+    def unknown(self, known: frozenset[str]) -> tuple[str, ...]:
+        """Gives notes on the attributes that the command does not have."""
+        if known.issuperset(self._attributes):
+            return ()
+        names = (name for name in self._attributes if name not in known)
+        return tuple(f"unknown attribute '{paths.shown(name)}' was ignored" for name in names)
+
+    def path(self) -> str:
+        return paths.workspace_path(self.need("path", "relative/path"))
+
+    def number(self, name: str, highest: int = 10**9) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return None
+        if not (value.isascii() and value.isdigit() and len(value) < 10):
+            raise OperationError(
+                f"Invalid {name} '{paths.shown(value)}'; write a whole number, {name}=\"12\""
+            )
+        if not 1 <= int(value) <= highest:
+            raise OperationError(f"Invalid {name} '{value}'; it must be from 1 to {highest}")
+        return int(value)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
+        value = self._attributes.get(name)
+        if value is None or value in choices:
+            return value
+        allowed = " or ".join(f'{name}="{choice}"' for choice in choices)
+        raise OperationError(f"Invalid {name} '{paths.shown(value)}'; write {allowed}")
+
+
+def _create_file(values: _Values) -> Operation:
+    path = values.path()
+    overwrite = values.choice("overwrite", ("true", "false")) != "false"
+    eol = values.choice("eol", ("lf", "crlf"))
+    ended = values.choice("final_newline", ("true", "false")) != "false"
+    if values.choice("encoding", ("utf-8", "base64")) == "base64":
+        try:
+            data = base64.b64decode("".join(values.body.split()), validate=True)
+        except (binascii.Error, ValueError) as fault:
+            raise OperationError(
+                f"The body is not valid base64 ({fault}); send it again"
+            ) from fault
+        return CreateFile(path, data, overwrite=overwrite)
+    whole = values.mend(lambda body, way: bodies.mend_file(body, path, way))
+    body = whole if ended else whole.removesuffix("\n")
+    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite)
+
+
+def _edit_file(values: _Values) -> Operation:
+    path = values.path()
+    if values.get("start_line") is None and values.get("end_line") is None:
+        body = values.mend(lambda body, _: bodies.mend_replacements(body, edits.read_replacements))
+        return EditFile(path, edits.read_replacements(body), values.way)
+    for name in ("start_line", "end_line"):
+        if values.get(name) is None:
+            raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
+    start, end = values.number("start_line"), values.number("end_line")
+    if start is None or end is None or start > end:
+        raise OperationError(
+            f"Invalid line range {start}-{end}; start_line must not be after end_line"
+        )
+    if edits.has_markers(values.body):
+        raise OperationError(
+            "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
+        )
+    body = values.mend(lambda body, way: bodies.mend_lines(body, path, way))
+    return EditFile(path, LineRange(start, end, body))
+
+
+def _delete_file(values: _Values) -> Operation:
+    return DeleteFile(values.path())
+
+
+def _read_file(values: _Values) -> Operation:
+    path = values.path()
+    start, end = values.number("start_line"), values.number("end_line")
+    if start is not None and end is not None and start > end:
+        raise OperationError(
+            f"Invalid line range {start}-{end}; start_line must not be after end_line"
+        )
+    return ReadFile(path, start, end)
+
+
+def _run_command(values: _Values) -> Operation:
+    command = values.mend(bodies.mend_command).strip()
+    lines = [line.strip() for line in command.split("\n")]
+    if all(not line or line.startswith("#") for line in lines):
+        raise OperationError("The command is empty; write it between the tags")
+    if "\0" in command:
+        raise OperationError("The command has a NUL character; write it without")
+    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
+        raise OperationError(
+            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes;"
+            " write a script with CREATE_FILE and run that"
+        )
+    cwd = values.get("cwd")
+    timeout = values.number("timeout", TIMEOUT_LIMIT_S)
+    return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
+
+
+def _show_message(values: _Values) -> Operation:
+    return ShowMessage(values.body.strip("\n"))
+
+
+def _finish(values: _Values) -> Operation:
+    return Finish(values.body.strip("\n"))
+
+
+_DECODE: "dict[str, Callable[[_Values], Operation]]" = {
+    "CREATE_FILE": _create_file,
+    "EDIT_FILE": _edit_file,
+    "DELETE_FILE": _delete_file,
+    "READ_FILE": _read_file,
+    "RUN_COMMAND": _run_command,
+    "MESSAGE": _show_message,
+    "DONE": _finish,
+}
+_KNOWN = {
+    command.tag: frozenset(attribute.name for attribute in command.attributes)
+    for command in COMMANDS
+}
+
+
+def decode(block: Block, way: Channel = UNHARMED) -> tuple[Operation, tuple[str, ...]]:
+    """Gives the operation that a closed block asks for, and notes on how it was read.
+
+    Args:
+        block: as the grammar found it.
+        way: what the tags of the reply have suffered.
+
+    Raises:
+        OperationError: if an attribute is missing or wrong, or the body can't be read.
+    """
+    command = BY_TAG[block.name]
+    if block.fault:
+        raise OperationError(block.fault)
+    values = _Values(block, way)
+    until = values.get("until")
+    if command.has_body and until is not None and not _is_token(until):
+        raise OperationError(
+            f"Invalid until '{paths.shown(until)}'; write letters, digits and -_. only"
+        )
+    operation = _DECODE[block.name](values)
+    return operation, values.unknown(_KNOWN[block.name]) + values.notes
+
+
+def _is_token(text: str) -> bool:
+    return bool(text) and all(c.isascii() and (c.isalnum() or c in "-_.") for c in text)

@@ -1,0 +1,168 @@
+"""A workspace's history: where its checkpoints are, how a turn is kept there, and taken back."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from codingagent.core.changes import Change, Checkpoint
+from codingagent.core.notices import Notice, Remark
+from codingagent.core.session import Session, Step, steps
+from codingagent.errors import UsageError, WorkError
+from codingagent.homes import Home
+from codingagent.keeping import Keeper, Keeping
+from codingagent.ledger import Ledger
+from codingagent.places import Store, place_of
+from codingagent.undo import Undo
+from codingagent.world import disk
+from codingagent.world.checkpoints import Checkpoints
+from codingagent.world.clock import now
+
+
+def keeping(store: Store, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
+    """Gives what a keeper keeps the workspace with.
+
+    Args:
+        store: where.
+        folders: what must be durable before anyone hears of it.
+        show: gets what goes wrong.
+    """
+    return Keeping(
+        # What is ignored must be known only where files may be put back to.
+        lambda before: _keep(store, show, lambda kept: kept.take(with_ignored=before)),
+        lambda since, wanted: _keep(store, show, lambda kept: kept.take_only(since, wanted)),
+        lambda shown: _prepare(store, shown),
+        lambda old, new, changed: _uncovered(store, old, new, changed),
+        lambda old, new: _changes(store, old, new),
+        lambda: disk.sync(folders),
+        now,
+        show,
+    )
+
+
+def _keep(
+    store: Store,
+    show: Callable[[Notice], None],
+    take: Callable[[Checkpoints], Checkpoint],
+) -> Checkpoint | None:
+    """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
+    checkpoints = store.opened()
+    if checkpoints is None:
+        return None
+    try:
+        found = take(checkpoints)
+    except WorkError as fault:
+        show(Remark(f"this turn can't be taken back: {fault}"))
+        return None
+    if found.set_aside:
+        show(Remark(f"earlier checkpoints were damaged and are kept in {found.set_aside}"))
+    return found
+
+
+def _prepare(store: Store, shown: str) -> bool:
+    """Keeps the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
+    checkpoints = store.opened()
+    if checkpoints is None:
+        return True
+    try:
+        return checkpoints.prepare(shown)
+    except WorkError:
+        return True
+
+
+def _uncovered(store: Store, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Gives those of the changed paths that can't be taken back by these two checkpoints."""
+    checkpoints = store.opened() if changed else None
+    if checkpoints is None:
+        return ()
+    try:
+        known = checkpoints.covers(old, new, changed)
+    except WorkError:
+        return ()
+    return tuple(path for path in changed if path not in known)
+
+
+def _changes(store: Store, old: str, new: str) -> tuple[Change, ...] | None:
+    """Gives what differs between two checkpoints; None if that can't be known."""
+    checkpoints = store.opened() if old and new else None
+    if checkpoints is None:
+        return None
+    if old == new:
+        return ()
+    try:
+        return checkpoints.changes(old, new)
+    except WorkError:
+        return None
+
+
+def finish_undo(
+    home: Home,
+    ledger: Ledger,
+    store: Store,
+    show: Callable[[Notice], None],
+) -> None:
+    """Ends an undo that a kill interrupted; without git it waits."""
+    checkpoints = store.opened() if ledger.session.undoing is not None else None
+    if checkpoints is not None:
+        _undo(home, ledger, checkpoints, show).finish()
+
+
+def _undo(
+    home: Home,
+    ledger: Ledger,
+    checkpoints: Checkpoints,
+    show: Callable[[Notice], None],
+    *,
+    force: bool = False,
+) -> Undo:
+    session = ledger.session
+    found = steps(home.records(session.session_id))
+    folders = (Path(session.workspace), home.root)
+    return Undo(ledger, checkpoints, found, lambda: disk.sync(folders), now, show, force)
+
+
+@contextlib.contextmanager
+def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[Step, ...]]]:
+    """Gives a session's checkpoints, to be looked at, and the steps between them.
+
+    Raises:
+        UsageError: if there is no git, or the workspace can't be used.
+    """
+    with contextlib.closing(Store(place_of(home, session))) as store:
+        yield _opened(store), steps(home.records(session.session_id))
+
+
+def _opened(store: Store) -> Checkpoints:
+    checkpoints = store.opened()
+    if checkpoints is None:
+        raise UsageError(NO_GIT)
+    return checkpoints
+
+
+NO_GIT = "this needs git, which is not installed here; all else works without it"
+
+
+def take_back(
+    home: Home,
+    ledger: Ledger,
+    turns: int | None,
+    show: Callable[[Notice], None],
+    *,
+    force: bool = False,
+) -> None:
+    """Takes back the last turns of a session, or a run, or with None the last undo.
+
+    With `force` also what someone changed again since.
+
+    Raises:
+        UsageError: if there is no git, or nothing to take back.
+        WorkError: if the disk does not let it.
+    """
+    with contextlib.closing(Store(place_of(home, ledger.session))) as store:
+        checkpoints = _opened(store)
+        folders = (Path(ledger.session.workspace), home.root)
+        Keeper(ledger, keeping(store, folders, show)).catch_up()
+        undo = _undo(home, ledger, checkpoints, show, force=force)
+        if turns is None:
+            undo.redo()
+        else:
+            undo.turns(turns)

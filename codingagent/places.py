@@ -1,0 +1,88 @@
+"""Where a session, or a run, does its work, and what lies there that is ours."""
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codingagent.core.findings import digest_of
+from codingagent.core.session import Session
+from codingagent.homes import Home
+from codingagent.world.runner import find_program, run_tool
+from codingagent.world.workspace import temporary_name
+
+if TYPE_CHECKING:
+    from codingagent.world.checkpoints import Checkpoints
+
+# git waits for ever at a .gitignore that is a pipe, and a reply could make one.
+GIT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where work is done.
+
+    `root` is the workspace; `hidden` are folders of ours that may lie in it; `temporary` is what
+    sandboxed commands see as /tmp; `store` is where checkpoints are kept, None for none.
+    """
+
+    root: Path
+    hidden: tuple[Path, ...]
+    temporary: Path
+    store: Path | None
+
+
+def place_of(home: Home, session: Session) -> Place:
+    """Gives where a session, or a run, does its work."""
+    root = Path(session.workspace)
+    if session.is_run:
+        return place_of_runs(home, root)
+    own = home.sessions.folder / session.session_id
+    return Place(root, _hidden(home, root), own / "tmp", own / "checkpoints")
+
+
+def place_of_runs(home: Home, root: Path) -> Place:
+    """Gives where all runs in a workspace do their work.
+
+    They come by the thousand: what is kept of the workspace, and their /tmp, is for all of them.
+    """
+    key = digest_of(os.fsencode(root.resolve()))[:12]
+    folder = home.runs.folder
+    return Place(root, _hidden(home, root), folder / "tmp", folder / f"checkpoints-{key}")
+
+
+def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
+    """Gives the folders that are ours and may lie inside the workspace."""
+    folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
+    return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
+
+
+class Store:
+    """Where the workspace as it was is kept; it is opened when it is first needed."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._checkpoints: Checkpoints | None = None
+        self._is_open = False
+
+    def opened(self) -> "Checkpoints | None":
+        """Gives the checkpoints; None without git."""
+        if not self._is_open:
+            self._is_open = True
+            # Late: the first request needs none.
+            from codingagent.world.checkpoints import Checkpoints, Site
+            from codingagent.world.gitstore import Git
+
+            place = self._place
+            program = find_program("git", place.root)
+            if program is not None and place.store is not None:
+                site = Site(place.root.resolve(), place.hidden, temporary_name)
+                git = Git(program, partial(run_tool, timeout_s=GIT_S))
+                self._checkpoints = Checkpoints(place.store, site, git)
+        return self._checkpoints
+
+    def close(self) -> None:
+        """Gives back what it holds open."""
+        if self._checkpoints is not None:
+            self._checkpoints.close()

@@ -1,0 +1,50 @@
+"""Shows files of a workspace, as a request holds them."""
+
+from typing import Protocol
+
+from codingagent.core import encoding
+from codingagent.core.findings import Seen
+from codingagent.core.outbox import FileView
+from codingagent.errors import OperationError
+
+
+class FilesLike(Protocol):
+    """Where files are read from."""
+
+    def read(self, path: str, *, whole: bool = True) -> Seen: ...
+
+
+class Views:
+    """Shows files of a workspace; the lines of the last one are kept, for it is often asked for again."""
+
+    def __init__(self, workspace: FilesLike) -> None:
+        self._workspace = workspace
+        self._key: object = None
+        self._lines: list[str] = []
+
+    def view(self, path: str, start: int | None, end: int | None) -> FileView:
+        """Gives the lines asked for of a file.
+
+        Raises:
+            OperationError: if the file is not there or no text, or has no such line.
+        """
+        seen = self._workspace.read(path)
+        if (path, seen.state) != self._key:
+            self._lines = _lines_of(path, seen.data)
+            self._key = (path, seen.state)
+        total = len(self._lines)
+        if start is not None and start > total:
+            has = f"{total} {'line' if total == 1 else 'lines'}"
+            raise OperationError(f"File '{path}' has {has}, no line {start}")
+        first = start or 1
+        lines = self._lines[first - 1 : min(end or total, total)]
+        return FileView(path, "".join(f"{line}\n" for line in lines), first, total)
+
+
+def _lines_of(path: str, data: bytes) -> list[str]:
+    decoded = encoding.decode_file(data)
+    if decoded is None:
+        raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
+    text = decoded.text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
