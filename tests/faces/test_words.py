@@ -303,6 +303,19 @@ def test_words_in_mid_turn_go_with_the_next_request(waiting: Path) -> None:
     assert len(outboxes(waiting)) == 2
 
 
+def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> None:
+    """Whoever is told of the fault must not say them twice."""
+    path = waiting / "outbox" / outboxes(waiting)[0]
+    path.unlink()
+    path.mkdir()
+    status, _, err = command_line_here(waiting, "say", "hello")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "what was said is kept, don't say it again: `codingagent refresh" in err
+    path.rmdir()
+    assert run(waiting, "refresh") == 0
+    assert request(waiting).count("hello") == 1
+
+
 def test_a_desk_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> None:
     (waiting / "sessions" / "desk").symlink_to(tmp_path)
     before = tree(tmp_path)

@@ -110,6 +110,8 @@ def _write_anew(
     home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
 ) -> None:
     """Changes a session's request: here, or by handing it to the process that waits for the answer."""
+    from codingagent.faces.errands import write_anew
+
     with held_or_handed(home, errand, screen) as (is_handed, name):
         if is_handed:
             _show_handed(home, errand, screen)
@@ -120,7 +122,7 @@ def _write_anew(
         person = person_at(screen, approves_all=False)
         with at_work(home, state, settings, person) as conversation:
             change(conversation, name)
-            conversation.write_due()
+            write_anew(conversation)
             if conversation.session.is_awaiting_reply:
                 remark(screen, "the request was written anew: send the chat this one")
                 conversation.announce(watched=False)
