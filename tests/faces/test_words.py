@@ -20,7 +20,15 @@ from codingagent.world.desk import Desk
 from codingagent.world.lock import HomeLock
 from tests.faces.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import REPOSITORY, new_marker, none_left, processes_with, wait_until
-from tests.killing import command_line_here, no_halves, tree
+from tests.killing import (
+    command_line_here,
+    has_lines,
+    kill_when,
+    lines_of,
+    no_halves,
+    tree,
+)
+from tests.sandboxes import needs_bwrap
 
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -325,21 +333,18 @@ def test_a_desk_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> None
     assert tree(tmp_path) == before
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
-)
 def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
-    folders = [waiting / name for name in ("sessions", "outbox", f"sessions/{session_of(waiting)}")]
-    (waiting / "sessions" / ".lock").chmod(0o400)
-    for folder in folders:
-        folder.chmod(0o500)
-    try:
-        for arguments in (("say", "x"), ("refresh",)):
-            status, _, err = command_line_here(waiting, *arguments)
-            assert (status, err.count("\n")) == (1, 1)
-    finally:
-        for folder in folders:
-            folder.chmod(0o700)
+    """Read-only for whoever runs this, root too."""
+    needs_bwrap()
+    ours = [sys.executable, "-m", "codingagent", "--home", str(waiting)]
+    confined = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *ours]
+    for arguments in (["say", "x"], ["refresh"]):
+        ended = subprocess.run(
+            [*confined, *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+        assert "sessions/.lock can't be written" in ended.stderr
+    assert words(waiting) == []
 
 
 # --- handed to the one that waits --------------------------------------------------------------------
@@ -563,6 +568,18 @@ def test_words_are_in_once_though_the_one_that_waits_is_killed(waiting: Path, mo
     no_halves(waiting)
     take(waiting, DONE)
     assert "THE WORDS" not in "".join(outboxes(waiting))
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_words_are_in_once_though_say_itself_is_killed(waiting: Path, more: int) -> None:
+    """Killed behind its record, before the request or behind it: refresh, or the next say, writes it."""
+    journal = waiting / "sessions" / session_of(waiting) / "journal.jsonl"
+    kill_when(waiting, ["say", "THE WORDS"], has_lines(journal, lines_of(journal) + more))
+    assert run(waiting, "refresh") == 0
+    assert words(waiting) == ["THE WORDS"]
+    assert request(waiting).count("THE WORDS") == 1
+    assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
+    no_halves(waiting)
 
 
 def test_whoever_asked_is_heard_by_the_next_that_waits(waiting: Path) -> None:
