@@ -438,6 +438,16 @@ def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(wait
     assert all(request(waiting, 4).count(word) == 1 for word in words(waiting))
 
 
+def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
+    waiting: Path,
+) -> None:
+    assert run(waiting, "say", "one more thing") == 0
+    take(waiting, DONE)
+    with holding(waiting, "resume", session_of(waiting)):
+        text = request(waiting, 2)
+    assert "which may not have seen it:\none more thing\n" in text
+
+
 def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path) -> None:
     marker = new_marker()
     command = f"[RUN_COMMAND]\nsleep {marker} || test -e go\n[/RUN_COMMAND]\n"
