@@ -12,6 +12,7 @@ from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.world.desk import Desk, Left
+from codingagent.world.lock import HeldError
 
 if TYPE_CHECKING:
     from codingagent.conversation import Conversation
@@ -86,10 +87,14 @@ def _wait(
 
 
 def _lock(home: Home, stack: contextlib.ExitStack) -> str:
-    """Takes the home's lock; gives who holds it, if another does."""
+    """Takes the home's lock; gives who holds it, if another does.
+
+    Raises:
+        WorkError: if it can't be taken by anyone.
+    """
     try:
         stack.enter_context(home.locked())
-    except WorkError as fault:
+    except HeldError as fault:
         return str(fault).partition(";")[0]
     return ""
 
@@ -185,6 +190,22 @@ def _do(left: Left, conversation: "Conversation") -> str:
         done = "written anew, as another terminal asked"
     else:
         raise UsageError(f"nothing in {session.session_id} awaits approval")
-    # Not `recover`: nothing of an answer is executed by this, and it may come in mid-turn.
-    conversation.write_due()
+    write_anew(conversation)
     return done
+
+
+def write_anew(conversation: Conversation) -> None:
+    """Writes the request that is due after words or a refresh.
+
+    Raises:
+        WorkError: if the disk does not let it; what was said is in the record all the same.
+    """
+    try:
+        # Not `recover`: nothing of an answer is executed by this, and it may come in mid-turn.
+        conversation.write_due()
+    except WorkError as fault:
+        session_id = conversation.session.session_id
+        raise WorkError(
+            f"{fault}; what was said is kept, don't say it again: `codingagent refresh {session_id}`"
+            " writes the request"
+        ) from fault

@@ -68,7 +68,7 @@ class Desk:
     def keep(self, name: str) -> None:
         """Says that someone still waits for this errand, so that it does not grow stale."""
         with contextlib.suppress(OSError):
-            os.utime(self.folder / f"{name}{_ERRAND}", follow_symlinks=False)
+            os.utime(self.folder / f"{name}{_ERRAND}")
 
     def withdraw(self, name: str) -> bool:
         """Takes an errand back; tells whether that was in time."""

@@ -8,6 +8,10 @@ from pathlib import Path
 from codingagent.errors import WorkError
 
 
+class HeldError(WorkError):
+    """Another process holds the lock."""
+
+
 class HomeLock:
     """Held from construction to `close`; the system lets go of it when the process ends, however.
 
@@ -15,7 +19,8 @@ class HomeLock:
         path: the lock's file, which also says who holds it and is never removed.
 
     Raises:
-        WorkError: if another process holds it; the message has its pid.
+        HeldError: if another process does; the message has its pid.
+        WorkError: if the file can't be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +35,7 @@ class HomeLock:
             os.lseek(self._handle, 1, os.SEEK_SET)
             pid = os.read(self._handle, 20).decode("ascii", "replace").strip() or "unknown"
             os.close(self._handle)
-            raise WorkError(
+            raise HeldError(
                 f"another codingagent (pid {pid}) is at work in {path.parent.parent};"
                 " let it finish, or stop it with Ctrl-C"
             ) from None

@@ -110,6 +110,8 @@ def _write_anew(
     home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
 ) -> None:
     """Changes a session's request: here, or by handing it to the process that waits for the answer."""
+    from codingagent.faces.errands import write_anew
+
     with held_or_handed(home, errand, screen) as (is_handed, name):
         if is_handed:
             _show_handed(home, errand, screen)
@@ -121,16 +123,22 @@ def _write_anew(
         with at_work(home, state, settings, person) as work:
             conversation = work.conversation
             change(conversation, name)
-            conversation.write_due()
+            write_anew(conversation)
             if conversation.session.is_awaiting_reply:
                 remark(screen, "the request was written anew: send the chat this one")
                 conversation.requests.announce(watched=False)
+            elif conversation.session.is_complete:
+                remark(screen, _ENDED.format(conversation.session.session_id))
             else:
                 remark(screen, _LATER.format(conversation.session.session_id))
 
 
 _LATER = (
     "noted: it goes with the next request; `codingagent resume {}` goes on with the turn under way"
+)
+_ENDED = (
+    "noted; but an answer that came at the same moment ended the task: `codingagent resume {}` goes on"
+    " with what you said"
 )
 _LATER_ELSEWHERE = (
     "noted: a turn is under way in the other terminal, and the request that it writes next has it"
@@ -142,6 +150,9 @@ def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
     from codingagent.core.notices import Waiting
 
     session = home.sessions.load(errand.session_id)
+    if session.is_complete:
+        remark(screen, _ENDED.format(session.session_id))
+        return
     if not session.is_awaiting_reply:
         # It takes an answer that just came, or waits for a yes. What was said is in the record.
         remark(screen, _LATER_ELSEWHERE)
