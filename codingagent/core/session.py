@@ -34,7 +34,7 @@ from codingagent.core.events import (
     succeeded,
 )
 from codingagent.core.plain import json_length
-from codingagent.core.results import result_of
+from codingagent.core.results import Result, check_result, result_of
 from codingagent.core.rows import Row
 
 if TYPE_CHECKING:
@@ -223,6 +223,7 @@ class CheckEnded:
 
     event: Event
     at: str
+    command: str = ""
     kind: Literal["check_ended"] = "check_ended"
 
 
@@ -417,6 +418,12 @@ class Session:
     """What came of the check in this turn, or in the last one; None: it was not run."""
     is_failing: bool = False
     """The check failed when it was run last."""
+    checked_by: str = ""
+    """The command that was run as the check last."""
+    is_unchecked: bool = False
+    """A file was changed by an operation, or put back by an undo, since the check was run last."""
+    began: str = ""
+    """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
 
     @property
     def is_new(self) -> bool:
@@ -526,6 +533,7 @@ def _step(session: Session, record: Record) -> Session:
                 attached=(),
                 checked=None,
                 checkpoint="",
+                began="",
                 reply=record,
                 last_digest=record.digest,
                 results=_NONE,
@@ -547,10 +555,18 @@ def _step(session: Session, record: Record) -> Session:
                 ends=session.ends.with_one(record),
                 returned=session.returned + _returned(event),
                 tier=tier,
+                is_unchecked=session.is_unchecked
+                or isinstance(event, FileCreated | FileEdited | FileDeleted),
             )
         case CheckEnded():
-            is_failing = not succeeded(record.event)
-            return replace(session, started=None, checked=record.event, is_failing=is_failing)
+            return replace(
+                session,
+                started=None,
+                checked=record.event,
+                is_failing=not succeeded(record.event),
+                checked_by=record.command,
+                is_unchecked=False,
+            )
         case ApprovalAsked():
             phase = Phase.AWAITING_APPROVAL
             return replace(session, phase=phase, asked=record, answered=None)
@@ -559,7 +575,9 @@ def _step(session: Session, record: Record) -> Session:
         case CheckpointTaken():
             name = record.name
             checkpoint = name if record.before else ""
-            return replace(session, checkpoint=checkpoint, kept=name, shown=session.shown or name)
+            began = session.began or checkpoint
+            shown = session.shown or name
+            return replace(session, checkpoint=checkpoint, began=began, kept=name, shown=shown)
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():
@@ -567,7 +585,7 @@ def _step(session: Session, record: Record) -> Session:
             waits = session.phase is Phase.AWAITING_REPLY
             phase = Phase.OUTBOX_DUE if waits else session.phase
             notes = (*session.notes, *record.notes)
-            return replace(session, phase=phase, undoing=None, notes=notes)
+            return replace(session, phase=phase, undoing=None, notes=notes, is_unchecked=True)
         case TurnEnded():
             return _end_turn(session, record)
         case SessionReopened():
@@ -650,6 +668,14 @@ class Turn:
     at: str
     results: tuple[Event, ...]
     notes: tuple[str, ...] = ()
+    checked: Event | None = None
+    """What came of the person's check, if it was run."""
+
+    @property
+    def told(self) -> tuple[Result, ...]:
+        """The results in words, that of the check last."""
+        check = () if self.checked is None else (check_result(self.checked),)
+        return (*map(result_of, self.results), *check)
 
 
 def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
@@ -666,6 +692,8 @@ def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
                 events.append([])
             case OperationEnded():
                 events[-1].append(record.event)
+            case CheckEnded():
+                found[-1] = replace(found[-1], checked=record.event)
             case TurnEnded():
                 found[-1] = replace(found[-1], notes=record.notes)
             case _:

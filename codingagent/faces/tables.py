@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from codingagent.core import chronicle, plain, results
+from codingagent.core import chronicle, plain
 from codingagent.core import session as session_
 from codingagent.core.session import Record, Session, Step, Turn
 from codingagent.core.settings import Resolved, meanings
@@ -53,8 +53,7 @@ def show_session(session: Session, records: Iterable[Record], *, json: bool) -> 
         _print(f"task {plain.without_controls(session.task)}")
     for turn in turns:
         _print(f"\nturn {turn.sequence}  {turn.at[:16].replace('T', ' ')}  {turn.reply_name}")
-        for event in turn.results:
-            result = results.result_of(event)
+        for result in turn.told:
             mark = "ok    " if result.success else "FAILED"
             _print(f"  {mark} {result.command_type}: {plain.without_controls(result.summary)}")
         if changed := session_.changed_paths(turn.results):
@@ -144,12 +143,11 @@ def _value(value: object) -> str:
 
 
 def _turn(turn: Turn) -> dict[str, object]:
-    told = [results.result_of(event) for event in turn.results]
     return {
         "sequence": turn.sequence,
         "reply": turn.reply_name,
         "at": turn.at,
-        "results": [asdict(result) for result in told],
+        "results": [asdict(result) for result in turn.told],
         "changed": list(session_.changed_paths(turn.results)),
         "notes": list(turn.notes),
     }
