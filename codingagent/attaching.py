@@ -61,7 +61,7 @@ def attachable(workspace: Workspace, patterns: Iterable[str], folder: Path) -> A
                 f"--attach '{paths.shown(pattern)}': nothing that can be shown fits ({which})"
                 if chosen
                 else f"--attach '{paths.shown(pattern)}': no file of the workspace fits; name one of"
-                f" {workspace.root}, or a glob such as 'src/**/*.py'"
+                f" {workspace.root}, or a glob such as 'src/**/*.py'; what is ignored, file by file"
             )
     return Attachable(tuple(found), tuple(left_out))
 
@@ -73,9 +73,13 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
         OperationError: if it leads outside, or names too many.
     """
     listed: list[str] | None = None
-    for inner in _meanings(workspace.root, pattern, folder):
-        if inner != "." and workspace.exists(inner) and not _is_folder(workspace, inner):
-            return [inner], True
+    for meaning in _meanings(workspace.root, pattern, folder):
+        inner = meaning
+        if inner != "." and workspace.exists(inner):
+            if not _is_folder(workspace, inner):
+                return [inner], True
+            # A link to a folder stands for what is in that: the listing does not go through links.
+            inner = workspace.resolved(inner)
         if listed is None:
             listed = [file.path for file in workspace.listing().files]
         glob = inner if paths.is_glob(inner) else "**" if inner == "." else f"{inner}/**"
@@ -96,6 +100,8 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
     Raises:
         OperationError: if it means nothing there.
     """
+    if not pattern:
+        raise OperationError("it is empty; name a file")
     written = pattern.replace(os.sep, "/")
     given = os.path.expanduser(pattern)
     # Links on the way are followed: the root's own name has none.
@@ -111,7 +117,12 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
             f"it lies outside the workspace {root}; copy it there, or paste it into the task"
         )
     if not os.path.isabs(given):
-        meanings.append(paths.folder_path(written))
+        try:
+            meanings.append(paths.folder_path(written))
+        except OperationError:
+            # From a subfolder "../x.py" is right, and means nothing from the root.
+            if not meanings:
+                raise
     return list(dict.fromkeys(meanings))
 
 

@@ -101,7 +101,7 @@ class Execution:
         if started is None or (event := self._agent.settle(started)) is None:
             return
         if started.tag == results.CHECK:
-            self._end_check(event)
+            self._end_check(event, started.subject)
         else:
             self._end(started.index, started.operation_id, event)
 
@@ -133,6 +133,7 @@ class Execution:
             told()
         if not any(isinstance(event, Finished) for event in self.session.results):
             self._check(ends=False)
+        self._means.workspace.check()
         if catches_up and self.keeper.can_wait:
             return
         # Also of a turn that only read: what the person changed meanwhile is news to the chat.
@@ -169,14 +170,18 @@ class Execution:
     def _check(self, *, ends: bool) -> bool:
         """Runs the person's check if this turn changed a file; tells whether its last run succeeded.
 
-        A task that `ends` is checked again if it failed before: the person may have mended it.
+        A task that `ends` is checked again if it failed before: the person may have mended it. And it is
+        checked if what there is now was not: the check was named later, or an undo came between.
         """
-        check = self._means.check
-        if check is None or self.session.is_run:
+        check, session = self._means.check, self.session
+        if check is None or session.is_run:
             return True
-        if self.session.checked is None and (
-            self._has_changed() or (ends and self.session.is_failing)
-        ):
+        is_open = (
+            session.is_failing
+            or session.is_unchecked
+            or session.checked_by not in ("", check.command)
+        )
+        if session.checked is None and (self._has_changed() or (ends and is_open)):
             self._means.show(
                 OperationBegan(len(self.session.results), results.CHECK, check.command)
             )
@@ -184,11 +189,11 @@ class Execution:
             index = len(self.session.results)
             found = self._agent.perform(Order(index, results.CHECK, operation, is_own=True))
             assert not isinstance(found, Question), "the person is not asked for what they want"
-            self._end_check(found)
+            self._end_check(found, check.command)
         return not self.session.is_failing
 
-    def _end_check(self, event: Event) -> None:
-        self.ledger.record(CheckEnded(event, self._means.now()))
+    def _end_check(self, event: Event, command: str) -> None:
+        self.ledger.record(CheckEnded(event, self._means.now(), command))
         self._means.show(OperationDone(len(self.session.results), results.check_result(event)))
 
     def _has_changed(self) -> bool:
@@ -197,7 +202,8 @@ class Execution:
             return True
         if not any(isinstance(e, CommandRan | Interrupted) for e in self.session.results):
             return False
-        before = self.session.checkpoint
+        # A pause for the person's yes parts a turn: what was done before it counts too.
+        before = self.session.began
         now = self._means.keeping.take(False) if before else None
         return now is None or now.id != before
 

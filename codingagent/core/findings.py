@@ -1,7 +1,7 @@
 """What the world answers: values that pass between the outside and the agent."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from codingagent.core.events import EndedBy
@@ -24,11 +24,13 @@ class Extras:
     """What a command may want besides a folder and a limit.
 
     `variables` are added to its environment; they are not trusted. `parts_streams` keeps stdout and
-    stderr apart, and more of each.
+    stderr apart, and more of each. `is_flooded` is asked now and then (not on Windows): True ends the
+    command as one that has printed too much.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     parts_streams: bool = False
+    is_flooded: Callable[[], bool] | None = None
 
 
 PLAIN = Extras()

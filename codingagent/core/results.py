@@ -33,6 +33,8 @@ _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 CHECK = "CHECK"
 """What the person's own check is called where a command has its tag."""
 
+_MORE_TIME = '; timeout="SECONDS" allows more'
+
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 
@@ -65,7 +67,9 @@ def result_of(event: Event) -> Result:
 
 def check_result(event: Event) -> Result:
     """Gives what came of the person's check in words."""
-    return replace(result_of(event), command_type=CHECK)
+    result = replace(result_of(event), command_type=CHECK)
+    # The limit is a setting of the person's: no answer can ask for more.
+    return replace(result, summary=result.summary.replace(_MORE_TIME, ""))
 
 
 def lines_of(result: Result) -> str:
@@ -148,7 +152,7 @@ def _ran(event: CommandRan) -> str:
     command = f"Ran '{plain.one_line(event.command)}'"
     match event.ended_by:
         case "time_limit":
-            return f'{command} (ended at its time limit of {event.limit}; timeout="SECONDS" allows more)'
+            return f"{command} (ended at its time limit of {event.limit}{_MORE_TIME})"
         case "output_limit":
             return f"{command} (ended after {event.limit} of output; print less)"
         case "process_limit":

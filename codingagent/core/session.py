@@ -226,6 +226,7 @@ class CheckEnded:
 
     event: Event
     at: str
+    command: str = ""
     kind: Literal["check_ended"] = "check_ended"
 
 
@@ -427,6 +428,12 @@ class Session:
     """What came of the check in this turn, or in the last one; None: it was not run."""
     is_failing: bool = False
     """The check failed when it was run last."""
+    checked_by: str = ""
+    """The command that was run as the check last."""
+    is_unchecked: bool = False
+    """A file was changed by an operation, or put back by an undo, since the check was run last."""
+    began: str = ""
+    """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
 
     @property
     def is_new(self) -> bool:
@@ -553,6 +560,7 @@ def _step(session: Session, record: Record) -> Session:
                 checked=None,
                 checkpoint="",
                 starts=_NONE,
+                began="",
                 reply=record,
                 last_digest=record.digest,
                 results=_NONE,
@@ -575,10 +583,18 @@ def _step(session: Session, record: Record) -> Session:
                 ends=session.ends.with_one(record),
                 returned=session.returned + _returned(event),
                 tier=tier,
+                is_unchecked=session.is_unchecked
+                or isinstance(event, FileCreated | FileEdited | FileDeleted),
             )
         case CheckEnded():
-            is_failing = not succeeded(record.event)
-            return replace(session, started=None, checked=record.event, is_failing=is_failing)
+            return replace(
+                session,
+                started=None,
+                checked=record.event,
+                is_failing=not succeeded(record.event),
+                checked_by=record.command,
+                is_unchecked=False,
+            )
         case ApprovalAsked():
             phase = Phase.AWAITING_APPROVAL
             return replace(session, phase=phase, asked=record, answered=None)
@@ -593,7 +609,7 @@ def _step(session: Session, record: Record) -> Session:
             waits = session.phase is Phase.AWAITING_REPLY
             phase = Phase.OUTBOX_DUE if waits else session.phase
             notes = (*session.notes, *record.notes)
-            return replace(session, phase=phase, undoing=None, notes=notes)
+            return replace(session, phase=phase, undoing=None, notes=notes, is_unchecked=True)
         case TurnEnded():
             return _end_turn(session, record)
         case SessionReopened():
@@ -656,6 +672,7 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
     return replace(
         session,
         checkpoint=name if record.before else "",
+        began=session.began or (name if record.before else ""),
         checkpoint_of=record.sequence,
         starts=_NONE,
         kept=name,
@@ -705,6 +722,8 @@ class Turn:
     at: str
     results: tuple[Event, ...]
     notes: tuple[str, ...] = ()
+    checked: Event | None = None
+    """What came of the person's check, if it was run."""
 
 
 def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
@@ -721,6 +740,8 @@ def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
                 events.append([])
             case OperationEnded():
                 events[-1].append(record.event)
+            case CheckEnded():
+                found[-1] = replace(found[-1], checked=record.event)
             case TurnEnded():
                 found[-1] = replace(found[-1], notes=record.notes)
             case _:

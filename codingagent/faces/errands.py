@@ -194,7 +194,7 @@ def _do(left: Left, conversation: "Conversation") -> str:
     return done
 
 
-def write_anew(conversation: Conversation) -> None:
+def write_anew(conversation: "Conversation") -> None:
     """Writes the request that is due after words or a refresh.
 
     Raises:

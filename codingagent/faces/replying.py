@@ -16,7 +16,7 @@ from codingagent.core.session import Session
 from codingagent.core.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
 from codingagent.core.settling import Hint
 from codingagent.errors import WorkError
-from codingagent.faces.drop import Inbox
+from codingagent.faces.drop import Inbox, take_present
 from codingagent.homes import Home
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES
 
@@ -57,24 +57,25 @@ def follow(
     """
     taken = 0
     with contextlib.closing(compose.reply_runner()) as runner:
-        while not conversation.session.is_complete:
-            letter, _ = inbox.next()
-            if letter is not None:
-                conversation.take(letter.name)
-                continue
+        while True:
+            # An answer that lies there may be to this very request, left by a kill: it goes first.
+            take_present(conversation, inbox)
+            session = conversation.session
+            if session.is_complete:
+                return
             attend(conversation)
             session = conversation.session
             if taken >= command.max_turns:
                 raise _end(session, f"{taken} turns were taken (--max-turns) and it is not done")
             show(Remark(f"request {session.sequence} goes to: {command.line}"))
 
-            def run(line: str, variables: dict[str, str]) -> Outcome:
+            def run(line: str, extras: Extras) -> Outcome:
                 return runner.run(
                     line,
                     str(Path.cwd()),
                     command.timeout_s,
                     lambda text: show(OutputCame(plain.without_controls(text))),
-                    Extras(variables),
+                    extras,
                 )
 
             name, digest = _answer(home, session, command, run)
@@ -95,7 +96,7 @@ def _answer(
     home: Home,
     session: Session,
     command: ReplyCommand,
-    run: Callable[[str, dict[str, str]], Outcome],
+    run: Callable[[str, Extras], Outcome],
 ) -> tuple[str, str]:
     """Has one request answered; gives the answer's name in the inbox, and its digest.
 
@@ -105,14 +106,22 @@ def _answer(
     session_id, sequence = session.session_id, session.sequence
     request = home.mailbox.outbox_path(session_id, sequence)
     short = home.mailbox.short_path(session_id, sequence)
-    part = home.mailbox.part_path(session_id, sequence)
+    part = home.mailbox.part_path(session_id, sequence, "reply")
     variables = {
         SESSION_VARIABLE: session_id,
         SEQUENCE_VARIABLE: str(sequence),
         SHORT_VARIABLE: str(short) if short.exists() else "",
     }
+
+    def is_flooded() -> bool:
+        try:
+            return part.stat().st_size > REPLY_LIMIT_BYTES
+        except OSError:
+            return False
+
     try:
-        outcome = run(_redirected(command.line, request, part), variables)
+        extras = Extras(variables, is_flooded=is_flooded)
+        outcome = run(_redirected(command.line, request, part), extras)
         if fault := _fault(outcome):
             raise _end(session, f"the command that replies {fault}")
         size_bytes = part.stat().st_size if part.exists() else 0
@@ -142,6 +151,8 @@ def _fault(outcome: Outcome) -> str:
         return f"could not be started: {outcome.failure}"
     if outcome.ended_by == "time_limit":
         return f"did not end within {outcome.limit} (--reply-timeout){because}"
+    if outcome.ended_by == "output_limit":
+        return f"printed more than {outcome.limit}"
     if outcome.ended_by != "itself":
         return f"was ended after {outcome.limit}{because}"
     return f"failed (exit code {outcome.exit_code}){because}" if outcome.exit_code else ""

@@ -252,11 +252,9 @@ def _document(turn: session_.Turn, told: TurnTold) -> dict[str, object]:
         "at": turn.at,
         "endedAt": told.ended_at,
         "results": [_told(results.result_of(event), event) for event in turn.results],
-        "checks": [
-            _told(results.check_result(item.event), item.event)
-            for item in told.items
-            if isinstance(item, CheckEnded)
-        ],
+        "check": None
+        if turn.checked is None
+        else _told(results.check_result(turn.checked), turn.checked),
         "changed": list(session_.changed_paths(turn.results)),
         "notes": list(turn.notes),
     }

@@ -164,9 +164,12 @@ class Mailbox:
             raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
         return self.inbox / self.put_in(part, session_id, sequence)
 
-    def part_path(self, session_id: str, sequence: int) -> Path:
-        """Gives where an answer may be written before it is whole: what lies there is never taken."""
-        return self.inbox / f"{_stem(session_id, sequence)}.{os.getpid()}.part"
+    def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
+        """Gives where an answer may be written before it is whole: what lies there is never taken.
+
+        Each process has its own, unless `writer` names whoever writes alone: then a kill's rest is found.
+        """
+        return self.inbox / f"{_stem(session_id, sequence)}.{writer or os.getpid()}.part"
 
     def put_in(self, part: Path, session_id: str, sequence: int) -> str:
         """Makes a part that is whole a letter; gives its name.

@@ -234,7 +234,7 @@ class Runner:
                 BrokenPipeError
             ):  # then the report is missing, which is said below
                 control.sendall(struct.pack("!I", len(body)) + body)
-            reading = self._reading = _Reading(control, outputs, show)
+            reading = self._reading = _Reading(control, outputs, show, extras.is_flooded)
             try:
                 return reading.outcome(timeout_s)
             finally:
@@ -516,8 +516,13 @@ class _Reading:
     """Reads a command's output and report until both are there; `outputs` are one pipe, or two."""
 
     def __init__(
-        self, control: socket.socket, outputs: Sequence[int], show: Callable[[str], None]
+        self,
+        control: socket.socket,
+        outputs: Sequence[int],
+        show: Callable[[str], None],
+        is_flooded: Callable[[], bool] | None,
     ) -> None:
+        self._is_flooded = is_flooded
         self._control = control
         self._outputs = tuple(outputs)
         self._show = show
@@ -596,6 +601,10 @@ class _Reading:
             wake_at = give_up or overdue_at
             # Without a limit we look up now and then: another thread may want it ended.
             left = _LOOK_UP_S if wake_at is None else max(wake_at - time.monotonic(), 0)
+            if self._is_flooded is not None:
+                left = min(left, _LOOK_UP_S)
+                if self._is_flooded():
+                    self._end_flood()
             ready = {key.fileobj for key, _ in self._selector.select(left)}
             for output in self._outputs:
                 if output in ready:
@@ -619,9 +628,14 @@ class _Reading:
         if self._apart:
             self._apart[output].add(chunk)
         self._show(self._decoders[output].decode(chunk))
-        if self._kept.total > FLOOD_LIMIT_BYTES and not self._flooded:
+        if self._kept.total > FLOOD_LIMIT_BYTES:
+            self._end_flood()
+
+    def _end_flood(self) -> None:
+        if not self._flooded:
             self._flooded = True
-            self._control.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):  # it has just ended by itself
+                self._control.shutdown(socket.SHUT_WR)
 
     def _read_report(self) -> None:
         try:

@@ -1,6 +1,7 @@
 """What commands begin with: the home, the session that is meant, its settings, the work itself."""
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,6 +142,8 @@ def reply_command(
         raise UsageError(f"--reply-with and {given[0]} say two things; leave one out")
     if not line.strip():
         raise UsageError("--reply-with names no command; for example: --reply-with 'llm -m MODEL'")
+    if not math.isfinite(timeout_s):
+        raise UsageError(f"--reply-timeout is {timeout_s}; it must be a number of seconds")
     from codingagent.faces.replying import ReplyCommand
 
     return ReplyCommand(line, timeout_s, max_turns)

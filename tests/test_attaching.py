@@ -1,0 +1,150 @@
+"""`--attach`: files that the person puts into a request, refused in one line before anything is made."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import desk_at
+from tests.killing import command_line_here
+
+TASK = "mend it"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with all kinds of things in it, and the current folder."""
+    root = tmp_path / "ws"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "src" / "a.py").write_text("a = 1\n")
+    (root / "src" / "deep" / "b.py").write_text("b = 2\n")
+    (root / "top.py").write_text("top = 0\n")
+    (root / "na me [x] é.md").write_text("named\n")
+    (root / "photo").write_bytes(b"\0\1\2" * 30)
+    (root / ".gitignore").write_text("*.log\nmodules/\n")
+    (root / "run.log").write_text("logged\n")
+    (root / "modules").mkdir()
+    (root / "modules" / "m.js").write_text("m\n")
+    (root / "empty").mkdir()
+    os.mkfifo(root / "pipe")
+    (root / "out").symlink_to("/etc/passwd")
+    (root / "etc").symlink_to("/etc")
+    (root / "inner").symlink_to("src/deep")
+    with (root / "huge.txt").open("wb") as file:
+        file.truncate(2**30)
+    monkeypatch.chdir(root)
+    return root
+
+
+def new(folder: Path, *patterns: str) -> tuple[int, str, str]:
+    """Starts a session in a home beside the workspace; gives status, request and what was complained of."""
+    home = folder.parent / "home"
+    words = [word for pattern in patterns for word in ("--attach", pattern)]
+    status, _, err = command_line_here(
+        home, "new", "--no-wait", "--workspace", str(folder), TASK, *words
+    )
+    requests = list((home / "outbox").glob("*.txt")) if home.exists() else []
+    return status, requests[0].read_text("utf-8") if requests else "", err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "current", "path", "text"),
+    [
+        ("src/a.py", ".", "src/a.py", "a = 1"),
+        ("a.py", "src", "src/a.py", "a = 1"),
+        ("../top.py", "src", "top.py", "top = 0"),
+        ("../*.py", "src", "top.py", "top = 0"),
+        ("top.py", "src", "top.py", "top = 0"),
+        ("src", ".", "src/deep/b.py", "b = 2"),
+        (".", "src/deep", "src/deep/b.py", "b = 2"),
+        ("inner", ".", "src/deep/b.py", "b = 2"),
+        ("src/**/*.py", "/", "src/deep/b.py", "b = 2"),
+        ("na me [x] é.md", ".", "na me [x] é.md", "named"),
+        ("run.log", ".", "run.log", "logged"),
+        ("modules/m.js", ".", "modules/m.js", "m"),
+    ],
+)
+def test_files_are_found_from_the_current_folder_or_the_workspace(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pattern: str,
+    current: str,
+    path: str,
+    text: str,
+) -> None:
+    """README, say: a path, a folder or a glob, from where the person stands or from the root."""
+    monkeypatch.chdir(folder / current)
+    status, request, _ = new(folder, pattern)
+    assert status == 0
+    assert f"--- {path} ---\n{text}\n--- end {path} ---" in request
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("nothing.py", "no file of the workspace fits"),
+        ("empty", "no file of the workspace fits"),
+        ("modules", "what is ignored, file by file"),
+        ("photo", "is not text (90 bytes)"),
+        ("huge.txt", "is larger than 32 MiB"),
+        ("/etc/passwd", "it lies outside the workspace"),
+        ("../nothing", "Path is outside workspace"),
+        ("..", "it lies outside the workspace"),
+        ("~", "it lies outside the workspace"),
+        ("out", "is a link that leads out"),
+        ("etc/passwd", "it lies outside the workspace"),
+        ("etc/*", "is a link that leads out"),
+        ("pipe", "is not a regular file"),
+        ("/dev/zero", "it lies outside the workspace"),
+        ("", "it is empty; name a file"),
+    ],
+)
+def test_what_can_not_be_attached_is_refused_before_anything_is_made(
+    folder: Path, pattern: str, reason: str
+) -> None:
+    """Design, exit status: wrong usage is 2, in one line; no session is left behind."""
+    status, _, err = new(folder, "top.py", pattern)
+    assert status == 2
+    assert reason in err
+    assert err.count("\n") == 1
+    assert not (folder.parent / "home").exists()
+
+
+def test_too_many_files_are_refused(folder: Path) -> None:
+    """More than a hundred files in one request help no model."""
+    for number in range(101):
+        (folder / "src" / f"{number}.txt").write_text("x\n")
+    status, _, err = new(folder, "src")
+    assert (status, "103 files fit, more than 100" in err) == (2, True)
+
+
+def test_what_fits_besides_and_is_no_text_is_named(folder: Path) -> None:
+    """A glob may fit an image too: the rest is attached, and it is said."""
+    home = folder.parent / "home"
+    status, out, _ = command_line_here(
+        home, "new", "--no-wait", "--workspace", str(folder), TASK, "--attach", "*"
+    )
+    assert status == 0
+    assert "not attached: File 'photo' is not text (90 bytes)" in out
+    assert "not attached: File 'huge.txt' is larger than 32 MiB" in out
+    (request,) = (home / "outbox").glob("*.txt")
+    assert "--- top.py ---" in request.read_text("utf-8")
+
+
+def test_the_budget_is_kept_and_the_next_request_is_without_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, the outbox: what does not fit is cut, and the cut says how to ask for the rest."""
+    (folder / "long.txt").write_text("".join(f"line {n}\n" for n in range(5_000)))
+    monkeypatch.setenv("CODINGAGENT_CONTEXT_CHARS", "12000")
+    status, request, _ = new(folder, "long.txt", "top.py")
+    assert status == 0
+    assert len(request) <= 12_000
+    assert "ask for the rest with start_line=" in request
+    assert "--- top.py ---" in request
+    home = folder.parent / "home"
+    (session,) = (path.stem for path in (home / "sessions").glob("*.json"))
+    with desk_at(home, session_id=session) as desk:
+        desk.answer('[READ_FILE path="src/a.py"]\n')
+        assert "--- src/a.py ---" in desk.contents()
+        assert "top.py" not in desk.contents()

@@ -1,0 +1,367 @@
+"""`--check`: the person's own command after each turn that changed a file; DONE needs its success."""
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent import compose, history
+from codingagent.core.session import CheckEnded, Phase, Protocol
+from codingagent.core.settings import Settings
+from codingagent.homes import Home
+from tests.helpers import Desk, command_line, desk_at, new_marker, none_left
+from tests.killing import command_line_here, kill_when, kinds_of
+from tests.sandboxes import needs_bwrap
+
+# Tells each time that it ran; succeeds once the file is right.
+CHECK = "echo ran >> ../checks; echo 'said by the check'; grep -q right a.txt"
+WRONG = '[CREATE_FILE path="a.txt"]\nwrong\n[/CREATE_FILE]\n'
+RIGHT = '[CREATE_FILE path="a.txt"]\nright\n[/CREATE_FILE]\n'
+DONE = "[DONE]\nIt works.\n[/DONE]\n"
+MESSAGE = {"type": "operations", "protocolVersion": "1.0"}
+
+
+def settings(check: str = CHECK, **others: object) -> Settings:
+    return Settings(check=check, sandbox="off", **others)  # type: ignore[arg-type]  # each is a setting
+
+
+@contextlib.contextmanager
+def desk_with(root: Path, check: str = CHECK, session_id: str = "") -> Iterator[Desk]:
+    with desk_at(root, settings=settings(check), session_id=session_id) as desk:
+        yield desk
+
+
+def runs(root: Path) -> int:
+    """Tells how often the check ran."""
+    log = root / "checks"
+    return log.read_text("utf-8").count("ran") if log.exists() else 0
+
+
+def is_complete(desk: Desk) -> bool:
+    return desk.conversation.session.is_complete
+
+
+def command(line: str) -> str:
+    return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
+
+
+def test_it_runs_after_turns_that_changed_a_file_and_no_others(tmp_path: Path) -> None:
+    """README, settings: after each turn that changed a file, by operations or by commands."""
+    with desk_with(tmp_path) as desk:
+        for reply, expected in (
+            ('[READ_FILE path="a.txt"]\n', 0),
+            (command("ls"), 0),
+            (WRONG, 1),
+            (command("cat a.txt"), 1),
+            (command("echo more >> a.txt"), 2),
+            ("[MESSAGE]\nWhat now?\n[/MESSAGE]\n", 2),
+            (command("mkdir -p x && touch x/new"), 3),
+            ('[DELETE_FILE path="x/new"]\n', 4),
+        ):
+            desk.answer(reply)
+            assert (reply, runs(tmp_path)) == (reply, expected)
+
+
+def test_without_git_every_command_may_have_changed_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without checkpoints nobody can tell: it is run once too often, not once too seldom."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "grep", "ls", "echo"):
+        (tools / name).symlink_to(f"/bin/{name}")
+    monkeypatch.setenv("PATH", str(tools))
+    with desk_with(tmp_path / "h") as desk:
+        desk.answer(command("ls"))
+        assert runs(tmp_path / "h") == 1
+        desk.answer('[READ_FILE path="a.txt"]\n')
+        assert runs(tmp_path / "h") == 1
+
+
+@pytest.mark.parametrize("protocol", ["tags", "json"])
+def test_its_result_is_in_the_next_request_whole_and_short(tmp_path: Path, protocol: str) -> None:
+    """Both requests tell what the check said, and that it must be mended first."""
+    home = Home.at(tmp_path, create=True)
+    (tmp_path / "workspace").mkdir(exist_ok=True)
+    kind: Protocol = "json" if protocol == "json" else "tags"
+    session = compose.start_session(home, tmp_path / "workspace", "t", settings(), kind)
+    person = compose.Person(lambda _: None)
+    with compose.conversation_in(home, session, settings(), person) as conversation:
+        desk = Desk(home, session.session_id, conversation)
+        conversation.recover()
+        assert "Check: after each answer that changes a file" in desk.request()
+        desk.drop(WRONG)
+        conversation.take("reply.txt")
+        name = f"{desk.session_id}_seq0002.txt"
+        for text in (desk.request(), (home.mailbox.outbox / "short" / name).read_text("utf-8")):
+            assert "[FAILED] CHECK: Ran 'echo ran" in text
+            assert "said by the check" in text
+            assert "is not accepted while it fails" in " ".join(text.split())
+        if protocol == "json":
+            operation = {"type": "message", "content": "DONE: all is well"}
+            desk.drop(json.dumps({**MESSAGE, "operations": [operation]}))
+            conversation.take("reply.txt")
+            assert not conversation.session.is_complete
+
+
+def test_done_needs_its_success(tmp_path: Path) -> None:
+    """A DONE behind changes is checked; while it fails it is refused with what the check said."""
+    with desk_with(tmp_path) as desk:
+        results = desk.answer(WRONG + DONE)
+        assert not is_complete(desk)
+        assert "[FAILED] DONE: Not accepted: the person's check fails" in results
+        assert results.count("Output: said by the check") == 1
+        assert runs(tmp_path) == 1
+        desk.drop(RIGHT + DONE)
+        desk.conversation.take("reply.txt")
+        assert is_complete(desk)
+        assert runs(tmp_path) == 2
+
+
+def test_one_that_failed_is_run_again_at_the_next_done(tmp_path: Path) -> None:
+    """The person may have mended what it fails for."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(WRONG)
+        desk.answer("[DONE]\nNo change needed.\n[/DONE]\n")
+        assert (runs(tmp_path), is_complete(desk)) == (2, False)
+        (desk.workspace / "a.txt").write_text("right\n")
+        desk.drop(DONE)
+        desk.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(desk)) == (3, True)
+
+
+def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) -> None:
+    """Nothing has changed since."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(RIGHT)
+        desk.drop(DONE)
+        desk.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(desk)) == (1, True)
+
+
+def test_done_without_any_change_needs_no_check(tmp_path: Path) -> None:
+    """A question that was answered has changed nothing."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(command("ls"))
+        desk.drop(DONE)
+        desk.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(desk)) == (0, True)
+
+
+def test_one_that_is_named_later_is_run_before_done_is_accepted(tmp_path: Path) -> None:
+    """What earlier turns changed was never checked."""
+    with desk_with(tmp_path, "") as desk:
+        desk.answer(WRONG)
+    with desk_with(tmp_path, CHECK, desk.session_id) as again:
+        again.answer(DONE)
+        assert (runs(tmp_path), is_complete(again)) == (1, False)
+
+
+def test_another_one_is_run_before_done_is_accepted(tmp_path: Path) -> None:
+    """The success of one command says nothing of another."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(RIGHT)
+    with desk_with(tmp_path, "false", desk.session_id) as again:
+        results = again.answer(DONE)
+        assert "the person's check fails: Ran 'false' (exit code 1)" in results
+
+
+def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
+    """The success was of files that are no longer there."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(WRONG)
+        desk.answer(RIGHT)
+        home, ledger = desk.home, desk.conversation.ledger
+        history.take_back(home, ledger, 1, lambda _: None)
+        desk.conversation.recover()
+        desk.answer(DONE)
+        assert (runs(tmp_path), is_complete(desk)) == (3, False)
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("sleep 60", "(ended at its time limit of 1 s)"),
+        ("yes", "(ended after 256 MiB of output"),
+        ("no-such-program", "(exit code 127)"),
+        ("kill -9 $PPID; sleep 60", "ended the process that watched over it"),
+        ("kill -STOP $PPID; sleep 60", "(ended at its time limit of 1 s)"),
+        ("kill -9 $$", "(ended by signal SIGKILL)"),
+        ("echo (", "(exit code 2)"),
+        ('printf "\\377\\000"; exit 1', "(exit code 1)"),
+    ],
+)
+def test_one_that_misbehaves_fails(tmp_path: Path, check: str, said: str) -> None:
+    """Whatever it does, the turn ends, the request says so, and the session goes on."""
+    chosen = Settings(check=check, sandbox="off", check_timeout=1 if check != "yes" else 60)
+    with desk_at(tmp_path, settings=chosen) as desk:
+        results = desk.answer(RIGHT + DONE)
+        assert "[FAILED] CHECK: Ran" in results
+        assert said in results
+        assert "[FAILED] DONE: Not accepted" in results
+        assert 'timeout="' not in results
+        assert "[OK] RUN_COMMAND" in desk.answer(command("true"))
+
+
+def test_what_it_leaves_running_is_ended(tmp_path: Path) -> None:
+    """As with every command."""
+    marker = new_marker()
+    with (
+        none_left(marker),
+        desk_with(tmp_path, f"setsid sleep {marker} >/dev/null 2>&1 & exit 0") as desk,
+    ):
+        assert "[OK] CHECK" in desk.answer(RIGHT)
+
+
+def test_one_that_deletes_the_workspace_ends_the_work_in_one_line(tmp_path: Path) -> None:
+    """No traceback, and what the check did is on the record."""
+    home = tmp_path / "home"
+    words = ("--sandbox", "off", "--check", 'rm -rf "$PWD"; false')
+    assert command_line_here(home, "new", "--no-wait", "task", *words)[0] == 0
+    (home / "inbox" / "reply.txt").write_text(RIGHT + DONE)
+    status, _, err = command_line_here(home, "resume", "--once")
+    assert (status, err.count("\n")) == (1, 1)
+    (home / "workspace").mkdir(exist_ok=True)
+    status, _, err = command_line_here(home, "resume", "--once")
+    assert status == 0
+    (request,) = (home / "outbox").glob("*_seq0002.txt")
+    assert "[FAILED] CHECK" in request.read_text("utf-8")
+    assert "[FAILED] DONE: Not accepted" in request.read_text("utf-8")
+
+
+def test_one_that_would_need_a_yes_is_not_asked_for(tmp_path: Path) -> None:
+    """The person has said what they want."""
+    with desk_with(tmp_path, "rm -rf build && git push --dry-run 2>/dev/null; true") as desk:
+        assert "[OK] CHECK" in desk.answer(RIGHT)
+
+
+@pytest.mark.parametrize("policy", ["standard", "restrictive"])
+def test_one_that_the_policy_denies_is_refused_at_once(tmp_path: Path, policy: str) -> None:
+    """It could never succeed."""
+    (tmp_path / "workspace").mkdir()
+    check = "sudo true" if policy == "standard" else "true"
+    words = ("new", "--no-wait", "task", "--check", check, "--policy", policy)
+    status, _, err = command_line_here(tmp_path, *words)
+    assert status == 2
+    assert f"the check `{check}` is refused by the policy" in err
+    assert not (tmp_path / "sessions").exists()
+
+
+def test_a_pause_for_a_yes_does_not_hide_what_was_changed_before_it(tmp_path: Path) -> None:
+    """It runs once, when the whole turn is done."""
+    with desk_with(tmp_path) as desk:
+        pass
+    (desk.workspace / "a.txt").write_text("wrong\n")
+    desk.drop(command("touch made") + command("rm -r not-there") + DONE)
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 3
+    assert runs(tmp_path) == 0
+    assert command_line_here(tmp_path, "approve", desk.session_id)[0] == 0
+    assert runs(tmp_path) == 1
+    assert not desk.home.sessions.load(desk.session_id).is_complete
+
+
+def test_one_that_was_killed_is_not_run_again_in_that_turn(tmp_path: Path) -> None:
+    """README: a command that had started is never started again. What is in doubt is no success."""
+    marker = new_marker()
+    check = f"echo ran >> ../checks; test -e ok || exec sleep {marker}"
+    with none_left(marker):
+        with desk_with(tmp_path, check) as desk:
+            pass
+        desk.drop(RIGHT + DONE)
+        assert kill_when(tmp_path, ("resume", "--once"), lambda: runs(tmp_path) == 1)
+    with desk_with(tmp_path, check, desk.session_id) as again:
+        assert runs(tmp_path) == 1
+        results = again.results()
+        assert "[FAILED] CHECK: 'echo ran" in results
+        assert "interrupted: it may have run in part; it was not run again" in results
+        assert "[FAILED] DONE: Not accepted" in results
+        (again.workspace / "ok").touch()
+        again.drop(DONE)
+        again.conversation.take("reply.txt")
+        assert is_complete(again)
+        assert runs(tmp_path) == 2
+    records = tuple(again.home.records(again.session_id))
+    assert kinds_of(records).count("check_ended") == 2
+    assert [r.command == check for r in records if isinstance(r, CheckEnded)] == [True, True]
+
+
+def test_an_interrupt_while_it_runs_leaves_the_session_to_be_resumed(tmp_path: Path) -> None:
+    """Ctrl-C: 130, and the check counts as interrupted."""
+    with desk_with(tmp_path) as desk:
+        pass
+    settings_ = Settings(check=f"kill -INT {os.getpid()}; sleep 60", sandbox="off")
+    with desk_at(tmp_path, settings=settings_, session_id=desk.session_id) as again:
+        again.drop(RIGHT)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                again.conversation.take("reply.txt")
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert again.conversation.session.phase is Phase.EXECUTING
+        again.conversation.recover()
+        assert "[FAILED] CHECK" in again.results()
+
+
+def test_it_shows_in_log_and_json(tmp_path: Path) -> None:
+    """What was run and what came of it is on the record."""
+    with desk_with(tmp_path) as desk:
+        pass
+    desk.drop(WRONG + DONE)
+    status, out, _ = command_line_here(tmp_path, "resume", "--once", "--json")
+    assert status == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert any("CHECK" in json.dumps(line) for line in lines)
+    for words, said in (
+        (("log",), "check FAILED: Ran 'echo ran"),
+        (("log", "--json"), '"check_ended"'),
+        (("show",), "  FAILED CHECK: Ran 'echo ran"),
+        (("show", "--json"), '"CHECK"'),
+    ):
+        status, out, _ = command_line_here(tmp_path, *words)
+        assert (status, said in out) == (0, True), out
+
+
+def test_an_option_holds_for_one_call_and_an_empty_one_turns_it_off(tmp_path: Path) -> None:
+    """README: a session keeps its own; `resume --check` says otherwise for as long as that runs."""
+    with desk_with(tmp_path) as desk:
+        pass
+    desk.drop(WRONG)
+    assert command_line_here(tmp_path, "resume", "--once", "--check", "echo other")[0] == 0
+    assert runs(tmp_path) == 0
+    assert "[OK] CHECK: Ran 'echo other'" in desk_results(desk, 2)
+    desk.drop(WRONG.replace("wrong", "wrong too"))
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
+    assert runs(tmp_path) == 1
+    desk.drop(DONE)
+    assert command_line_here(tmp_path, "resume", "--once", "--check", "")[0] == 0
+    assert desk.home.sessions.load(desk.session_id).is_complete
+
+
+def desk_results(desk: Desk, sequence: int) -> str:
+    return desk.request(sequence).partition("## Previous Command Results\n")[2]
+
+
+def test_a_run_never_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One message is no session."""
+    (tmp_path / "workspace").mkdir()
+    monkeypatch.setenv("CODINGAGENT_CHECK", CHECK)
+    message = tmp_path / "m.json"
+    operation = {"type": "createFile", "path": "a.txt", "content": "x"}
+    message.write_text(json.dumps({**MESSAGE, "operations": [operation]}))
+    command_line(tmp_path, "run", str(message))
+    assert (tmp_path / "workspace" / "a.txt").exists()
+    assert runs(tmp_path) == 0
+
+
+def test_it_is_confined_as_commands_are(tmp_path: Path) -> None:
+    """It runs code that the answer wrote."""
+    needs_bwrap()
+    check = "echo out > ../outside; test ! -e ../outside"
+    with desk_at(tmp_path, settings=Settings(check=check, sandbox="require")) as desk:
+        desk.answer(RIGHT)
+    assert not (tmp_path / "outside").exists()
