@@ -27,6 +27,7 @@ from codingagent.core.notices import (
     Notice,
     OperationBegan,
     OperationDone,
+    Remark,
 )
 from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Finish, RunCommand
 from codingagent.core.reply import Problem, Step
@@ -152,6 +153,12 @@ class Execution:
             and not self._check(ends=True)
         ):
             event = Refused(item.tag, self._why_not_done())
+            self._means.show(
+                Remark(
+                    "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
+                    f" {self.session.session_id} --check 'COMMAND'"
+                )
+            )
         elif isinstance(item, Problem):
             event = Refused(item.tag, item.reason, item.detail, item.subject)
         else:

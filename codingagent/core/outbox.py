@@ -232,7 +232,9 @@ def _words(session: Session, room: int) -> list[str]:
         parts.append(
             f"The person said before your last answer, which may not have seen it:\n{text}"
         )
-    if now:
+    if now and not any(said.text for said in session.said if said.sequence == session.sequence):
+        parts.append(f"The person attaches {_list(session.attached)}: see Requested File Contents.")
+    elif now:
         text = "\n\n".join(now)
         parts.append(f"The person says:\n{text}")
     elif session.results and all(isinstance(event, MessageShown) for event in session.results):
@@ -242,8 +244,12 @@ def _words(session: Session, room: int) -> list[str]:
 
 def _told(said: Said) -> str:
     """Gives what was said at once: the words, and the files that came with them."""
-    files = ", ".join(map(shown_path, said.attached))
-    return "\n".join(filter(None, (said.text, f"(attached: {files})" if files else "")))
+    files = f"(attached: {_list(said.attached)})" if said.attached else ""
+    return "\n".join(filter(None, (said.text, files)))
+
+
+def _list(paths: Iterable[str]) -> str:
+    return ", ".join(map(shown_path, paths))
 
 
 def _earlier(session: Session, room: int) -> str:

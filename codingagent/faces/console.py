@@ -30,6 +30,7 @@ from codingagent.core.notices import (
     Waiting,
 )
 from codingagent.core.plain import without_controls
+from codingagent.core.results import CHECK
 from codingagent.faces import looks
 from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
 from codingagent.faces.looks import Line, Span
@@ -260,8 +261,11 @@ class Console:
 
     def _begin(self, notice: OperationBegan) -> None:
         self._said_output = False
-        if notice.command_type == "RUN_COMMAND":
-            self._say(("  ", ""), ("$", "bold"), (f" {notice.subject}", ""), indent=4)
+        if notice.command_type in ("RUN_COMMAND", CHECK):
+            whose = " (your check)" if notice.command_type == CHECK else ""
+            self._say(
+                ("  ", ""), ("$", "bold"), (f" {notice.subject}", ""), (whose, "dim"), indent=4
+            )
             self._start_status("running")
 
     def _show_output(self, text: str) -> None:

@@ -197,7 +197,7 @@ def test_earlier_words_beyond_their_share_lose_their_middle_and_that_is_said() -
 
 def test_attached_files_are_named_and_are_no_silence() -> None:
     session = session_of(*turn(MessageShown("which file?")), say("", "src/a b.py", "c\n.py"))
-    assert "The person says:\n(attached: src/a b.py, c\\n.py)" in whole(session)
+    assert "The person attaches src/a b.py, c\\n.py: see Requested File Contents." in whole(session)
     assert ADDS_NOTHING not in whole(session)
 
 

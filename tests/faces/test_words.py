@@ -238,7 +238,7 @@ def test_attached_files_are_in_the_request_until_it_is_answered(home: Path) -> N
     assert run(home, "say", "--attach", str(workspace / "c.txt")) == 0
     assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2)
     assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2, short=True)
-    assert "The person says:\n(attached: c.txt)" in request(home, 2)
+    assert "The person attaches c.txt: see Requested File Contents." in request(home, 2)
 
 
 def test_json_is_one_object_a_line(waiting: Path) -> None:
