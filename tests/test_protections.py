@@ -1228,7 +1228,7 @@ ROWS: dict[str, Row] = {
     "the limit of output": Row(
         flood_ends,
         (),
-        (RUN, "if self._kept.total > FLOOD_LIMIT_BYTES and not self._flooded:", "if False:"),
+        (RUN, "if self._kept.total > FLOOD_LIMIT_BYTES:", "if False:"),
     ),
     "bounded memory": Row(memory_bounded, (), (RUN, "del self._tail[:-_KEPT_BYTES]", "pass")),
     "an allow list of variables": Row(
