@@ -296,6 +296,11 @@ def attached(
         return ()
     from codingagent.attaching import attachable
 
+    if not root.is_dir():
+        raise UsageError(
+            f"--attach names files of the workspace {root}, which is not there yet; to work in this folder"
+            " add --here, or name another with --workspace"
+        )
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
     rules = partial(_user_rules, root)
     with contextlib.closing(Workspace(root, hidden, user_rules=rules)) as workspace:

@@ -14,6 +14,7 @@ from codingagent.core.findings import Letter, Seen
 from codingagent.core.listing import Listing
 from codingagent.core.notices import Notice, OutboxReady, Remark, Waiting
 from codingagent.core.session import (
+    CheckNamed,
     InboxFound,
     LyingFile,
     OutboxWritten,
@@ -143,6 +144,15 @@ class Requests:
                 f" {session_id}`"
             )
         self.ledger.record(RefreshAsked(self._means.now()))
+
+    def name_check(self, command: str) -> None:
+        """Takes another check from now on, or with an empty one none; `write` then tells of it.
+
+        Raises:
+            WorkError: if the disk does not let it.
+        """
+        if command != self.session.check:
+            self.ledger.record(CheckNamed(command, self._means.now()))
 
     def announce(self, *, watched: bool) -> None:
         """Says what the person is to do now, and whether someone waits for it."""

@@ -326,8 +326,8 @@ def test_it_shows_in_log_and_json(tmp_path: Path) -> None:
         assert (status, said in out) == (0, True), out
 
 
-def test_an_option_holds_for_one_call_and_an_empty_one_turns_it_off(tmp_path: Path) -> None:
-    """README: a session keeps its own; `resume --check` says otherwise for as long as that runs."""
+def test_another_check_holds_from_then_on_and_an_empty_one_turns_it_off(tmp_path: Path) -> None:
+    """README: a session keeps its check until `resume --check` names another."""
     with desk_with(tmp_path) as desk:
         pass
     desk.drop(WRONG)
@@ -336,9 +336,12 @@ def test_an_option_holds_for_one_call_and_an_empty_one_turns_it_off(tmp_path: Pa
     assert "[OK] CHECK: Ran 'echo other'" in desk_results(desk, 2)
     desk.drop(WRONG.replace("wrong", "wrong too"))
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
-    assert runs(tmp_path) == 1
-    desk.drop(DONE)
+    assert runs(tmp_path) == 0
+    assert "`echo other`" in desk.request(3).partition("## Environment")[2]
     assert command_line_here(tmp_path, "resume", "--once", "--check", "")[0] == 0
+    assert "`echo other`" not in desk.request(3).partition("## Environment")[2]
+    desk.drop(DONE)
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     assert desk.home.sessions.load(desk.session_id).is_complete
 
 

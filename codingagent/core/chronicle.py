@@ -9,6 +9,7 @@ from codingagent.core.session import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
+    CheckNamed,
     CheckpointTaken,
     InboxFound,
     OperationEnded,
@@ -56,6 +57,8 @@ def _words(record: Record) -> str:
             return f"the person said{said}{files}"
         case RefreshAsked():
             return "the request is to be written anew"
+        case CheckNamed():
+            return f"the check is now: {record.command or 'none'}"
         case ReplyTaken():
             return f"reply {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
         case ReplySetAside():

@@ -6,7 +6,7 @@ How it works. Phases follow one another in a circle until COMPLETE:
                                                                      (with Finished) --> COMPLETE
                                              (with Finished, and words said meanwhile) --> OUTBOX_DUE
     COMPLETE --SessionReopened--> OUTBOX_DUE
-    AWAITING_REPLY --UndoEnded, PersonSaid, RefreshAsked--> OUTBOX_DUE
+    AWAITING_REPLY --UndoEnded, PersonSaid, RefreshAsked, CheckNamed--> OUTBOX_DUE
 
     EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
 
@@ -156,6 +156,15 @@ class RefreshAsked:
 
     at: str
     kind: Literal["refresh_asked"] = "refresh_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckNamed:
+    """The person names another check than before; empty: none from now on."""
+
+    command: str
+    at: str
+    kind: Literal["check_named"] = "check_named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +335,7 @@ Record = (
     | OutboxWritten
     | PersonSaid
     | RefreshAsked
+    | CheckNamed
     | ReplyTaken
     | ReplySetAside
     | OperationStarted
@@ -552,6 +562,11 @@ def _step(session: Session, record: Record) -> Session:
             return _hear(session, record)
         case RefreshAsked():
             return replace(session, phase=Phase.OUTBOX_DUE)
+        case CheckNamed():
+            # A request that waits tells of the old one.
+            waits = session.phase is Phase.AWAITING_REPLY
+            phase = Phase.OUTBOX_DUE if waits else session.phase
+            return replace(session, check=record.command, phase=phase)
         case ReplyTaken():
             return replace(
                 session,

@@ -109,7 +109,7 @@ app = typer.Typer(
     cls=_Commands,
     help="A coding agent that works through any web chat: you carry its requests there, and the"
     " answers back.",
-    epilog='Example: codingagent new "Add a --verbose option to cli.py, with a test"',
+    epilog='Example: codingagent new --here "Add a --verbose option to cli.py"',
     no_args_is_help=True,
     rich_markup_mode=None,  # rich costs a tenth of a second at every --help
     pretty_exceptions_enable=False,

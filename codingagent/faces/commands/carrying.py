@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from codingagent.faces.commands.opening import home_of, latest_of, settings_of
+from codingagent.faces.commands.opening import home_of, settings_of, waiting_of
 from codingagent.faces.commands.options import SessionName
 
 app = typer.Typer()
@@ -26,7 +26,7 @@ def _copy(
     from codingagent.faces import clip
 
     home = home_of(context)
-    state = latest_of(home) if session is None else home.sessions.load(session)
+    state = waiting_of(home) if session is None else home.sessions.load(session)
     budget = settings_of(home, state, {}, executes=False).context_chars
     clip.copy(home, state, short=short, limit=split, budget=budget)
 
@@ -43,5 +43,5 @@ def _paste(
     from codingagent.faces import clip
 
     home = home_of(context)
-    state = latest_of(home) if session is None else home.sessions.load(session)
+    state = waiting_of(home) if session is None else home.sessions.load(session)
     clip.paste(home, state, edits=editor)

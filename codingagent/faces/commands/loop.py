@@ -59,7 +59,7 @@ class _Protocol(StrEnum):
 
 
 @app.command(
-    epilog='Example: codingagent new "Add a --verbose option to cli.py, with a test"', name="new"
+    epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
 )
 def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
@@ -82,8 +82,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     check: CheckCommand = None,
     clipboard: Clipboard = False,
     reply_with: ReplyWith = None,
-    reply_timeout: ReplyTimeout = 600,
-    max_turns: MaxTurns = 20,
+    reply_timeout: ReplyTimeout = None,
+    max_turns: MaxTurns = None,
     protocol: Annotated[
         _Protocol,
         typer.Option(show_default=False, help="What to answer in. [default: tags]"),
@@ -137,6 +137,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             diff=diff,
         )
         say_if_not_obeyed(screen, root, folder)
+        if not here and _is_elsewhere(folder):
+            remark(screen, _ELSEWHERE)
         with at_work(home, session, settings, person) as work:
             work.requests.begin()
             if files:
@@ -149,6 +151,19 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             follow(
                 work.conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
             )
+
+
+_ELSEWHERE = (
+    "the workspace is empty, so the model sees no files; to work in this folder:"
+    " codingagent new --here"
+)
+
+
+def _is_elsewhere(workspace: Path) -> bool:
+    """Tells whether a person seems to have meant the folder that they are in."""
+    own = {"workspace", "outbox", "inbox", "sessions"}
+    here = (name for name in os.listdir() if name not in own and not name.startswith("."))
+    return not any(workspace.iterdir()) and any(here)
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
@@ -165,8 +180,8 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     check: CheckCommand = None,
     clipboard: Clipboard = False,
     reply_with: ReplyWith = None,
-    reply_timeout: ReplyTimeout = 600,
-    max_turns: MaxTurns = 20,
+    reply_timeout: ReplyTimeout = None,
+    max_turns: MaxTurns = None,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
     network: Network = None,
@@ -220,6 +235,8 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 if once and accept is None and not home.mailbox.look():
                     return 0
                 conversation.requests.reopen()
+            if check is not None:
+                conversation.requests.name_check(check)
             conversation.recover()
             if accept is not None:
                 conversation.take(_brought(home, accept), accept=True)

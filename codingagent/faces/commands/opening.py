@@ -38,6 +38,18 @@ def home_was_found(context: typer.Context) -> bool:
     return context.obj is None and HOME_VARIABLE not in os.environ
 
 
+def waiting_of(home: "Home") -> "Session":
+    """Gives the session that changed last of those whose request waits, else the one that changed last.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from codingagent import homes
+
+    found = homes.all_sessions(home, fail)
+    return next((each for each in found if each.is_awaiting_reply), None) or latest_of(home)
+
+
 def latest_of(home: "Home") -> "Session":
     """Gives the session that changed last, complete or not.
 
@@ -121,32 +133,41 @@ def follow(
         drop.follow(conversation, inbox, watch, glance, attend)
 
 
+# A long answer of a slow model takes minutes; a task that takes more turns wants to be looked at.
+_REPLY_S = 600
+_TURNS = 20
+
+
 def reply_command(
-    line: str | None, timeout_s: float, max_turns: int, *, others: dict[str, bool]
+    line: str | None, timeout_s: float | None, max_turns: int | None, *, others: dict[str, bool]
 ) -> "ReplyCommand | None":
     """Gives the command that replies, if one was named.
 
     Args:
         line: the shell line.
-        timeout_s: its limit.
-        max_turns: how many requests it may answer.
+        timeout_s: its limit; None for the usual one.
+        max_turns: how many requests it may answer; None for the usual number.
         others: options that say otherwise, and whether they were given.
 
     Raises:
-        UsageError: if one of them was given too, or the line is empty.
+        UsageError: if one of them was given too, the line is empty, or these limits are for no line.
     """
+    limits = {"--reply-timeout": timeout_s, "--max-turns": max_turns}
     if line is None:
+        for name, limit in limits.items():
+            if limit is not None:
+                raise UsageError(f"{name} goes with --reply-with, which is not given")
         return None
     given = [name for name, is_given in others.items() if is_given]
     if given:
         raise UsageError(f"--reply-with and {given[0]} say two things; leave one out")
     if not line.strip():
         raise UsageError("--reply-with names no command; for example: --reply-with 'llm -m MODEL'")
-    if not math.isfinite(timeout_s):
+    if timeout_s is not None and not math.isfinite(timeout_s):
         raise UsageError(f"--reply-timeout is {timeout_s}; it must be a number of seconds")
     from codingagent.faces.replying import ReplyCommand
 
-    return ReplyCommand(line, timeout_s, max_turns)
+    return ReplyCommand(line, timeout_s or _REPLY_S, max_turns or _TURNS)
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ AcceptFormats = Annotated[
     bool, typer.Option("--accept-formats", help="Apply diffs and the like without asking.")
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", help="Approve what would be asked, not what is blocked.")
+    bool, typer.Option("--yes", help="Approve what would be asked, never what is refused.")
 ]
 Attach = Annotated[
     list[str] | None,
@@ -97,35 +97,36 @@ CheckCommand = Annotated[
 ReplyWith = Annotated[
     str | None,
     typer.Option(
-        "--reply-with", metavar="COMMAND", help="Have this answer: request in, reply out."
+        "--reply-with",
+        metavar="COMMAND",
+        help="Have this answer: it reads requests, prints answers.",
     ),
 ]
 ReplyTimeout = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--reply-timeout",
         metavar="SECONDS",
         min=1,
         max=86_400,
-        show_default=False,
-        help="For each of its answers. [default: 600]",
+        help="For each of these answers. [default: 600]",
     ),
 ]
 MaxTurns = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--max-turns",
         metavar="N",
         min=1,
-        show_default=False,
-        help="How many it may give. [default: 20]",
+        help="Most answers of --reply-with. [default: 20]",
     ),
 ]
 Changes = Annotated[
     str | None,
     typer.Option(
         "--diff",
-        help="Show what changes in each file: never, short or full. [default: short, on a terminal]",
+        metavar="HOW",
+        help="What each change shows: short, full or never.",
         autocompletion=_one_of("never", "short", "full"),
     ),
 ]
