@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import get_args
 
 import codingagent
+from codingagent.core import reply
 from codingagent.core.commands import COMMANDS, Command
 from codingagent.core.messages.events import EVENT_TYPES
 from codingagent.core.messages.operations import OPERATION_TYPES, Operation
+from codingagent.core.reply import Step
 from codingagent.core.settings import Settings, meanings
 from codingagent.faces import cli
 
@@ -43,7 +45,9 @@ def test_the_table_of_settings_is_made_from_the_definitions() -> None:
     """Design: every setting stands in README with its default and meaning."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for each in fields(Settings):
-        default = f"`{each.default}`" if each.default not in ("", ()) else "(none)"
+        # As it is written in the file.
+        default = str(each.default).lower() if isinstance(each.default, bool) else each.default
+        default = f"`{default}`" if default not in ("", ()) else "(none)"
         rows.append(f"| `{each.name}` | {default} | {meanings()[each.name]} |")
     assert section("settings") == "\n".join(rows) + "\n"
 
@@ -53,6 +57,20 @@ def test_every_command_of_the_command_line_stands_in_readme() -> None:
     table = README.partition("## Commands")[2].partition("## Settings")[0]
     for command in (name for group in cli.COMMANDS.values() for name in group):
         assert re.search(rf"`{command}\b", table), command
+
+
+def test_every_room_stands_in_the_layout() -> None:
+    """A newcomer reads the house by this list."""
+    layout = README.partition("## How the code is laid out")[2].partition("## Tests")[0]
+    rooms = {path.name for path in Path(codingagent.__file__).parent.glob("*.py")}
+    missing = {room for room in rooms if room not in layout and not room.startswith("__")}
+    assert missing <= {"errors.py"}
+
+
+def test_each_command_can_be_decoded() -> None:
+    """A command that is only told of would be a fault when an answer uses it."""
+    for command in COMMANDS:
+        assert isinstance(reply.read(f"{command.example}\n").items[0], Step)
 
 
 def test_the_two_command_lines_name_what_is_there() -> None:

@@ -162,6 +162,8 @@ def show_settings(home: Path, resolved: Resolved, policy: str, *, json: bool) ->
 
 
 def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"  # as it is written in the file
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

@@ -102,9 +102,8 @@ def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime
     elif isinstance(entry, UndoEnded):
         heading, notes = "undo", entry.notes
     elif isinstance(entry, PersonSaid):
-        heading, notes = "you said", tuple(entry.text.split("\n")) if entry.text else ()
-        if entry.attached:
-            notes += (f"with {', '.join(entry.attached)}",)
+        heading = "you said" if entry.text else "you attached"
+        notes = (*entry.text.split("\n"), *entry.attached) if entry.text else entry.attached
     else:
         heading = "reopened"
     yield [(heading, "bold"), (f"  {when}", "dim")]
