@@ -221,12 +221,10 @@ class ListingWalk:
         if names:
             self._names[prefix] = names
             self._total += len(names)
-            if self._total <= self.entries:
-                self._measured[prefix] = _measured(folder, prefix, names)
 
     def _measure(self, root: Folder) -> None:
-        """Looks at the files that were not measured on the way, the folders opened as they were then."""
-        wanted = self._names.keys() - self._measured.keys()
+        """Looks at the files whose sizes will be shown, the folders opened once more as they were then."""
+        wanted = set(self._names)
         if self._total > _MEASURED_LIMIT:
             counts = {prefix[:-1]: len(names) for prefix, names in self._names.items()}
             open_ = open_folders(counts, self.entries)
