@@ -58,7 +58,8 @@ def _homes() -> list[Path]:
         import pwd
     except ImportError:  # Windows
         return []
-    return [Path(each.pw_dir) for each in pwd.getpwall() if each.pw_uid in (0, *range(1000, 60000))]
+    people = range(1_000, 60_000)
+    return [Path(e.pw_dir) for e in pwd.getpwall() if e.pw_uid == 0 or e.pw_uid in people]
 
 
 def _passes(folder: Path, workspace: Path) -> bool:
