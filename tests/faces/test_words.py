@@ -693,7 +693,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (building / "workspace" / "build").exists()
         status, out, err = command_line_here(building, "approve", session_of(building), "op-1")
         assert (status, err) == (0, "")
-        assert "answered; the one that waits goes on" in out
+        assert "answered; the other terminal goes on" in out
         asked.says("answered elsewhere: yes")
         asked.says("Request 2 is ready")
         asked.says("waiting for the answer", 2)

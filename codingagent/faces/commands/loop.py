@@ -380,7 +380,9 @@ def _answer(  # noqa: PLR0913
     errand = Errand("answer", session, "", (), operation_id or "", answer, shown)
     with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
         if is_handed:
-            remark(screen, "answered; the one that waits goes on")
+            own = [f"--{name}" for name, value in (*options.items(), ("yes", yes or None)) if value]
+            not_obeyed = f" with its own settings ({', '.join(own)} is not obeyed)" if own else ""
+            remark(screen, f"answered; the other terminal goes on{not_obeyed}")
             return 0
         state = home.sessions.load(session)
         settings = settings_of(home, state, options)
