@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codingagent.core import paths
+from codingagent.core.policy import Deny, Policy, judge_read
 from codingagent.errors import OperationError, UsageError
 from codingagent.views import Views
 from codingagent.world.workspace import Workspace
@@ -23,13 +24,16 @@ class Attachable:
     left_out: tuple[str, ...]
 
 
-def attachable(workspace: Workspace, patterns: Iterable[str], folder: Path) -> Attachable:
+def attachable(
+    workspace: Workspace, patterns: Iterable[str], folder: Path, policy: Policy
+) -> Attachable:
     """Gives the files that some paths, folders or globs name.
 
     Args:
         workspace: where they must lie.
         patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
         folder: the person's current folder.
+        policy: what it keeps from being read must be named by itself.
 
     Raises:
         UsageError: if one names nothing, nothing that can be shown, or something outside.
@@ -45,6 +49,8 @@ def attachable(workspace: Workspace, patterns: Iterable[str], folder: Path) -> A
         shown = 0
         for path in chosen:
             try:
+                if not is_named:
+                    _check_readable(policy, workspace.resolved(path))
                 views.view(path, None, None)
             except OperationError as fault:
                 if is_named:
@@ -64,6 +70,13 @@ def attachable(workspace: Workspace, patterns: Iterable[str], folder: Path) -> A
                 f" {workspace.root}, or a glob such as 'src/**/*.py'; what is ignored, file by file"
             )
     return Attachable(tuple(found), tuple(left_out))
+
+
+def _check_readable(policy: Policy, path: str) -> None:
+    if isinstance(judge_read(policy, path), Deny):
+        raise OperationError(
+            f"File '{paths.shown(path)}' is blocked by the policy; name it by itself"
+        )
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:

@@ -262,6 +262,10 @@ def _means_of(home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice],
 
         return Keeper(ledger, history.keeping(bench.store, bench.folders, show)).changed()
 
+    def may_read(path: str) -> bool:
+        verdict = policies.judge_read(bench.policy, bench.workspace.resolved(path))
+        return not isinstance(verdict, policies.Deny)
+
     return Means(
         bench.workspace,
         home.mailbox,
@@ -271,6 +275,7 @@ def _means_of(home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice],
         now,
         show,
         changed,
+        may_read,
         home.sessions.mend_document,
     )
 
@@ -285,7 +290,11 @@ def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) 
 
 
 def attached(
-    home: Path, root: Path, patterns: Sequence[str], show: Callable[[Notice], None]
+    home: Path,
+    root: Path,
+    patterns: Sequence[str],
+    policy: Policy,
+    show: Callable[[Notice], None],
 ) -> tuple[str, ...]:
     """Gives the files of a workspace that a person names from the current folder; says what can't be shown.
 
@@ -304,7 +313,7 @@ def attached(
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
     rules = partial(_user_rules, root)
     with contextlib.closing(Workspace(root, hidden, user_rules=rules)) as workspace:
-        found = attachable(workspace, patterns, Path.cwd())
+        found = attachable(workspace, patterns, Path.cwd(), policy)
     for reason in found.left_out[:_LEFT_OUT_NAMED]:
         show(Remark(f"not attached: {reason}"))
     if len(found.left_out) > _LEFT_OUT_NAMED:

@@ -69,6 +69,8 @@ class Means:
     show: Callable[[Notice], None]
     changed: Callable[[], tuple[str, ...] | None]
     """Gives what changed in the workspace since the request before, a line each; None: not known."""
+    may_read: Callable[[str], bool]
+    """Tells whether the policy lets a file's text go to the chat."""
     keep_document: Callable[[Session], None]
     """Writes the file that tells other programs of it, if that says otherwise than the journal."""
 
@@ -284,6 +286,9 @@ class Requests:
             if named.path in known or named.path in written:
                 continue
             try:
+                # An answer's command may print what it likes: this must be no way around the policy.
+                if not self._means.may_read(named.path):
+                    continue
                 whole = shown.view(named.path, None, None)
                 view = shown.view(named.path, *named.range_of(whole.total_lines))
             except OperationError:

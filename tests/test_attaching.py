@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.core.settings import Settings
 from tests.helpers import desk_at
 from tests.killing import command_line_here
 
@@ -148,3 +149,36 @@ def test_the_budget_is_kept_and_the_next_request_is_without_them(
         desk.answer('[READ_FILE path="src/a.py"]\n')
         assert "--- src/a.py ---" in desk.contents()
         assert "top.py" not in desk.contents()
+
+
+BLOCKING = 'extends = "standard"\n[filesystem]\nblocked_paths = ["src/secret.py"]\n'
+
+
+def test_what_the_policy_blocks_is_attached_only_by_its_own_name(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A glob is no wish for a secret; a name is."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text(BLOCKING)
+    (folder / "src" / "secret.py").write_text("key = 1\n")
+    home = folder.parent / "home"
+    words = ("new", "--no-wait", "--workspace", str(folder), "--policy", str(policy), TASK)
+    status, out, _ = command_line_here(home, *words, "--attach", "src")
+    assert status == 0
+    assert "not attached: File 'src/secret.py' is blocked by the policy" in out
+    assert "key = 1" not in "".join(p.read_text("utf-8") for p in (home / "outbox").glob("*.txt"))
+    assert command_line_here(home, *words, "--attach", "src/secret.py")[0] == 0
+    assert "key = 1" in "".join(p.read_text("utf-8") for p in (home / "outbox").glob("*.txt"))
+
+
+def test_an_output_is_no_way_around_the_policy(folder: Path, tmp_path: Path) -> None:
+    """A command of an answer may name any file; what the policy blocks does not go to the chat."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text(BLOCKING)
+    (folder / "src" / "secret.py").write_text("key = 1\n")
+    settings = Settings(workspace=str(folder), policy=str(policy), sandbox="off")
+    with desk_at(tmp_path / "other", settings=settings) as desk:
+        desk.answer("[RUN_COMMAND]\necho src/secret.py:1 top.py:1; exit 1\n[/RUN_COMMAND]\n")
+        request = desk.request(2)
+    assert "--- top.py (named in an output above) ---" in request
+    assert "key = 1" not in request

@@ -123,7 +123,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     rules = confinement.policy_of(settings, folder)
     confinement.refuse_impossible_check(settings, rules, folder)
     with screen_for(json) as screen, contextlib.ExitStack() as stack:
-        files = compose.attached(root, folder, attach or (), screen.show)
+        files = compose.attached(root, folder, attach or (), rules, screen.show)
         home = homes.Home.at(root, create=True, was_found=was_found)
         stack.enter_context(home.locked())
         attendant = Attendant(home, screen.show)

@@ -41,13 +41,16 @@ def _say(  # one for each word of the command line
 ) -> None:
     """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
     from codingagent import compose
+    from codingagent.confinement import policy_of
     from codingagent.core.errands import Errand
 
     home = home_of(context)
     state, rest = _meant(home, words or [])
     text = read_words(rest, file, edit, may_be_empty=bool(attach))
     with screen_for(json) as screen:
-        files = compose.attached(home.root, Path(state.workspace), attach or (), screen.show)
+        root = Path(state.workspace)
+        policy = policy_of(settings_of(home, state, {}, executes=False), root)
+        files = compose.attached(home.root, root, attach or (), policy, screen.show)
         errand = Errand("say", state.session_id, text, files)
 
         def say(conversation: "Conversation", name: str) -> None:
