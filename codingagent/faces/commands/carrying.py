@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from codingagent.faces.commands.opening import home_of, settings_of, waiting_of
-from codingagent.faces.commands.options import SessionName
+from codingagent.faces.commands.options import WaitingSessionName
 
 app = typer.Typer()
 
@@ -13,7 +13,7 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent copy --short", name="copy")
 def _copy(
     context: typer.Context,
-    session: SessionName = None,
+    session: WaitingSessionName = None,
     short: Annotated[
         bool, typer.Option("--short", help="The short request, for the chat that saw the others.")
     ] = False,
@@ -34,7 +34,7 @@ def _copy(
 @app.command(epilog="Example: xclip -o | codingagent paste", name="paste")
 def _paste(
     context: typer.Context,
-    session: SessionName = None,
+    session: WaitingSessionName = None,
     editor: Annotated[
         bool, typer.Option("--editor", help="Paste it into an editor first.")
     ] = False,

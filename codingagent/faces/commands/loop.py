@@ -171,11 +171,11 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: OpenSessionName = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Take the replies that lie there now, then exit.")
+        bool, typer.Option("--once", help="Take the answers that lie there now, then exit.")
     ] = False,
     accept: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Execute this reply, though it was set aside."),
+        typer.Option(metavar="FILE", help="Execute this answer, though it was set aside."),
     ] = None,
     check: CheckCommand = None,
     clipboard: Clipboard = False,
@@ -259,8 +259,9 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     operation_id: Annotated[
         str | None,
         typer.Argument(
+            metavar="[OPERATION_ID]",
             help="The operation; of a run, - reads the answer as JSON from stdin."
-            " [default: the one that awaits approval]"
+            " [default: the one that awaits approval]",
         ),
     ] = None,
     always: Annotated[
@@ -289,7 +290,11 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: AwaitingName,
     operation_id: Annotated[
-        str | None, typer.Argument(help="The operation. [default: the one that awaits approval]")
+        str | None,
+        typer.Argument(
+            metavar="[OPERATION_ID]",
+            help="The operation. [default: the one that awaits approval]",
+        ),
     ] = None,
     reason: Annotated[str, typer.Option(help="Why not; the model is told.")] = "",
     policy: PolicyName = None,

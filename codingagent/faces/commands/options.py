@@ -35,12 +35,23 @@ def _one_of(*words: str) -> Callable[[str], list[str]]:
 
 SessionName = Annotated[
     str | None,
-    typer.Argument(help="A session id. [default: the latest]", autocompletion=_sessions),
+    typer.Argument(
+        metavar="[SESSION]", help="A session id. [default: the latest]", autocompletion=_sessions
+    ),
+]
+WaitingSessionName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[SESSION]",
+        help="A session id. [default: the latest whose request waits]",
+        autocompletion=_sessions,
+    ),
 ]
 OpenSessionName = Annotated[
     str | None,
     typer.Argument(
-        help="The id of a session, or of a run. [default: the latest session that is not complete]",
+        metavar="[SESSION]",
+        help="A session id, or a run's. [default: the latest session that is not complete]",
         autocompletion=_sessions,
     ),
 ]

@@ -8,7 +8,7 @@ import typer
 
 from codingagent.errors import UsageError
 from codingagent.faces.commands.opening import at_work, held_or_handed, home_of, settings_of
-from codingagent.faces.commands.options import Attach, Json
+from codingagent.faces.commands.options import Attach, Json, OpenSessionName
 from codingagent.faces.screens import Screen, fail, person_at, remark, screen_for
 from codingagent.faces.tasks import read_words
 
@@ -62,10 +62,7 @@ def _say(  # one for each word of the command line
 @app.command(epilog="Example: codingagent refresh", name="refresh")
 def _refresh(
     context: typer.Context,
-    session: Annotated[
-        str | None,
-        typer.Argument(help="A session id. [default: the latest that is not complete]"),
-    ] = None,
+    session: OpenSessionName = None,
     json: Json = False,
 ) -> None:
     """Write the request that waits anew, from the workspace as it is now."""
