@@ -41,8 +41,6 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     elif edit:
         task = _edit_task()
     elif words == ["-"]:
-        if sys.stdin is None:
-            raise UsageError(f"there is no stdin to read {what} from; give it as words")
         # Bytes that are no UTF-8 become question marks, not faults.
         task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
     else:
