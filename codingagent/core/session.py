@@ -500,6 +500,15 @@ def fold(session: Session | None, record: Record) -> Session:
     return after
 
 
+def no_request_waits(session: Session) -> str:
+    """Says that there is no request to be sent, and what there is."""
+    session_id, phase = session.session_id, session.phase.value
+    return (
+        f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
+        f" {session_id}`"
+    )
+
+
 def replay(records: Iterable[Record]) -> Session | None:
     """Gives the state after all records; None if there are none.
 
