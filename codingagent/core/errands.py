@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from codingagent.core import paths
 from codingagent.core.approval import Answer, Decision
 from codingagent.core.findings import digest_of
+from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError, UsageError
 
 What = Literal["say", "refresh", "answer"]
@@ -93,7 +94,7 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _misunderstood("it is no errand")
     # No journal keeps half characters.
-    return value.encode("utf-8", "replace").decode()
+    return without_halves(value)
 
 
 def _path(value: object) -> str:

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from codingagent.core.plain import without_halves
 from codingagent.errors import UsageError
 
 
@@ -46,7 +47,7 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     else:
         task = " ".join(words)
     # Words of a command line that are no UTF-8 come with half characters in them.
-    return task.strip().replace("\r\n", "\n").encode("utf-8", "replace").decode()
+    return without_halves(task.strip().replace("\r\n", "\n"))
 
 
 def _read_task(file: Path) -> str:
