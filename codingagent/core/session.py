@@ -723,44 +723,6 @@ def _paths(event: Event) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One reply and what came of it."""
-
-    sequence: int
-    reply_name: str
-    at: str
-    results: tuple[Event, ...]
-    notes: tuple[str, ...] = ()
-    checked: Event | None = None
-    """What came of the person's check, if it was run."""
-
-
-def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
-    """Gives all turns of a journal in order, the one under way too."""
-    found: list[Turn] = []
-    events: list[list[Event]] = []
-    for record in records:
-        match record:
-            case RunStarted():
-                found.append(Turn(1, MESSAGE_NAME, record.at, ()))
-                events.append([])
-            case ReplyTaken():
-                found.append(Turn(record.sequence, record.name, record.at, ()))
-                events.append([])
-            case OperationEnded():
-                events[-1].append(record.event)
-            case CheckEnded():
-                found[-1] = replace(found[-1], checked=record.event)
-            case TurnEnded():
-                found[-1] = replace(found[-1], notes=record.notes)
-            case _:
-                pass
-    return tuple(
-        replace(turn, results=tuple(results)) for turn, results in zip(found, events, strict=True)
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """A turn or a part of one, or an undo, with the checkpoints before and after it.
 
