@@ -182,7 +182,9 @@ class Conversation:
         self._execution.answer(name, answer)
 
     def write_due(self) -> None:
-        """Writes the request that is due, if one is; executes nothing.
+        """Writes the request that is due, if one is, and keeps what the turn before came to.
+
+        What a last turn did is made durable here, for no request does it. Nothing is executed.
 
         Raises:
             WorkError: if the disk does not let it.
@@ -192,7 +194,7 @@ class Conversation:
             self._means.sync()
         self._execution.keeper.catch_up()
 
-    def rest(self) -> bool:
+    def prepare_ahead(self) -> bool:
         """Does ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
         return self._means.keeping.prepare(self.session.told)
 

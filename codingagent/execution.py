@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from codingagent.agent import Agent, Order, WorkspaceLike, subject_of
 from codingagent.core import paths, plain, results
-from codingagent.core.approval import Answer, Question
+from codingagent.core.approval import Answer, Question, nothing_awaits
 from codingagent.core.events import (
     CommandRan,
     Denied,
@@ -285,7 +285,7 @@ class Execution:
         """
         asked, session_id = self.session.asked, self.session.session_id
         if self.session.phase is not Phase.AWAITING_APPROVAL or asked is None:
-            raise UsageError(f"nothing in {session_id} awaits approval")
+            raise UsageError(nothing_awaits(session_id))
         awaited = asked.name
         if name == awaited and any(ended.name == name for ended in self.session.ends):
             # An answer that is sent twice must not be one to the next that is called so.

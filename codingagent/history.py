@@ -125,7 +125,8 @@ def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tupl
     """Gives a session's checkpoints, to be looked at, and the steps between them.
 
     Raises:
-        UsageError: if there is no git, or the workspace can't be used.
+        UsageError: if there is no git, or the workspace is gone.
+        WorkError: if the workspace can't be opened.
     """
     with contextlib.closing(Store(place_of(home, session))) as store:
         yield _opened(store), steps(home.records(session.session_id))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from codingagent.core.findings import digest_of
 from codingagent.core.session import Session
+from codingagent.errors import UsageError
 from codingagent.homes import Home
 from codingagent.world.runner import find_program, run_tool
 from codingagent.world.workspace import temporary_name
@@ -34,12 +35,31 @@ class Place:
 
 
 def place_of(home: Home, session: Session) -> Place:
-    """Gives where a session, or a run, does its work."""
+    """Gives where a session, or a run, does its work.
+
+    Raises:
+        UsageError: as `check_present`.
+    """
+    check_present(session)
     root = Path(session.workspace)
     if session.is_run:
         return place_of_runs(home, root)
     own = home.sessions.folder / session.session_id
     return Place(root, _hidden(home, root), own / "tmp", own / "checkpoints")
+
+
+def check_present(session: Session) -> None:
+    """Refuses a session, or a run, whose workspace is gone: it can't go on in another.
+
+    Raises:
+        UsageError: if that is so.
+    """
+    if not Path(session.workspace).exists():
+        what = "run" if session.is_run else "session"
+        raise UsageError(
+            f"workspace {session.workspace} of {what} {session.session_id} does not exist; put it back"
+            " where it was"
+        )
 
 
 def place_of_runs(home: Home, root: Path) -> Place:
@@ -67,7 +87,11 @@ class Store:
         self._is_open = False
 
     def opened(self) -> "Checkpoints | None":
-        """Gives the checkpoints; None without git."""
+        """Gives the checkpoints; None without git.
+
+        Raises:
+            WorkError: if the workspace can't be opened.
+        """
         if not self._is_open:
             self._is_open = True
             # Late: the first request needs none.

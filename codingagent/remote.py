@@ -22,6 +22,7 @@ from codingagent.core.approval import Question
 from codingagent.core.events import CommandRan, Denied, Event, FileFetched, FolderListed, Refused
 from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
 from codingagent.core.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
+from codingagent.core.plain import without_halves
 from codingagent.core.policy import Policy
 from codingagent.core.results import exit_code_of
 from codingagent.core.session import OperationStarted
@@ -212,7 +213,7 @@ class RemoteMethods:
         assert isinstance(event, FolderListed)
         return {
             "entries": [
-                {"name": _shown(e.name), "is_dir": e.is_folder, "size": e.size_bytes}
+                {"name": without_halves(e.name), "is_dir": e.is_folder, "size": e.size_bytes}
                 for e in event.entries
             ]
         }
@@ -280,11 +281,6 @@ def _exec_result(event: CommandRan) -> dict[str, Any]:
 
 def _not_started(reason: str) -> dict[str, Any]:
     return {"exit_code": _NOT_STARTED, "stdout": "", "stderr": reason}
-
-
-def _shown(name: str) -> str:
-    """Gives a file's name as JSON can hold it; bytes that are no UTF-8 become question marks."""
-    return name.encode("utf-8", "replace").decode()
 
 
 class _NoRecord:

@@ -23,6 +23,7 @@ from codingagent.core.session import (
     RefreshAsked,
     Session,
     SessionReopened,
+    no_request_waits,
 )
 from codingagent.errors import OperationError, UsageError
 from codingagent.ledger import Ledger
@@ -140,11 +141,7 @@ class Requests:
         if self.session.phase is Phase.OUTBOX_DUE:
             return
         if self.session.phase is not Phase.AWAITING_REPLY:
-            session_id, phase = self.session.session_id, self.session.phase.value
-            raise UsageError(
-                f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
-                f" {session_id}`"
-            )
+            raise UsageError(no_request_waits(self.session))
         self.ledger.record(RefreshAsked(self._means.now()))
 
     def name_check(self, command: str) -> None:
@@ -158,13 +155,7 @@ class Requests:
 
     def announce(self, *, watched: bool) -> None:
         """Says what the person is to do now, and whether someone waits for it."""
-        session_id, sequence = self.session.session_id, self.session.sequence
-        mailbox = self._means.mailbox
-        path = mailbox.outbox_path(session_id, sequence)
-        short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
-        self._means.show(
-            Waiting(session_id, sequence, str(path), str(mailbox.inbox), watched, short)
-        )
+        self._means.show(waiting(self._means.mailbox, self.session, watched=watched))
 
     def write(self) -> None:
         """Writes the request that is due, if one is. All that it tells of is durable before it appears.
@@ -230,7 +221,7 @@ class Requests:
 
         return dialect()
 
-    def _requests(self) -> list[FileRequested]:
+    def _wanted_files(self) -> list[FileRequested]:
         """Gives what the request is to hold the text of; events as JSON hold what they fetched themselves."""
         requests = [FileRequested(path, (path,)) for path in self.session.attached]
         for event in self.session.results:
@@ -243,7 +234,7 @@ class Requests:
     def _context(self) -> outbox.Context:
         views: dict[tuple[str, int | None, int | None], outbox.FileView] = {}
         unread: list[str] = []
-        requests = self._requests()
+        requests = self._wanted_files()
         shown = Views(self._means.workspace)
         room = _VIEWS_PER_BUDGET * self._means.budget.characters
         for path, start, end in _wanted(requests):
@@ -294,6 +285,17 @@ class Requests:
             except OperationError:
                 continue  # nobody asked for it: no text, or gone since
             yield replace(view, reason="named in an output above")
+
+
+def waiting(
+    mailbox: OutboxLike, session: Session, *, watched: bool, elsewhere: bool = False
+) -> Waiting:
+    """Says where the request lies that waits, where its answer goes, and who waits for it."""
+    session_id, sequence = session.session_id, session.sequence
+    path = mailbox.outbox_path(session_id, sequence)
+    short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
+    inbox = str(mailbox.inbox)
+    return Waiting(session_id, sequence, str(path), inbox, watched, short, elsewhere)
 
 
 def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:

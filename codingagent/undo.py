@@ -141,10 +141,9 @@ class Undo:
         if self.ledger.session.phase not in (Phase.AWAITING_REPLY, Phase.COMPLETE):
             session_id = self.ledger.session.session_id
             awaits = self.ledger.session.phase is Phase.AWAITING_APPROVAL
-            how = "approve` or `codingagent deny" if awaits else "resume"
-            raise UsageError(
-                f"a turn is under way: `codingagent {how} {session_id}` ends it; then undo can begin"
-            )
+            commands = ("approve", "deny") if awaits else ("resume",)
+            how = " or ".join(f"`codingagent {command} {session_id}`" for command in commands)
+            raise UsageError(f"a turn is under way: {how} ends it; then undo can begin")
 
     def _begin(self, chosen: tuple[int, ...], present: str) -> None:
         self.ledger.record(UndoBegan(chosen, present, self.now(), self.force))

@@ -5,6 +5,7 @@ from typing import Protocol
 from codingagent.core import encoding
 from codingagent.core.findings import Seen
 from codingagent.core.outbox import FileView
+from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError
 
 
@@ -45,6 +46,6 @@ def _lines_of(path: str, data: bytes) -> list[str]:
     decoded = encoding.decode_file(data)
     if decoded is None:
         raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
-    text = decoded.text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
+    text = without_halves(decoded.text).replace("\r\n", "\n")
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]

@@ -182,6 +182,6 @@ def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> N
     with desk_at(tmp_path / "home", settings=OFF) as desk:
         store = desk.home.root / "sessions" / desk.session_id / "checkpoints"
         store.write_text("in the way", "utf-8")
-        assert desk.conversation.rest()
+        assert desk.conversation.prepare_ahead()
         assert "Created 'a.txt'" in desk.answer(TWO)
         assert any("can't be taken back" in str(notice) for notice in desk.notices)

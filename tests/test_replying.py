@@ -121,6 +121,8 @@ def test_the_same_answer_twice_ends_the_wait(home: Path) -> None:
     """A loop that repeats itself would go on for ever; and nothing is run twice."""
     status, _, err = start(home, said(home, APPEND))
     assert (status, "request 2: the command gave the same answer twice" in err) == (1, True)
+    rejected = sorted(path.name for path in (home / "inbox" / "rejected").iterdir())
+    assert rejected[0] == f"{session_of(home).session_id}_seq0002_replied.txt"
     assert (home / "workspace" / "log").read_text() == "once\n"
 
 

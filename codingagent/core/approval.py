@@ -33,6 +33,11 @@ class Answer:
     reason: str = ""
 
 
+def nothing_awaits(session_id: str) -> str:
+    """Says that there is nothing to answer in a session, or a run."""
+    return f"nothing in {session_id} awaits approval: see `codingagent show {session_id}`"
+
+
 def operation_id(index: int) -> str:
     """Gives what an operation without an id is called: by its place, `op-1` the first."""
     return f"op-{index + 1}"

@@ -30,7 +30,6 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 # A chat that escapes one of these escapes all: they are what makes emphasis and links.
 _INLINE_ESCAPE = re.compile(r"\\([_*\[\]])")
 _BARE_INLINE = re.compile(r"(?<!\\)[_\[\]]")
-_LONE_BACKSLASH = re.compile(r"\\(?![!-/:-@\[-`{-~])")
 
 # What serializers of HTML write, and no others: `&copy;` was never a plain character of a program.
 ENTITY = re.compile(

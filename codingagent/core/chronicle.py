@@ -34,6 +34,14 @@ def line_of(record: Record) -> str:
     return plain.without_controls(" ".join(_words(record).split()))
 
 
+def _said(record: PersonSaid) -> str:
+    files = ", ".join(record.attached)
+    if not record.text:
+        return f"the person attached {files}"
+    with_files = f"; attached: {files}" if files else ""
+    return f"the person said: {plain.one_line(record.text, 200)}{with_files}"
+
+
 def _words(record: Record) -> str:
     match record:
         case SessionStarted():
@@ -42,6 +50,8 @@ def _words(record: Record) -> str:
                 *([f"policy {record.policy}"] if record.policy else []),
                 *([f"sandbox {record.sandbox}"] if record.sandbox else []),
                 *(["with network"] if record.network else []),
+                *([f"answers in {record.protocol}"] if record.protocol != "tags" else []),
+                *([f"check `{record.check}`"] if record.check else []),
             ]
             said = ", ".join(terms)
             return f"session started ({said}): {plain.one_line(record.task, 200)}"
@@ -52,9 +62,7 @@ def _words(record: Record) -> str:
         case OutboxWritten():
             return f"request {record.sequence} written"
         case PersonSaid():
-            files = f"; attached: {', '.join(record.attached)}" if record.attached else ""
-            said = f": {plain.one_line(record.text, 200)}" if record.text else " nothing"
-            return f"the person said{said}{files}"
+            return _said(record)
         case RefreshAsked():
             return "the request is to be written anew"
         case CheckNamed():

@@ -52,7 +52,7 @@ def cut_of(text: str, block: Block) -> str:
         return ""
     rest = text[block.start :].rstrip("\n")
     last = rest.rpartition("\n")[2]
-    closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
+    closing = block.closing
     if len(last.strip()) > 1 and closing.startswith(last.strip()):
         # Cut within its own closing tag: that is no line of the body.
         rest = rest.rpartition("\n")[0]
@@ -63,7 +63,7 @@ def cut_of(text: str, block: Block) -> str:
 
 def advice(cut: str, block: Block) -> tuple[str, str]:
     """Gives what to tell the model of a cut block, and the lines with which it is to go on."""
-    closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
+    closing = block.closing
     lines = block.body.count("\n")
     reason = (
         f"The answer was cut short inside this block: {lines} {'line' if lines == 1 else 'lines'} of it"

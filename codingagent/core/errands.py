@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from codingagent.core import paths
 from codingagent.core.approval import Answer, Decision
 from codingagent.core.findings import digest_of
+from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError, UsageError
 
 What = Literal["say", "refresh", "answer"]
@@ -57,10 +58,10 @@ def decode_errand(data: bytes) -> Errand:
     found = _object(data, Errand)
     answer = found.pop("answer", None)
     if found.get("what") not in get_args(What):
-        raise UsageError("it asks for nothing that is known here")
+        raise _misunderstood("it asks for nothing that is known here")
     attached = found.get("attached", [])
     if not isinstance(attached, list):
-        raise UsageError("it is no errand")
+        raise _misunderstood("it is no errand")
     session_id, text, operation_id, seen = (
         _text(found.get(name, "")) for name in ("session_id", "text", "operation_id", "seen")
     )
@@ -78,15 +79,22 @@ def decode_report(data: bytes) -> Report:
     found = _object(data, Report)
     fault, status = found.get("fault"), found.get("exit_status")
     if not isinstance(fault, str) or not isinstance(status, int):
-        raise UsageError("it is no report")
+        raise _misunderstood("it is no report")
     return Report(fault, status)
+
+
+def _misunderstood(why: str) -> UsageError:
+    """What the two of us say to each other is only changed from one version to another."""
+    return UsageError(
+        f"the other terminal's codingagent is of another version ({why}): stop it there, then do it again"
+    )
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise UsageError("it is no errand")
+        raise _misunderstood("it is no errand")
     # No journal keeps half characters.
-    return value.encode("utf-8", "replace").decode()
+    return without_halves(value)
 
 
 def _path(value: object) -> str:
@@ -98,7 +106,7 @@ def _path(value: object) -> str:
 
 def _answer(value: object) -> Answer:
     if not isinstance(value, dict) or value.get("decision") not in get_args(Decision):
-        raise UsageError("it answers neither yes nor no")
+        raise _misunderstood("it answers neither yes nor no")
     return Answer(value["decision"], reason=_text(value.get("reason", "")))
 
 
@@ -106,8 +114,8 @@ def _object(data: bytes, kind: type[Errand | Report]) -> dict[str, object]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as fault:
-        raise UsageError(f"it can't be read: {fault}") from fault
+        raise _misunderstood(f"it can't be read: {fault}") from fault
     if not isinstance(found, dict):
-        raise UsageError("it is no object")
+        raise _misunderstood("it is no object")
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in found.items() if name in names}

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from codingagent.core import channel
 from codingagent.core.channel import UNHARMED, Channel, Damage
+from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError
 
 # Enough to see where one is and to write the next SEARCH, little enough for a result.
@@ -1079,6 +1080,6 @@ def _numbered(lines: list[str], start: int, end: int) -> str:
 
 
 def _clip(line: str) -> str:
-    # Stray bytes of the file can't be sent; a question mark stands for each.
-    line = line.encode("utf-8", "replace").decode()
+    # Stray bytes of the file can't be sent.
+    line = without_halves(line)
     return line if len(line) <= _SHOWN_LINE_CHARACTERS else f"{line[:_SHOWN_LINE_CHARACTERS]}…"

@@ -53,6 +53,14 @@ def visible(text: str, limit: int = 200) -> str:
     return clipped if clipped.isprintable() else repr(clipped)[1:-1]
 
 
+def without_halves(text: str) -> str:
+    """Gives text without halves of characters, which no UTF-8 and no JSON may hold: each becomes `?`.
+
+    They stand for bytes that are no UTF-8, in names and on command lines.
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 _CONTROLS = tuple(map(chr, range(32)))
 
 

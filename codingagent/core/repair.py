@@ -36,7 +36,6 @@ _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _WRAPPING = "*_`~"
 _UNSEEN = {Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
 _HEAD = re.compile(r"\[(/?)[*_`~]*([A-Z][A-Z0-9_]*)[*_`~]*(?=[ \t\]])")
-_STRICT = re.compile(r"[ \t]*\[/?[A-Z][A-Z0-9_]*(?=[ \t\]]|$)")
 _VALUE_QUOTES = re.compile(r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)')(?=[ \t\]])""")
 _THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
 _MARK = r"[^A-Za-z0-9\n]"

@@ -194,7 +194,7 @@ def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
     if doubt := mended.doubts.get(block.line):
         return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
     if not block.closed:
-        closing = tags.closing_tag(block.name, dict(block.attributes).get("until"))
+        closing = block.closing
         reason = (
             f"The block at line {block.line} has no closing tag {closing}, so nothing of it was"
             " used; send only this block again, whole"

@@ -510,6 +510,15 @@ def fold(session: Session | None, record: Record) -> Session:
     return after
 
 
+def no_request_waits(session: Session) -> str:
+    """Says that there is no request to be sent, and what there is."""
+    session_id, phase = session.session_id, session.phase.value
+    return (
+        f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
+        f" {session_id}`"
+    )
+
+
 def replay(records: Iterable[Record]) -> Session | None:
     """Gives the state after all records; None if there are none.
 
@@ -726,44 +735,6 @@ def _paths(event: Event) -> tuple[str, ...]:
 
 
 # --- what is shown of it ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One reply and what came of it."""
-
-    sequence: int
-    reply_name: str
-    at: str
-    results: tuple[Event, ...]
-    notes: tuple[str, ...] = ()
-    checked: Event | None = None
-    """What came of the person's check, if it was run."""
-
-
-def turns(records: Iterable[Record]) -> tuple[Turn, ...]:
-    """Gives all turns of a journal in order, the one under way too."""
-    found: list[Turn] = []
-    events: list[list[Event]] = []
-    for record in records:
-        match record:
-            case RunStarted():
-                found.append(Turn(1, MESSAGE_NAME, record.at, ()))
-                events.append([])
-            case ReplyTaken():
-                found.append(Turn(record.sequence, record.name, record.at, ()))
-                events.append([])
-            case OperationEnded():
-                events[-1].append(record.event)
-            case CheckEnded():
-                found[-1] = replace(found[-1], checked=record.event)
-            case TurnEnded():
-                found[-1] = replace(found[-1], notes=record.notes)
-            case _:
-                pass
-    return tuple(
-        replace(turn, results=tuple(results)) for turn, results in zip(found, events, strict=True)
-    )
 
 
 @dataclass(frozen=True, slots=True)

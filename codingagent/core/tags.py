@@ -55,6 +55,11 @@ class Block(NamedTuple):
     end: int = 0
     is_doubtful: bool = False
 
+    @property
+    def closing(self) -> str:
+        """Gives the line that closes it, or would."""
+        return closing_tag(self.name, _until_of(self.attributes))
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:

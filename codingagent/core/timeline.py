@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from codingagent.core.events import Event
 from codingagent.core.session import (
     MESSAGE_NAME,
     ApprovalAnswered,
@@ -41,6 +42,17 @@ class TurnTold:
     ended_at: str = ""
     items: tuple[Item, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> tuple[Event, ...]:
+        """What came of its operations, in order."""
+        return tuple(item.event for item in self.items if isinstance(item, OperationEnded))
+
+    @property
+    def checked(self) -> Event | None:
+        """What came of the person's check, if it was run."""
+        checks = [item.event for item in self.items if isinstance(item, CheckEnded)]
+        return checks[-1] if checks else None
 
 
 Entry = TurnTold | PersonSaid | ReplySetAside | UndoEnded | SessionReopened

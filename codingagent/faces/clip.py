@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codingagent.conversation import Conversation
 from codingagent.core import parts, tokens
-from codingagent.core.session import Phase, Session
+from codingagent.core.session import Phase, Session, no_request_waits
 from codingagent.errors import UsageError, WorkError
 from codingagent.faces import looks
 from codingagent.homes import Home
@@ -28,9 +28,7 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget
         WorkError: if there is no clipboard, or the request can't be read.
     """
     if session.phase is not Phase.AWAITING_REPLY:
-        raise UsageError(
-            f"session {session.session_id} has no request that waits; it is {session.phase.value}"
-        )
+        raise UsageError(no_request_waits(session))
     path = home.mailbox.outbox_path(session.session_id, session.sequence)
     if short:
         path = home.mailbox.short_path(session.session_id, session.sequence)
@@ -89,7 +87,7 @@ def paste(home: Home, session: Session, *, edits: bool) -> None:
     """
     if edits:
         data = _written()
-    elif sys.stdin is not None and not sys.stdin.isatty():
+    elif not sys.stdin.isatty():
         # In bytes: the inbox knows more encodings than one.
         data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
     else:

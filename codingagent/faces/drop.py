@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 1.0
 
 # Where something is written all the time, what was made ready ahead would never hold.
-_RESTS = 5
+_PREPARATIONS = 5
 
 
 class Patience(Protocol):
@@ -87,7 +87,7 @@ def follow(
         WorkError: if the disk does not let it; the session can be resumed.
         KeyboardInterrupt: passed on.
     """
-    announced = rests = 0
+    announced = preparations = 0
     while not conversation.session.is_complete:
         letter, any_left = inbox.next()
         if letter is not None:
@@ -98,11 +98,12 @@ def follow(
         if announced != conversation.session.sequence:
             conversation.requests.announce(watched=True)
             announced = conversation.session.sequence
-            rests = _RESTS
+            preparations = _PREPARATIONS
         glance(conversation)
-        if not any_left and rests:
-            rests = 0 if conversation.rest() else rests - 1
-        inbox.hear(patience.wait(SETTLED_AFTER_S if any_left or rests else LOOK_EVERY_S))
+        if not any_left and preparations:
+            preparations = 0 if conversation.prepare_ahead() else preparations - 1
+        is_soon = any_left or preparations
+        inbox.hear(patience.wait(SETTLED_AFTER_S if is_soon else LOOK_EVERY_S))
 
 
 def take_present(conversation: "Conversation", inbox: Inbox) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from codingagent.core import errands
-from codingagent.core.approval import Answer
-from codingagent.core.errands import Errand, Report
+from codingagent.core.approval import Answer, nothing_awaits
+from codingagent.core.errands import Errand, Report, What
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.homes import Home
@@ -54,7 +54,7 @@ def locked_or_handed(
             if desk.withdraw(name):
                 raise InterruptError("stopped; nothing was handed over") from None
             raise InterruptError(
-                "stopped, but too late to take it back: the other codingagent has begun with it"
+                "stopped, but too late to take it back: the other terminal has begun with it"
             ) from None
         except BaseException:
             desk.withdraw(name)
@@ -179,8 +179,8 @@ def _do(left: Left, conversation: "Conversation") -> str:
     session = conversation.session
     if errand.session_id != session.session_id:
         raise UsageError(
-            f"another codingagent is at work here with session {session.session_id}: stop it with Ctrl-C"
-            f" first, then do it again for {errand.session_id}"
+            f"another terminal is at work here with session {session.session_id}: stop it with Ctrl-C first,"
+            f" then do it again for {errand.session_id}"
         )
     if errand.what == "say":
         conversation.requests.say(errand.text, errand.attached, left.name)
@@ -189,23 +189,23 @@ def _do(left: Left, conversation: "Conversation") -> str:
         conversation.requests.refresh()
         done = "written anew, as another terminal asked"
     else:
-        raise UsageError(f"nothing in {session.session_id} awaits approval")
-    write_anew(conversation)
+        raise UsageError(nothing_awaits(session.session_id))
+    write_request(conversation, after=errand.what)
     return done
 
 
-def write_anew(conversation: "Conversation") -> None:
+def write_request(conversation: "Conversation", *, after: What) -> None:
     """Writes the request that is due after words or a refresh.
 
     Raises:
-        WorkError: if the disk does not let it; what was said is in the record all the same.
+        WorkError: if the disk does not let it, with a way out; what was said is in the record all the same.
     """
     try:
         # Not `recover`: nothing of an answer is executed by this, and it may come in mid-turn.
         conversation.write_due()
     except WorkError as fault:
         session_id = conversation.session.session_id
+        kept = "what was said is kept, don't say it again: " if after == "say" else ""
         raise WorkError(
-            f"{fault}; what was said is kept, don't say it again: `codingagent refresh {session_id}`"
-            " writes the request"
+            f"{fault}; {kept}`codingagent refresh {session_id}` writes the request"
         ) from fault

@@ -201,7 +201,7 @@ def waiting_lines(notice: Waiting) -> str:
 def waiting_line(notice: Waiting) -> str:
     """Says what happens next: we wait, another does, or the person calls."""
     if notice.elsewhere:
-        return "the codingagent in the other terminal waits for the answer"
+        return "the other terminal waits for the answer"
     resume = f"`codingagent resume {notice.session_id}`"
     if notice.watched:
         return f"waiting for the answer (Ctrl-C stops; {resume} goes on)"

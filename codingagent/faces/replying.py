@@ -14,7 +14,6 @@ from codingagent.core.findings import Extras, Outcome, digest_of
 from codingagent.core.notices import Notice, OutputCame, Remark
 from codingagent.core.session import Session
 from codingagent.core.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
-from codingagent.core.settling import Hint
 from codingagent.errors import WorkError
 from codingagent.faces.drop import Inbox, take_present
 from codingagent.homes import Home
@@ -79,7 +78,6 @@ def follow(
                 )
 
             name, digest = _answer(home, session, command, run)
-            inbox.hear({name: Hint.CLOSED})
             conversation.take(name)
             if (
                 conversation.session.sequence == session.sequence
@@ -131,7 +129,7 @@ def _answer(
             limit = REPLY_LIMIT_BYTES // 2**20
             raise _end(session, f"the command that replies printed more than {limit} MiB")
         digest = digest_of(part.read_bytes())
-        return home.mailbox.put_in(part, session_id, sequence), digest
+        return home.mailbox.put_in(part, session_id, sequence, "replied"), digest
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

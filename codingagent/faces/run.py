@@ -20,7 +20,7 @@ from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import silence
 from codingagent.homes import Home
 from codingagent.ledger import Ledger
-from codingagent.places import Store, place_of
+from codingagent.places import Store, check_present, place_of
 from codingagent.runs import Run
 from codingagent.space import Space
 from codingagent.world.clock import now
@@ -88,6 +88,7 @@ def answer(
         always = decided.decision == "always" and said.decision == "yes"
         decision = decided.decision if always else said.decision
         decided = replace(said, decision=decision, reason=said.reason or decided.reason)
+    check_present(session)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
         compose.check_workspace(home, session)
         run = space.open_run(session.session_id)
@@ -100,12 +101,13 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
     """Finishes a run that was interrupted and prints all its events; gives the exit status.
 
     Raises:
-        UsageError: if it is done.
+        UsageError: if it is done, or its workspace is gone.
     """
     if session.is_complete:
         raise UsageError(
             f"{session.session_id} is done; `codingagent show {session.session_id}` tells of it"
         )
+    check_present(session)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
         compose.check_workspace(home, session)
         run = space.open_run(session.session_id)

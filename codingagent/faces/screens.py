@@ -33,7 +33,7 @@ class Screen(Protocol):
 
     def show(self, notice: "Notice") -> None: ...
     def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
-        """Asks the person; None if nobody can answer here, or `elsewhere` did."""
+        """Asks the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
         ...
 
     def close(self) -> None: ...
@@ -88,7 +88,7 @@ def screen_for(json: bool) -> Iterator[Screen]:
     elif is_living(sys.stdout):
         from codingagent.faces.console import Console
 
-        screen = Console(can_ask=sys.stdin is not None and sys.stdin.isatty())
+        screen = Console(can_ask=sys.stdin.isatty())
     else:
         from codingagent.faces.lines import Lines
 

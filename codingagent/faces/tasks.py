@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from codingagent.core.plain import without_halves
 from codingagent.errors import UsageError
 
 
@@ -41,14 +42,12 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     elif edit:
         task = _edit_task()
     elif words == ["-"]:
-        if sys.stdin is None:
-            raise UsageError(f"there is no stdin to read {what} from; give it as words")
         # Bytes that are no UTF-8 become question marks, not faults.
         task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
     else:
         task = " ".join(words)
     # Words of a command line that are no UTF-8 come with half characters in them.
-    return task.strip().replace("\r\n", "\n").encode("utf-8", "replace").decode()
+    return without_halves(task.strip().replace("\r\n", "\n"))
 
 
 def _read_task(file: Path) -> str:

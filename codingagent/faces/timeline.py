@@ -1,7 +1,7 @@
 """What `show` prints: a session turn by turn, what it waits for, and how to go on."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,10 +11,8 @@ from codingagent.core import session as session_
 from codingagent.core.events import CommandRan, Event
 from codingagent.core.session import (
     CheckEnded,
-    OperationEnded,
     PersonSaid,
     Phase,
-    Record,
     ReplySetAside,
     Session,
     UndoEnded,
@@ -45,15 +43,13 @@ class Story:
     requests: tuple[Path, ...] = ()
 
 
-def show_session(story: Story, records: Iterable[Record], *, json: bool) -> None:
+def show_session(story: Story, *, json: bool) -> None:
     """Prints a session's turns, their results, the files that they changed, and how to go on."""
     if json:
-        turns = [each for each in story.entries if isinstance(each, TurnTold)]
-        events = session_.turns(records)
-        told = [_document(turn, told) for turn, told in zip(events, turns, strict=True)]
+        turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
         said = [asdict(each) for each in story.session.said]
         write_json_line(
-            sys.stdout, {**session_.document(story.session), "turns": told, "said": said}
+            sys.stdout, {**session_.document(story.session), "turns": turns, "said": said}
         )
         return
     look = look_of(sys.stdout)
@@ -130,8 +126,7 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Lin
         yield from looks.hang(
             [("  ", ""), ("note: ", "warn"), (plain.without_controls(note), "")], look, 4
         )
-    events = [item.event for item in turn.items if isinstance(item, OperationEnded)]
-    changed = dict.fromkeys((*session_.changed_paths(events), *counts))
+    changed = dict.fromkeys((*session_.changed_paths(turn.results), *counts))
     if changed:
         said = ", ".join(
             plain.without_controls(path) + _count(path, counts, look) for path in changed
@@ -244,12 +239,12 @@ def _length(part: str) -> int:
     return int(count) if count else 1
 
 
-def _document(turn: session_.Turn, told: TurnTold) -> dict[str, object]:
+def _document(turn: TurnTold) -> dict[str, object]:
     return {
         "sequence": turn.sequence,
         "reply": turn.reply_name,
         "at": turn.at,
-        "endedAt": told.ended_at,
+        "endedAt": turn.ended_at,
         "results": [_told(results.result_of(event), event) for event in turn.results],
         "check": None
         if turn.checked is None

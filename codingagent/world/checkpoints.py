@@ -109,13 +109,22 @@ class Checkpoints:
         site: the workspace.
         git: the program and what runs it.
         limits: what one checkpoint takes in.
+
+    Raises:
+        WorkError: if the workspace can't be opened.
     """
 
     def __init__(self, store: Path, site: Site, git: Git, limits: Limits | None = None) -> None:
         self._store = Store(store.absolute(), site.root, git)
         self._site = site
         self._limits = limits or Limits()
-        self._folder = site.open_folder(site.root)
+        try:
+            self._folder = site.open_folder(site.root)
+        except OSError as fault:
+            reason = fault.strerror or fault
+            raise WorkError(
+                f"the workspace {site.root} can't be opened: {reason}; put it back where it was"
+            ) from fault
         self._known: tuple[str, Notes] | None = None
         self._ignored: frozenset[str] = frozenset()
         self._standing: tuple[Checkpoint, Survey] | None = None
@@ -213,7 +222,10 @@ class Checkpoints:
 
     def _check_root(self) -> None:
         if _identity(self._site.root) != self._folder.identity():
-            raise WorkError(f"the workspace {self._site.root} was moved or replaced; start again")
+            raise WorkError(
+                f"the workspace {self._site.root} was moved or replaced; put back what belongs there, then"
+                " `codingagent resume` goes on with a session"
+            )
 
     def _take(self, *, with_ignored: bool, expected: Expected | None = None) -> Checkpoint:
         self._standing = None

@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +60,8 @@ class Desk:
         if len(data) > _LIMIT_BYTES:
             limit = _LIMIT_BYTES // 2**20
             raise UsageError(
-                f"that is too much to be handed to another codingagent: {limit} MiB at most"
+                f"that is too much to be handed to the other terminal: {limit} MiB at most; say less, or"
+                " attach fewer files"
             )
         self.open()
         self._put(f"{name}{_ERRAND}", data)
@@ -110,8 +111,8 @@ class Desk:
                 if age_s > _STALE_AFTER_S:
                     os.unlink(entry.path)
 
-    def take(self, wanted: Callable[[bytes], bool] = lambda _: True) -> Iterator[Left]:
-        """Takes the errands that are wanted, the oldest first; from then on they can't be withdrawn.
+    def take(self) -> Iterator[Left]:
+        """Takes the errands that lie there, the oldest first; from then on they can't be withdrawn.
 
         Only for the one that holds the home's lock. What another that held it had taken, and did not
         report on, is given again.
@@ -123,7 +124,7 @@ class Desk:
             if suffix not in (_ERRAND, _TAKEN) or f"{name}{_REPORT}" in found:
                 continue
             data = _read(path)
-            if data is None or not wanted(data):
+            if data is None:
                 continue
             try:
                 os.rename(path, self.folder / f"{name}{_TAKEN}")

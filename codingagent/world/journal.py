@@ -17,6 +17,7 @@ from codingagent.core.session import (
     Session,
     decode_record,
     document,
+    is_run_id,
     is_session_id,
     replay,
 )
@@ -157,8 +158,16 @@ class Sessions:
 
     def _path(self, session_id: str) -> Path:
         if not self._is_id(session_id):
-            raise UsageError(f"'{session_id}' is no session id; it has eight digits from 0 to f")
+            raise UsageError(_not_an_id(session_id, self._what))
         return self.folder / session_id / "journal.jsonl"
+
+
+def _not_an_id(text: str, what: str) -> str:
+    if what == "run":
+        return f"'{text}' is no id of a run; it has run_ and twelve digits from 0 to f"
+    if is_run_id(text):
+        return f"{text} is a run: it is one message, and this is for sessions; `codingagent list` names all"
+    return f"'{text}' is no session id; it has eight digits from 0 to f"
 
 
 class Messages:

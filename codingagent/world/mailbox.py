@@ -162,7 +162,7 @@ class Mailbox:
             part.write_bytes(data)
         except OSError as fault:
             raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
-        return self.inbox / self.put_in(part, session_id, sequence)
+        return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
         """Gives where an answer may be written before it is whole: what lies there is never taken.
@@ -171,13 +171,13 @@ class Mailbox:
         """
         return self.inbox / f"{_stem(session_id, sequence)}.{writer or os.getpid()}.part"
 
-    def put_in(self, part: Path, session_id: str, sequence: int) -> str:
-        """Makes a part that is whole a letter; gives its name.
+    def put_in(self, part: Path, session_id: str, sequence: int, how: str) -> str:
+        """Makes a part that is whole a letter; gives its name, which says how it came.
 
         Raises:
             WorkError: if it can't be moved.
         """
-        return self._move(part, self.inbox, f"{_stem(session_id, sequence)}_pasted", ".txt")
+        return self._move(part, self.inbox, f"{_stem(session_id, sequence)}_{how}", ".txt")
 
     def bring_back(self, path: Path) -> str:
         """Brings a file to the inbox, to be executed after all; gives its name there.

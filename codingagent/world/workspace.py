@@ -95,7 +95,10 @@ class Workspace:
             WorkError: if it was moved, or another was put in its place.
         """
         if _identity(self.root) != self._folder.identity():
-            raise WorkError(f"the workspace {self.root} was moved or replaced; start again")
+            raise WorkError(
+                f"the workspace {self.root} was moved or replaced; put back what belongs there, then"
+                " `codingagent resume` goes on with a session"
+            )
 
     # --- files ---------------------------------------------------------------------------------
 

@@ -58,12 +58,14 @@ def test_a_report_comes_back_from_its_bytes(report: Report) -> None:
     | _FIELDS.map(lambda v: json.dumps(v).encode())
 )
 def test_what_is_no_errand_is_refused_in_words(data: bytes) -> None:
-    """Anything may lie on the desk: it must not end the one that waits."""
+    """Anything may lie on the desk: it must not end the other terminal's work."""
     for decode in (errands.decode_errand, errands.decode_report):
         try:
             decode(data)
         except UsageError as fault:
-            assert str(fault)
+            # A path that some version let through is told as any other.
+            way_out = "stop it there, then do it again"
+            assert str(fault).endswith(way_out) or "path" in str(fault).lower(), fault
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a\0b", "", "~/x", "a\\b", "x" * 300, "."])

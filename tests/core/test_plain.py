@@ -9,6 +9,15 @@ from hypothesis import strategies as st
 from codingagent.core import plain
 from tests.core.builders import within
 
+
+@pytest.mark.parametrize(
+    ("text", "whole"), [("", ""), ("a\nb", "a\nb"), ("é→", "é→"), ("caf\udce9 \ud800", "caf? ?")]
+)
+def test_half_characters_become_question_marks(text: str, whole: str) -> None:
+    """No UTF-8 and no JSON can hold them."""
+    assert plain.without_halves(text) == whole
+
+
 _OUTPUTS = st.one_of(
     st.text(max_size=200),
     st.lists(

@@ -41,13 +41,13 @@ from codingagent.core.session import (
     Session,
     SessionReopened,
     SessionStarted,
-    Turn,
     TurnEnded,
     UndoBegan,
     UndoEnded,
     fold,
     replay,
 )
+from codingagent.core.timeline import TurnTold, entries
 from tests.core.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 
 _MADE = FileCreated("src/Calculator.cs", 245, replaced=False)
@@ -274,23 +274,6 @@ def test_the_session_file_says_when_it_is_complete() -> None:
     assert sessions.document(session_of(*turn(Finished("ok"))))["isComplete"] is True
 
 
-def test_turns_are_shown_in_order_the_one_under_way_too() -> None:
-    """Design, the command line: `show` gives one session's turns, results, files touched."""
-    records: tuple[Record, ...] = (
-        started(),
-        *turn(_MADE, FileDeleted("b"), notes=("n",)),
-        ReplySetAside("x", "why", LATER),
-        OutboxWritten(2, LATER),
-        ReplyTaken(2, "two.txt", "d", LATER),
-        OperationEnded(0, MessageShown("hi"), LATER),
-    )
-    assert sessions.turns(records) == (
-        Turn(1, "reply-1.txt", LATER, (_MADE, FileDeleted("b")), ("n",)),
-        Turn(2, "two.txt", LATER, (MessageShown("hi"),)),
-    )
-    assert sessions.turns((started(),)) == ()
-
-
 def kept(name: str, sequence: int, *, before: bool) -> CheckpointTaken:
     return CheckpointTaken(sequence, before, name, (), LATER)
 
@@ -344,7 +327,7 @@ def test_changed_paths_are_each_named_once_in_order() -> None:
         FileDeleted("b"),
         Refused("EDIT_FILE", "x"),
     )
-    assert sessions.changed_paths(Turn(1, "x", LATER, events).results) == ("b", "src/Calculator.cs")
+    assert sessions.changed_paths(events) == ("b", "src/Calculator.cs")
 
 
 # --- the journal's lines ---------------------------------------------------------------------------
@@ -483,6 +466,6 @@ def test_nothing_is_known_that_the_journal_does_not_know(
     for record in records[cut:]:
         session = fold(session, record)
     assert session == replay(records)
-    assert len(sessions.turns(records[:cut])) == sum(
-        isinstance(record, ReplyTaken) for record in records[:cut]
-    )
+    told = [entry for entry in entries(records[:cut]) if isinstance(entry, TurnTold)]
+    assert [event for each in told for event in each.results] == known
+    assert len(told) == sum(isinstance(record, ReplyTaken) for record in records[:cut])

@@ -301,6 +301,37 @@ def test_a_workspace_that_a_command_moves_away_ends_the_work(
     assert not (waiting / "other" / "a.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["show"], 0),
+        (["log"], 0),
+        (["diff"], 2),
+        (["resume", "--once"], 2),
+        (["refresh"], 2),
+        (["say", "x"], 2),
+        (["say", "x", "--attach", "a.txt"], 2),
+        (["undo"], 2),
+    ],
+)
+def test_a_workspace_that_is_gone_can_only_be_put_back(
+    waiting: Path, capsys: pytest.CaptureFixture[str], words: list[str], status: int
+) -> None:
+    """A session can't go on in another; what only tells of it needs none."""
+    drop(waiting, CREATE)
+    assert run(waiting, "resume", "--once") == 0
+    capsys.readouterr()
+    (waiting / "workspace").rename(waiting / "moved")
+    assert run(waiting, *words) == status
+    said = capsys.readouterr()
+    if status:
+        assert said.err.endswith("does not exist; put it back where it was\n")
+        assert (waiting / "sessions").is_dir()
+    else:
+        assert "a.txt" in said.out
+        assert said.err == ""
+
+
 def test_without_words_the_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     """A newcomer's first word is the bare command."""
     assert cli.run([]) == 0
@@ -621,6 +652,7 @@ BAD_WORDS = [
     (["show", "0123"], "is no session id"),
     (["show", "0123456g"], "is no session id"),
     (["resume", "01234567"], "no session 01234567"),
+    (["copy", "run_0123456789ab"], "run_0123456789ab is a run: it is one message, and this is for"),
     (["resume", "--once", "--accept", "{tmp}/none"], "is no file"),
     (["nwe", "x"], "there is no command 'nwe'; did you mean 'new'?"),
     (["zzzz"], "there is no command 'zzzz'; `codingagent --help` lists them"),

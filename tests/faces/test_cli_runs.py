@@ -231,6 +231,9 @@ def test_a_system_fault_is_exit_status_1(caller: Caller) -> None:
     assert said["status"] == "error"
     assert caller.kinds() == ["createFile", "shell", "error"]
     assert said["events"][-1]["category"] == "system"
+    for words in (["resume"], ["deny"], ["undo"]):
+        assert caller.call(*words, said["runId"]) == 2
+        assert f"of run {said['runId']} does not exist; put it back" in caller.fault()
     (caller.home / "moved").rename(caller.workspace)
     assert caller.call("resume", said["runId"]) == 0
     assert caller.kinds() == ["createFile", "shell", "message"]

@@ -553,11 +553,15 @@ def test_undo_works_on_a_session_that_is_complete(waiting: Path) -> None:
 
 
 @needs_git
-def test_undo_waits_for_a_turn_to_end(waiting: Path) -> None:
+def test_undo_waits_for_a_turn_to_end(waiting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Design, undo: a turn under way is ended first; nothing is taken back meanwhile."""
     drop(waiting, CREATE + REMOVE)
     assert run(waiting, "resume", "--once") == 3
+    capsys.readouterr()
     assert run(waiting, "undo") == 2
+    named = session_of(waiting)
+    commands = f"`codingagent approve {named}` or `codingagent deny {named}` ends it"
+    assert commands in capsys.readouterr().err
     assert (waiting / "workspace" / "a.txt").exists()
 
 

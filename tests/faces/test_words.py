@@ -34,7 +34,7 @@ MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 QUESTION = "to answer: codingagent say"
 AGAIN = "the request was written anew: send the chat this one"
-HANDED = "the one that waits has written the request anew: send the chat this one"
+HANDED = "the other terminal has written the request anew: send the chat this one"
 LATER = "noted: it goes with the next request"
 
 
@@ -177,7 +177,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
         (("say", "deadbeef", "is", "meant"), "no session deadbeef"),
         (("say", "run_0123456789ab", "hello"), "is a run"),
         (("refresh", "deadbeef"), "no session deadbeef"),
-        (("refresh", "run_0123456789ab"), "is no session id"),
+        (("refresh", "run_0123456789ab"), "run_0123456789ab is a run: it is one message"),
         (("say", "x", "--attach", "missing.py"), "no file of the workspace fits"),
         (("say", "x", "--attach", "../../etc/passwd"), "outside"),
     ],
@@ -319,6 +319,8 @@ def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> 
     status, _, err = command_line_here(waiting, "say", "hello")
     assert (status, err.count("\n")) == (1, 1)
     assert "what was said is kept, don't say it again: `codingagent refresh" in err
+    status, _, err = command_line_here(waiting, "refresh")
+    assert (status, "`codingagent refresh" in err, "said" in err) == (1, True, False)
     path.rmdir()
     assert run(waiting, "refresh") == 0
     assert request(waiting).count("hello") == 1
@@ -347,7 +349,7 @@ def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
     assert words(waiting) == []
 
 
-# --- handed to the one that waits --------------------------------------------------------------------
+# --- handed to the other terminal --------------------------------------------------------------------
 
 
 def test_words_and_refreshes_are_handed_to_the_one_that_waits(home: Path) -> None:
@@ -356,7 +358,7 @@ def test_words_and_refreshes_are_handed_to_the_one_that_waits(home: Path) -> Non
         status, out, err = command_line_here(home, "say", "with a test")
         assert (status, err) == (0, "")
         assert HANDED in out
-        assert "the codingagent in the other terminal waits for the answer" in out
+        assert "the other terminal waits for the answer" in out
         assert "The person says:\nwith a test\n" in request(home)
         holder.says("more was said in another terminal: send the chat this request")
         holder.says("waiting for the answer", 2)

@@ -1187,6 +1187,14 @@ def test_a_workspace_that_was_replaced_is_said(yard: Yard) -> None:
     moved.rename(yard.root)
 
 
+def test_a_workspace_that_can_not_be_opened_is_said(yard: Yard) -> None:
+    """One that goes in this instant."""
+    site = Site(yard.root / "gone", (), temporary_name, yard.open_folder)
+    if yard.open_folder is open_root:
+        with pytest.raises(WorkError, match=r"gone can't be opened: .*; put it back where it was"):
+            Checkpoints(yard.store, site, Git(GIT or "", run_tool))
+
+
 # --- the diff --------------------------------------------------------------------------------------
 
 

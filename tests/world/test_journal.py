@@ -18,6 +18,7 @@ from codingagent.core.session import (
     ReplySetAside,
     ReplyTaken,
     SessionStarted,
+    is_run_id,
 )
 from codingagent.errors import UsageError, WorkError
 from codingagent.world.journal import Journal, Sessions
@@ -164,6 +165,13 @@ def test_only_a_session_id_names_a_session(sessions: Sessions, name: str) -> Non
         sessions.load(name)
     with pytest.raises(UsageError, match="is no session id"):
         sessions.open(name)
+
+
+def test_the_id_of_the_other_kind_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="run_0123456789ab is a run: it is one message"):
+        Sessions(tmp_path).load("run_0123456789ab")
+    with pytest.raises(UsageError, match="'a1b2c3d4' is no id of a run; it has run_ and twelve"):
+        Sessions(tmp_path, is_run_id, "run").load("a1b2c3d4")
 
 
 def test_an_unknown_session_is_said(sessions: Sessions) -> None:

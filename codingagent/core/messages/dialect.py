@@ -167,7 +167,9 @@ def _reminder(session: Session, is_checked: bool) -> str:
 
 def _results(session: Session, room: int) -> str:
     """Gives the events of the last turn, the task being the first, and notes."""
-    task = UserMessageEvent(timestamp=session.created_at, content=plain_text(session.task))
+    task = UserMessageEvent(
+        timestamp=session.created_at, content=plain.without_halves(session.task)
+    )
     events: list[Event] = [task, *map(event_of, session.ends)]
     notes = list(session.notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
@@ -219,8 +221,3 @@ def _cut(event: Event, limit: int) -> Event:
         if isinstance(text := getattr(event, name, None), str) and len(text) > limit
     }
     return replace(event, **long) if long else event
-
-
-def plain_text(text: str) -> str:
-    """Gives text without halves of characters, which no JSON may hold."""
-    return text.encode("utf-8", "replace").decode()

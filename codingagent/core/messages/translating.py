@@ -30,6 +30,7 @@ from codingagent.core.messages.reading import (
     validate_approval,
     value_of,
 )
+from codingagent.core.plain import without_halves
 from codingagent.core.reply import Problem, Step
 from codingagent.core.results import NOT_RUN_AGAIN, exit_code_of
 from codingagent.core.session import ApprovalAsked, OperationEnded
@@ -139,7 +140,7 @@ def event_of(ended: OperationEnded) -> wire.Event:
             return wire.CreateFileEvent(
                 operation_id=name,
                 timestamp=at,
-                path=_text(event.path),
+                path=without_halves(event.path),
                 success=True,
                 bytes_written=event.size_bytes,
             )
@@ -147,7 +148,7 @@ def event_of(ended: OperationEnded) -> wire.Event:
             return wire.ReadFileEvent(
                 operation_id=name,
                 timestamp=at,
-                path=_text(event.path),
+                path=without_halves(event.path),
                 success=True,
                 content=event.content,
                 encoding=event.encoding,
@@ -156,19 +157,19 @@ def event_of(ended: OperationEnded) -> wire.Event:
         case core.FileRequested(asked=path) | core.FolderListed(path=path):
             # Asked for in another protocol, which shows what was found itself.
             return wire.ReadFileEvent(
-                operation_id=name, timestamp=at, path=_text(path), success=True
+                operation_id=name, timestamp=at, path=without_halves(path), success=True
             )
         case core.FileEdited():
             return wire.EditFileEvent(
                 operation_id=name,
                 timestamp=at,
-                path=_text(event.path),
+                path=without_halves(event.path),
                 success=True,
                 edits_applied=event.edits,
             )
         case core.FileDeleted():
             return wire.DeleteFileEvent(
-                operation_id=name, timestamp=at, path=_text(event.path), success=True
+                operation_id=name, timestamp=at, path=without_halves(event.path), success=True
             )
         case core.CommandRan():
             return _shell_event(ended, event)
@@ -177,8 +178,8 @@ def event_of(ended: OperationEnded) -> wire.Event:
                 operation_id=name,
                 timestamp=at,
                 operation_type=_type(event.tag),
-                reason=_text(event.reason),
-                suggestion=_text(event.suggestion) or None,
+                reason=without_halves(event.reason),
+                suggestion=without_halves(event.suggestion) or None,
             )
         case core.Interrupted():
             why = "; ".join((NOT_RUN_AGAIN, *event.notes))
@@ -195,7 +196,7 @@ def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEve
     return wire.ShellEvent(
         operation_id=ended.name,
         timestamp=ended.at,
-        command=_text(event.command),
+        command=without_halves(event.command),
         success=core.succeeded(event),
         exit_code=exit_code_of(event),
         stdout=event.output if event.stdout is None else event.stdout,
@@ -222,7 +223,12 @@ def _ended_why(event: core.CommandRan) -> str | None:
 
 def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
     """Gives the event of an operation that was not done; an error, where its type is not known."""
-    subject, reason, name, at = _text(subject), _text(reason), ended.name, ended.at
+    subject, reason, name, at = (
+        without_halves(subject),
+        without_halves(reason),
+        ended.name,
+        ended.at,
+    )
     if (of_file := _OF_FILES.get(type_)) is not None:
         return of_file(operation_id=name, timestamp=at, path=subject, success=False, error=reason)
     if type_ == "shell":
@@ -236,7 +242,7 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
     """Gives what says that a run has paused (001, approvalRequired)."""
     question = asked.question
     type_ = _type(question.tag)
-    subject, policy = _text(question.subject), _text(", ".join(question.rules))
+    subject, policy = without_halves(question.subject), without_halves(", ".join(question.rules))
     is_command = type_ == "shell"
     reasons = list(question.reasons)
     if is_command and question.shown != question.subject:
@@ -246,7 +252,7 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
         timestamp=asked.at,
         operation_id=asked.name,
         operation_type=type_,
-        reason=_text("; ".join(reasons)),
+        reason=without_halves("; ".join(reasons)),
         details=wire.ApprovalDetails(
             command=subject if is_command else None,
             path=None if is_command else subject,
@@ -257,11 +263,6 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
 
 def _type(tag: str) -> str:
     return _TYPES.get(tag, tag)
-
-
-def _text(text: str) -> str:
-    """Gives text without halves of characters, which no JSON may hold; a question mark is for each."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 # --- answers ---------------------------------------------------------------------------------------

@@ -48,15 +48,15 @@ def _show(
 
     home = home_of(context)
     state = latest_of(home) if session is None else home.load(session)
-    records = list(home.records(state.session_id))
+    entries = tuple(told.entries(home.records(state.session_id)))
     counts = {} if json else _counts_of(home, state)
     requests: tuple[Path, ...] = ()
     if not state.is_run:
         where = (state.session_id, state.sequence)
         both = (home.mailbox.short_path(*where), home.mailbox.outbox_path(*where))
         requests = tuple(path for path in both if path.exists())
-    story = timeline.Story(state, tuple(told.entries(records)), counts, requests)
-    timeline.show_session(story, records, json=json)
+    story = timeline.Story(state, entries, counts, requests)
+    timeline.show_session(story, json=json)
 
 
 # git is asked three times for each; of turns long ago nobody wants to know it so exactly.

@@ -1,4 +1,4 @@
-"""The commands say and refresh: the request that waits is written anew, here or by whoever waits."""
+"""The commands say and refresh: the request that waits is written anew, here or by the other terminal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def _say(  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
-    from codingagent import compose
+    from codingagent import compose, places
     from codingagent.confinement import policy_of
     from codingagent.core.errands import Errand
 
@@ -48,9 +48,12 @@ def _say(  # one for each word of the command line
     state, rest = _meant(home, words or [])
     text = read_words(rest, file, edit, may_be_empty=bool(attach))
     with screen_for(json) as screen:
-        root = Path(state.workspace)
-        policy = policy_of(settings_of(home, state, {}, executes=False), root)
-        files = compose.attached(home.root, root, attach or (), policy, screen.show)
+        files: tuple[str, ...] = ()
+        if attach:
+            places.check_present(state)
+            root = Path(state.workspace)
+            policy = policy_of(settings_of(home, state, {}, executes=False), root)
+            files = compose.attached(home.root, root, attach, policy, screen.show)
         errand = Errand("say", state.session_id, text, files)
 
         def say(conversation: "Conversation", name: str) -> None:
@@ -109,8 +112,8 @@ def _meant(
 def _write_anew(
     home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
 ) -> None:
-    """Changes a session's request: here, or by handing it to the process that waits for the answer."""
-    from codingagent.faces.errands import write_anew
+    """Changes a session's request: here, or by handing it to the other terminal."""
+    from codingagent.faces.errands import write_request
 
     with held_or_handed(home, errand, screen) as (is_handed, name):
         if is_handed:
@@ -123,7 +126,7 @@ def _write_anew(
         with at_work(home, state, settings, person) as work:
             conversation = work.conversation
             change(conversation, name)
-            write_anew(conversation)
+            write_request(conversation, after=errand.what)
             if conversation.session.is_awaiting_reply:
                 remark(screen, "the request was written anew: send the chat this one")
                 conversation.requests.announce(watched=False)
@@ -146,8 +149,8 @@ _LATER_ELSEWHERE = (
 
 
 def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
-    """Shows where the request lies that the waiting process has written anew."""
-    from codingagent.core.notices import Waiting
+    """Shows where the request lies that the other terminal has written anew."""
+    from codingagent.requesting import waiting
 
     session = home.sessions.load(errand.session_id)
     if session.is_complete:
@@ -157,9 +160,5 @@ def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
         # It takes an answer that just came, or waits for a yes. What was said is in the record.
         remark(screen, _LATER_ELSEWHERE)
         return
-    remark(screen, "the one that waits has written the request anew: send the chat this one")
-    session_id, sequence, mailbox = session.session_id, session.sequence, home.mailbox
-    short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
-    path = str(mailbox.outbox_path(session_id, sequence))
-    inbox = str(mailbox.inbox)
-    screen.show(Waiting(session_id, sequence, path, inbox, False, short, elsewhere=True))
+    remark(screen, "the other terminal has written the request anew: send the chat this one")
+    screen.show(waiting(home.mailbox, session, watched=False, elsewhere=True))

@@ -1,0 +1,45 @@
+"""A session as it is told: its turns in order, with all that came of them, and what came between."""
+
+from codingagent.core.events import CommandRan, FileCreated, FileDeleted, MessageShown
+from codingagent.core.session import (
+    CheckEnded,
+    OperationEnded,
+    OutboxWritten,
+    Record,
+    ReplySetAside,
+    ReplyTaken,
+    TurnEnded,
+)
+from codingagent.core.timeline import TurnTold, entries
+from tests.core.builders import LATER, started
+
+MADE = FileCreated("a", 1, replaced=False)
+RAN = CommandRan("pytest", 0, "", 0.1)
+
+
+def test_turns_are_told_in_order_the_one_under_way_too() -> None:
+    """Design, the command line: `show` gives one session's turns, results, files touched."""
+    made = OperationEnded(0, MADE, LATER)
+    deleted = OperationEnded(1, FileDeleted("b"), LATER)
+    checked = CheckEnded(RAN, LATER, "pytest")
+    aside = ReplySetAside("x", "why", LATER)
+    said = OperationEnded(0, MessageShown("hi"), LATER)
+    records: tuple[Record, ...] = (
+        started(),
+        OutboxWritten(1, LATER),
+        ReplyTaken(1, "one.txt", "c", LATER),
+        made,
+        deleted,
+        checked,
+        TurnEnded(1, ("n",), LATER),
+        aside,
+        OutboxWritten(2, LATER),
+        ReplyTaken(2, "two.txt", "d", LATER),
+        said,
+    )
+    first = TurnTold(1, "one.txt", LATER, LATER, (made, deleted, checked), ("n",))
+    second = TurnTold(2, "two.txt", LATER, "", (said,))
+    assert entries(records) == [first, aside, second]
+    assert (first.results, first.checked) == ((MADE, FileDeleted("b")), RAN)
+    assert (second.results, second.checked) == ((MessageShown("hi"),), None)
+    assert entries((started(),)) == []
