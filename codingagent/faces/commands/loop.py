@@ -366,6 +366,13 @@ def _answer(  # noqa: PLR0913
             remark(screen, "answered; the one that waits goes on")
             return 0
         state = home.sessions.load(session)
+        asked = state.asked if state.is_awaiting_approval else None
+        if asked is not None and seen(asked.question.shown) != shown:
+            # Whoever held the lock went on meanwhile, to something that nobody has seen here.
+            raise UsageError(
+                f"{asked.name} of {session} awaits approval by now, which is another: see what it is with"
+                f" `codingagent show {session}`"
+            )
         settings = settings_of(home, state, options)
         person = person_at(screen, settings, approves_all=yes, diff=options["diff"])
         with at_work(home, state, settings, person) as work:
