@@ -438,6 +438,17 @@ def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(wait
     assert all(request(waiting, 4).count(word) == 1 for word in words(waiting))
 
 
+def test_words_behind_an_answer_that_lies_in_the_inbox_are_said_to_be_late(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a DONE that knows nothing of them would end the task, and nobody would notice."""
+    assert run(waiting, "say", "first") == 0
+    assert "lies in the inbox already" not in capsys.readouterr().out
+    drop(waiting, DONE)
+    assert run(waiting, "say", "one more thing") == 0
+    assert "an answer lies in the inbox already" in capsys.readouterr().out
+
+
 def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
     waiting: Path,
 ) -> None:
