@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -126,6 +127,12 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         files = compose.attached(root, folder, attach or (), screen.show)
         home = homes.Home.at(root, create=True, was_found=was_found)
         stack.enter_context(home.locked())
+        if was_found and not home.is_remembered:
+            remark(
+                screen,
+                f"this home can't be remembered, since XDG_STATE_HOME (else ~/.local/state) can't be written:"
+                f" name it each time, with --home {shlex.quote(str(home.root))} or as CODINGAGENT_HOME",
+            )
         attendant = Attendant(home, screen.show)
         session = compose.start_session(home, folder, task, settings, protocol.value)
         person = person_at(
