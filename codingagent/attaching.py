@@ -49,6 +49,7 @@ def attachable(
         shown = 0
         for path in chosen:
             try:
+                _check_name(path)
                 if not is_named:
                     _check_readable(policy, workspace.resolved(path))
                 views.view(path, None, None)
@@ -137,6 +138,16 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
             if not meanings:
                 raise
     return list(dict.fromkeys(meanings))
+
+
+def _check_name(path: str) -> None:
+    """Refuses a name that no record can keep.
+
+    Raises:
+        OperationError: if it is one.
+    """
+    if path.encode("utf-8", "replace") != os.fsencode(path):
+        raise OperationError(f"File '{paths.shown(path)}' has a name that is not UTF-8; rename it")
 
 
 def _is_folder(workspace: Workspace, path: str) -> bool:

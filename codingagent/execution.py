@@ -188,7 +188,9 @@ class Execution:
             or session.is_unchecked
             or session.checked_by not in ("", check.command)
         )
-        if session.checked is None and (self._has_changed() or (ends and is_open)):
+        # One that was interrupted is not run again; but the person may have named another instead.
+        was_run = session.checked is not None and session.checked_by in ("", check.command)
+        if not was_run and (self._has_changed() or (ends and is_open)):
             self._means.show(
                 OperationBegan(len(self.session.results), results.CHECK, check.command)
             )

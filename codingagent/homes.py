@@ -213,6 +213,11 @@ class Home:
                 excludes.exclude(root)
         return home
 
+    @property
+    def is_remembered(self) -> bool:
+        """Tells whether it will be believed when nobody names it."""
+        return registry.is_known(self.root)
+
     def load(self, name: str) -> Session:
         """Gives the state of a session, or of a run.
 

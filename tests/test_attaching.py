@@ -111,6 +111,18 @@ def test_what_can_not_be_attached_is_refused_before_anything_is_made(
     assert not (folder.parent / "home").exists()
 
 
+def test_a_name_that_is_not_utf8_is_refused_or_left_out(folder: Path) -> None:
+    """No record can keep it, so its text could never be in a request."""
+    try:
+        (folder / "bad\udcff.py").write_text("bad\n")
+    except (OSError, ValueError):
+        pytest.skip("this system has no such names")
+    status, _, err = new(folder, "bad\udcff.py")
+    assert (status, "has a name that is not UTF-8" in err) == (2, True)
+    status, request, _ = new(folder, "*.py")
+    assert (status, "The person attaches top.py: see" in request) == (0, True)
+
+
 def test_too_many_files_are_refused(folder: Path) -> None:
     """More than a hundred files in one request help no model."""
     for number in range(101):

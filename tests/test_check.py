@@ -289,6 +289,18 @@ def test_one_that_was_killed_is_not_run_again_in_that_turn(tmp_path: Path) -> No
     assert [r.command == check for r in records if isinstance(r, CheckEnded)] == [True, True]
 
 
+def test_another_one_is_run_in_the_place_of_one_that_was_interrupted(tmp_path: Path) -> None:
+    """A check that hangs is stopped by Ctrl-C, and another named, as the screen says."""
+    marker = new_marker()
+    with none_left(marker):
+        with desk_with(tmp_path, f"echo ran >> ../checks; exec sleep {marker}") as desk:
+            pass
+        desk.drop(RIGHT + DONE)
+        assert kill_when(tmp_path, ("resume", "--once"), lambda: runs(tmp_path) == 1)
+    with desk_with(tmp_path, CHECK, desk.session_id) as again:
+        assert (runs(tmp_path), is_complete(again)) == (2, True)
+
+
 def test_an_interrupt_while_it_runs_leaves_the_session_to_be_resumed(tmp_path: Path) -> None:
     """Ctrl-C: 130, and the check counts as interrupted."""
     with desk_with(tmp_path) as desk:

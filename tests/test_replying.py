@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -164,6 +165,19 @@ def test_one_that_never_ends_is_ended_with_all_that_it_started(home: Path) -> No
     assert (status, "did not end within 1 s (--reply-timeout)" in err) == (1, True)
     assert not session_of(home).is_complete
     assert inbox(home) == []
+
+
+@pytest.mark.parametrize("end", ["exit 3", "sleep 60"])
+def test_what_one_printed_before_it_failed_is_kept(home: Path, end: str) -> None:
+    """Design, purpose: never lose a reply. It is not taken by itself, for it may be a half."""
+    status, _, err = start(home, f"{said(home, DONE)}; {end}", "--reply-timeout", "1")
+    assert (status, err.count("\n")) == (1, 1)
+    (kept,) = (home / "inbox" / "rejected").glob("*.part")
+    assert kept.read_text() == DONE
+    words = shlex.split(err.partition("is kept: codingagent ")[2].partition("; nothing is lost")[0])
+    assert words[-1] == str(kept)
+    assert command_line_here(home, *words, "--once")[0] == 0
+    assert session_of(home).is_complete
 
 
 def test_it_has_the_persons_environment_and_commands_of_answers_have_not(

@@ -1,5 +1,6 @@
 """What `doctor` prints: what this machine offers, one line each, with the remedy for what is missing."""
 
+import contextlib
 import itertools
 import locale
 import os
@@ -148,7 +149,8 @@ def _watching(inbox: Path) -> Finding:
             reason = fault.strerror or str(fault)
             return Finding("inbox", False, f"{inbox} can't be written: {reason}", "mend its rights")
         finally:
-            trial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                trial.unlink()
     if trial.name in heard:
         return Finding("inbox", True, f"{inbox} is watched: an answer is taken at once")
     why = (

@@ -121,7 +121,8 @@ def _answer(
         extras = Extras(variables, is_flooded=is_flooded)
         outcome = run(_redirected(command.line, request, part), extras)
         if fault := _fault(outcome):
-            raise _end(session, f"the command that replies {fault}")
+            kept = _kept(home, session_id, part, fault)
+            raise _end(session, f"the command that replies {fault}{kept}")
         size_bytes = part.stat().st_size if part.exists() else 0
         if not size_bytes:
             raise _end(session, "the command that replies printed nothing")
@@ -133,6 +134,21 @@ def _answer(
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
+    """Sets aside what a command had printed before it failed: it may be a whole answer, and dear.
+
+    Gives in words where it lies; nothing if there is none of it.
+    """
+    try:
+        if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
+            return ""
+        name = home.mailbox.set_aside(part.name, f"the command that replies {fault}")
+    except (OSError, WorkError):
+        return ""
+    path = shlex.quote(str(home.mailbox.rejected / name))
+    return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
 
 
 def _redirected(line: str, request: Path, part: Path) -> str:

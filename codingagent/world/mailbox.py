@@ -161,6 +161,8 @@ class Mailbox:
         try:
             part.write_bytes(data)
         except OSError as fault:
+            with contextlib.suppress(OSError):
+                part.unlink()
             raise WorkError(f"{part} can't be written: {fault.strerror or fault}") from fault
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 

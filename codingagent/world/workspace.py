@@ -321,12 +321,13 @@ class Workspace:
         """Gives all regular files but those that ignore files leave out; `.git` never.
 
         Args:
-            always: paths that are listed even if an ignore file names them.
+            always: paths that are listed even if an ignore file names them, or through a link.
         """
         walk = ListingWalk(self._hidden, self._user_rules, self._entries)
         walk.walk(self._folder, self.root)
         files = list(walk.files())
-        more = [*walk.links, *sorted(always)]
+        wanted = [path for path in sorted(always) if not _is_in_git(path)]
+        more = [*walk.links, *wanted]
         listed = {file.path: number for number, file in enumerate(files)} if more else {}
         for path in more:
             number = listed.get(path)
@@ -339,7 +340,7 @@ class Workspace:
                 continue
             listed[path] = len(files)
             files.append(file)
-            if path in always and path not in walk.links:
+            if path in always and self._is_its_own(path):
                 walk.uncount(file)
         return Listing(
             tuple(files), Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
@@ -351,6 +352,13 @@ class Workspace:
                 return ListedFile(path, regular(place, path).st_size)
         except OperationError:
             return None
+
+    def _is_its_own(self, path: str) -> bool:
+        """Tells whether no link leads to a file under this path: only then the walk has counted it."""
+        try:
+            return self.resolved(path) == path
+        except OperationError:
+            return False
 
     # --- the walk ------------------------------------------------------------------------------
 
@@ -439,6 +447,10 @@ def _check_deletable(place: Place, path: str) -> None:
     found = place.folder.lstat(place.name)
     if found is None or not stat.S_ISLNK(found.st_mode):
         regular(place, path)
+
+
+def _is_in_git(path: str) -> bool:
+    return any(map(paths.is_git_name, path.split("/")))
 
 
 def _refuse_own(name: str, path: str) -> None:

@@ -776,3 +776,16 @@ def test_the_package_offers_the_protocol_without_importing_it_at_once() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY
     )
     assert "type" in done.stdout
+
+
+def test_a_home_that_can_not_be_remembered_is_said_to_need_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else the next command would refuse it, though the screen had just said to give that command."""
+    (tmp_path / "file").touch()
+    for state, is_said in (("file", True), ("state", False)):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / state))
+        (tmp_path / f"at_{state}").mkdir()
+        monkeypatch.chdir(tmp_path / f"at_{state}")
+        assert cli.run(["new", "--no-wait", "task"]) == 0
+        assert ("this home can't be remembered" in capsys.readouterr().out) == is_said

@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from codingagent.faces import cli
 from tests.faces.test_cli import CREATE, DONE, drop, outboxes, run, session_of
-from tests.helpers import command_line
+from tests.helpers import REPOSITORY, command_line
+from tests.sandboxes import needs_bwrap
 
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 
@@ -664,3 +668,15 @@ def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:
     done = command_line(tmp_path / "none", "doctor")
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "none").exists()
+
+
+def test_doctor_in_a_home_that_can_not_be_written_goes_on_to_its_end(home: Path) -> None:
+    """A doctor is asked when something is wrong."""
+    needs_bwrap()
+    assert run(home, "new", "--no-wait", "task") == 0
+    ours = [sys.executable, "-m", "codingagent", "--home", str(home), "doctor"]
+    confined = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *ours]
+    done = subprocess.run(confined, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search("MISSING +inbox: .* can't be written", done.stdout)
+    assert "terminal: " in done.stdout

@@ -440,6 +440,17 @@ def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(wait
     assert all(request(waiting, 4).count(word) == 1 for word in words(waiting))
 
 
+def test_words_behind_an_answer_that_lies_in_the_inbox_are_said_to_be_late(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a DONE that knows nothing of them would end the task, and nobody would notice."""
+    assert run(waiting, "say", "first") == 0
+    assert "lies in the inbox already" not in capsys.readouterr().out
+    drop(waiting, DONE)
+    assert run(waiting, "say", "one more thing") == 0
+    assert "an answer lies in the inbox already" in capsys.readouterr().out
+
+
 def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
     waiting: Path,
 ) -> None:
@@ -755,3 +766,25 @@ def test_a_question_without_a_terminal_ends_the_wait_and_is_answered_here(buildi
         assert process.wait(30) == 3
     assert run(building, "approve", session_of(building)) == 0
     assert not (building / "workspace" / "build").exists()
+
+
+def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(waiting: Path) -> None:
+    """Design, policy: a yes holds for exactly what was shown, also where whoever asked has ended."""
+    for folder in ("build", "kept"):
+        (waiting / "workspace" / folder).mkdir()
+    drop(waiting, REMOVE + REMOVE.replace("build", "kept"))
+    assert run(waiting, "resume", "--once") == 3
+    session = session_of(waiting)
+    journal = waiting / "sessions" / session / "journal.jsonl"
+    first = journal.read_bytes()
+    assert run(waiting, "deny", session) == 3
+    second = journal.read_bytes()
+    journal.write_bytes(first)
+    with started(waiting, "approve", session) as asker:
+        with locked(waiting):
+            wait_until(lambda: bool(on_desk(waiting)), 20)
+            journal.write_bytes(second)
+        assert asker.wait(30) == 2
+    assert (waiting / "workspace" / "kept").exists()
+    assert run(waiting, "approve", session, "op-2") == 0
+    assert not (waiting / "workspace" / "kept").exists()

@@ -1,5 +1,6 @@
 """The mailbox: which files are letters, in which order, and that moving one never costs another."""
 
+import errno
 import os
 import socket
 from pathlib import Path
@@ -210,6 +211,21 @@ def test_a_rejected_letter_can_be_brought_back(mailbox: Mailbox) -> None:
     assert mailbox.bring_back(mailbox.rejected / "a.txt") == "a_2.txt"
     assert mailbox.read("a_2.txt") == b"first"
     assert list(mailbox.rejected.iterdir()) == []
+
+
+def test_an_answer_that_can_not_be_written_leaves_no_part(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, nothing is lost: a full disk is said; halves would only fill it more."""
+
+    def fail(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, f"No space for {len(data)}")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(WorkError, match="No space"):
+        mailbox.drop(b"[DONE]", "a1b2c3d4", 1)
+    assert list(mailbox.inbox.iterdir()) == []
 
 
 def test_a_letter_that_is_gone_is_said(mailbox: Mailbox) -> None:

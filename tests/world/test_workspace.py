@@ -750,6 +750,16 @@ def test_a_file_of_this_session_is_always_listed(yard: Yard) -> None:
     assert yard.listed(always) == [".gitignore", "build/made.txt", "ok.txt", "sub/in.txt"]
 
 
+def test_what_was_read_in_git_or_through_a_link_is_not_taken_from_the_ignored(yard: Yard) -> None:
+    """Design, outbox: `.git` never; and how many files are left out is said."""
+    _files(yard.root, ".git/config", "a.log")
+    (yard.root / ".gitignore").write_text("*.log\n", "utf-8")
+    (yard.root / "way").symlink_to("sub")
+    always = frozenset({".git/config", "way/in.txt"})
+    assert yard.listed(always) == [".gitignore", "ok.txt", "sub/in.txt", "way/in.txt"]
+    assert yard.workspace.listing(always).ignored.files == 1
+
+
 def test_links_are_listed_if_they_stay_inside(yard: Yard) -> None:
     """Design, workspace: what a link names outside is not even told of."""
     _lay_links(yard)

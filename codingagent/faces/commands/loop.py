@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -126,6 +127,12 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         files = compose.attached(root, folder, attach or (), rules, screen.show)
         home = homes.Home.at(root, create=True, was_found=was_found)
         stack.enter_context(home.locked())
+        if was_found and not home.is_remembered:
+            remark(
+                screen,
+                f"this home can't be remembered, since XDG_STATE_HOME (else ~/.local/state) can't be written:"
+                f" name it each time, with --home {shlex.quote(str(home.root))} or as CODINGAGENT_HOME",
+            )
         attendant = Attendant(home, screen.show)
         session = compose.start_session(home, folder, task, settings, protocol.value)
         person = person_at(
@@ -390,6 +397,13 @@ def _answer(  # noqa: PLR0913
             remark(screen, f"answered; the other terminal goes on{not_obeyed}")
             return 0
         state = home.sessions.load(session)
+        asked = state.asked if state.is_awaiting_approval else None
+        if asked is not None and seen(asked.question.shown) != shown:
+            # Whoever held the lock went on meanwhile, to something that nobody has seen here.
+            raise UsageError(
+                f"{asked.name} of {session} awaits approval by now, which is another: see what it is with"
+                f" `codingagent show {session}`"
+            )
         settings = settings_of(home, state, options)
         person = person_at(screen, settings, approves_all=yes, diff=options["diff"])
         with at_work(home, state, settings, person) as work:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.errors import UsageError
-from codingagent.faces.commands.opening import at_work, held_or_handed, home_of, settings_of
+from codingagent.faces.commands.opening import (
+    at_work,
+    held_or_handed,
+    home_of,
+    inbox_of,
+    settings_of,
+)
 from codingagent.faces.commands.options import Attach, Json, OpenSessionName
 from codingagent.faces.screens import Screen, fail, person_at, remark, screen_for
 from codingagent.faces.tasks import read_words
@@ -129,6 +135,9 @@ def _write_anew(
             write_request(conversation, after=errand.what)
             if conversation.session.is_awaiting_reply:
                 remark(screen, "the request was written anew: send the chat this one")
+                _, is_any_left = inbox_of(conversation, home).next()
+                if is_any_left:
+                    remark(screen, _LIES_THERE.format(conversation.session.session_id))
                 conversation.requests.announce(watched=False)
             elif conversation.session.is_complete:
                 remark(screen, _ENDED.format(conversation.session.session_id))
@@ -136,6 +145,10 @@ def _write_anew(
                 remark(screen, _LATER.format(conversation.session.session_id))
 
 
+_LIES_THERE = (
+    "but an answer lies in the inbox already, which can't know of this: `codingagent resume {}` takes it"
+    " first, and if it ends the task goes on at a second call"
+)
 _LATER = (
     "noted: it goes with the next request; `codingagent resume {}` goes on with the turn under way"
 )
