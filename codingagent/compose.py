@@ -1,4 +1,4 @@
-"""Folders and settings -> a session at work: the only place that knows every class."""
+"""Folders and settings -> a session at work: here its parts are put together."""
 
 import contextlib
 import locale
@@ -23,8 +23,8 @@ from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
 from codingagent.homes import Home, check_apart, make_workspace
 from codingagent.ledger import Ledger
-from codingagent.places import GIT_S, Place, Store, place_of
-from codingagent.requesting import Means, Requests
+from codingagent.places import GIT_S, Archive, Place, place_of
+from codingagent.requesting import Materials, Requests
 from codingagent.world import disk
 from codingagent.world.clock import now
 from codingagent.world.repository import user_excludes
@@ -42,35 +42,9 @@ if TYPE_CHECKING:
 
 # What a model would otherwise spend a round trip on finding out.
 _PROGRAMS = (
-    *(
-        "python3",
-        "python",
-        "pip",
-        "uv",
-        "pytest",
-        "node",
-        "npm",
-        "pnpm",
-        "yarn",
-        "bun",
-        "deno",
-        "tsc",
-    ),
-    *(
-        "go",
-        "cargo",
-        "java",
-        "mvn",
-        "gradle",
-        "dotnet",
-        "ruby",
-        "php",
-        "gcc",
-        "g++",
-        "clang",
-        "cmake",
-    ),
-    *("make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
+    *("python3", "python", "pip", "uv", "pytest", "node", "npm", "pnpm", "yarn", "bun", "deno"),
+    *("tsc", "go", "cargo", "java", "mvn", "gradle", "dotnet", "ruby", "php", "gcc", "g++"),
+    *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
 )
 
 
@@ -127,7 +101,7 @@ class Bench:
     runner: Runner
     sandbox: Bubblewrap | Unconfined
     policy: Policy
-    store: Store
+    store: Archive
     settings: Settings
     folders: tuple[Path, ...]
     """What must be durable before anyone hears of it."""
@@ -179,7 +153,7 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
         workspace = stack.enter_context(contextlib.closing(opened))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
-        store = stack.enter_context(contextlib.closing(Store(place)))
+        store = stack.enter_context(contextlib.closing(Archive(place)))
         yield Bench(
             workspace,
             runner,
@@ -233,7 +207,7 @@ def session_in(
             history.finish_undo(home, ledger, bench.store, show)
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))
-        requests = Requests(ledger, _means_of(home, bench, ledger, show))
+        requests = Requests(ledger, _materials_of(home, bench, ledger, show))
         yield AtWork(requests, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
             # What commands left in their /tmp; the next turn of a reopened session begins without.
@@ -253,7 +227,9 @@ def conversation_in(
         yield work.conversation
 
 
-def _means_of(home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice], None]) -> Means:
+def _materials_of(
+    home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice], None]
+) -> Materials:
     settings = bench.settings
 
     def changed() -> tuple[str, ...] | None:
@@ -266,7 +242,7 @@ def _means_of(home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice],
         verdict = policies.judge_read(bench.policy, bench.workspace.resolved(path))
         return not isinstance(verdict, policies.Deny)
 
-    return Means(
+    return Materials(
         bench.workspace,
         home.mailbox,
         Budget(settings.context_chars, settings.list_entries),

@@ -11,14 +11,14 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.keeping import Keeper, Keeping
 from codingagent.ledger import Ledger
-from codingagent.places import Store, place_of
+from codingagent.places import Archive, place_of
 from codingagent.undo import Undo
 from codingagent.world import disk
 from codingagent.world.checkpoints import Checkpoints
 from codingagent.world.clock import now
 
 
-def keeping(store: Store, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
+def keeping(store: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
     """Gives what a keeper keeps the workspace with.
 
     Args:
@@ -40,7 +40,7 @@ def keeping(store: Store, folders: tuple[Path, ...], show: Callable[[Notice], No
 
 
 def _keep(
-    store: Store,
+    store: Archive,
     show: Callable[[Notice], None],
     take: Callable[[Checkpoints], Checkpoint],
 ) -> Checkpoint | None:
@@ -58,7 +58,7 @@ def _keep(
     return found
 
 
-def _prepare(store: Store, shown: str) -> bool:
+def _prepare(store: Archive, shown: str) -> bool:
     """Keeps the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
     checkpoints = store.opened()
     if checkpoints is None:
@@ -69,7 +69,7 @@ def _prepare(store: Store, shown: str) -> bool:
         return True
 
 
-def _uncovered(store: Store, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
+def _uncovered(store: Archive, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
     """Gives those of the changed paths that can't be taken back by these two checkpoints."""
     checkpoints = store.opened() if changed else None
     if checkpoints is None:
@@ -81,7 +81,7 @@ def _uncovered(store: Store, old: str, new: str, changed: tuple[str, ...]) -> tu
     return tuple(path for path in changed if path not in known)
 
 
-def _changes(store: Store, old: str, new: str) -> tuple[Change, ...] | None:
+def _changes(store: Archive, old: str, new: str) -> tuple[Change, ...] | None:
     """Gives what differs between two checkpoints; None if that can't be known."""
     checkpoints = store.opened() if old and new else None
     if checkpoints is None:
@@ -97,7 +97,7 @@ def _changes(store: Store, old: str, new: str) -> tuple[Change, ...] | None:
 def finish_undo(
     home: Home,
     ledger: Ledger,
-    store: Store,
+    store: Archive,
     show: Callable[[Notice], None],
 ) -> None:
     """Ends an undo that a kill interrupted; without git it waits."""
@@ -128,11 +128,11 @@ def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tupl
         UsageError: if there is no git, or the workspace is gone.
         WorkError: if the workspace can't be opened.
     """
-    with contextlib.closing(Store(place_of(home, session))) as store:
+    with contextlib.closing(Archive(place_of(home, session))) as store:
         yield _opened(store), steps(home.records(session.session_id))
 
 
-def _opened(store: Store) -> Checkpoints:
+def _opened(store: Archive) -> Checkpoints:
     checkpoints = store.opened()
     if checkpoints is None:
         raise UsageError(NO_GIT)
@@ -158,7 +158,7 @@ def take_back(
         UsageError: if there is no git, or nothing to take back.
         WorkError: if the disk does not let it.
     """
-    with contextlib.closing(Store(place_of(home, ledger.session))) as store:
+    with contextlib.closing(Archive(place_of(home, ledger.session))) as store:
         checkpoints = _opened(store)
         folders = (Path(ledger.session.workspace), home.root)
         Keeper(ledger, keeping(store, folders, show)).catch_up()

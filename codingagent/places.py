@@ -78,7 +78,7 @@ def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
-class Store:
+class Archive:
     """Where the workspace as it was is kept; it is opened when it is first needed."""
 
     def __init__(self, place: Place) -> None:

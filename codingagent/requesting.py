@@ -56,7 +56,7 @@ _VIEWS_PER_BUDGET = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Materials:
     """All that requests are made with."""
 
     workspace: WorkspaceLike
@@ -79,7 +79,7 @@ class Means:
 class Requests:
     """The requests of one session."""
 
-    def __init__(self, ledger: Ledger, means: Means) -> None:
+    def __init__(self, ledger: Ledger, means: Materials) -> None:
         self.ledger = ledger
         self._means = means
 

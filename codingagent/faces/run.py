@@ -20,7 +20,7 @@ from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import silence
 from codingagent.homes import Home
 from codingagent.ledger import Ledger
-from codingagent.places import Store, check_present, place_of
+from codingagent.places import Archive, check_present, place_of
 from codingagent.runs import Run
 from codingagent.space import Space
 from codingagent.world.clock import now
@@ -131,7 +131,7 @@ def undo(
         if session.undoing is None:
             history.take_back(home, ledger, turns, show, force=force)
             return
-        with contextlib.closing(Store(place_of(home, session))) as store:
+        with contextlib.closing(Archive(place_of(home, session))) as store:
             if store.opened() is None:
                 raise UsageError(history.NO_GIT)
             history.finish_undo(home, ledger, store, show)
