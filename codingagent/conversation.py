@@ -20,6 +20,7 @@ from codingagent.core.approval import Answer
 from codingagent.core.events import (
     Finished,
     MessageShown,
+    changed_paths,
 )
 from codingagent.core.findings import digest_of
 from codingagent.core.notices import (
@@ -31,14 +32,7 @@ from codingagent.core.notices import (
     TurnDone,
 )
 from codingagent.core.reply import Foreign, Problem, Reply, Step
-from codingagent.core.session import (
-    Phase,
-    ReplySetAside,
-    ReplyTaken,
-    Session,
-    TurnEnded,
-    changed_paths,
-)
+from codingagent.core.session import Phase, ReplySetAside, ReplyTaken, Session, TurnEnded
 from codingagent.execution import Execution, Surroundings
 from codingagent.requesting import Requests
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from codingagent.core.changes import Change, Checkpoint
 from codingagent.core.notices import Notice, Remark
-from codingagent.core.session import Session, Step, steps
+from codingagent.core.session import Session
+from codingagent.core.steps import Step, steps
 from codingagent.errors import UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.keeping import Keeper, Keeping

@@ -4,6 +4,7 @@ An event is a value that the journal keeps: its fields are text, numbers and tup
 `kind` names its class there.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -208,3 +209,14 @@ def succeeded(event: Event) -> bool:
             return event.exit_code == 0 and event.ended_by == "itself"
         case _:
             return True
+
+
+def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
+    """Gives the paths that file operations changed, in order, each once."""
+    return tuple(
+        dict.fromkeys(
+            event.path
+            for event in events
+            if isinstance(event, FileCreated | FileEdited | FileDeleted)
+        )
+    )

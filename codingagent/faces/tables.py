@@ -7,9 +7,10 @@ from datetime import datetime
 from pathlib import Path
 
 from codingagent.core import chronicle, plain
-from codingagent.core import session as session_
-from codingagent.core.session import Phase, Record, Session, Step
+from codingagent.core.document import document
+from codingagent.core.session import Phase, Record, Session
 from codingagent.core.settings import Resolved, meanings
+from codingagent.core.steps import Step
 from codingagent.errors import UsageError
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
@@ -29,7 +30,7 @@ def show_sessions(sessions: list[Session], *, json: bool) -> None:
     """Prints one line a session."""
     if json:
         for session in sessions:
-            write_json_line(sys.stdout, session_.document(session))
+            write_json_line(sys.stdout, document(session))
         return
     if not sessions:
         _print("none yet; start one with `codingagent new`, or `run`")

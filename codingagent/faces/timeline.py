@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from codingagent.core import plain, results
-from codingagent.core import session as session_
-from codingagent.core.events import CommandRan, Event
+from codingagent.core.document import document
+from codingagent.core.events import CommandRan, Event, changed_paths
 from codingagent.core.session import (
     CheckEnded,
     PersonSaid,
@@ -48,9 +48,7 @@ def show_session(story: Story, *, json: bool) -> None:
     if json:
         turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
         said = [asdict(each) for each in story.session.said]
-        write_json_line(
-            sys.stdout, {**session_.document(story.session), "turns": turns, "said": said}
-        )
+        write_json_line(sys.stdout, {**document(story.session), "turns": turns, "said": said})
         return
     look = look_of(sys.stdout)
     for line in story_lines(story, look, looks.local_now()):
@@ -126,7 +124,7 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Lin
         yield from looks.hang(
             [("  ", ""), ("note: ", "warn"), (plain.without_controls(note), "")], look, 4
         )
-    changed = dict.fromkeys((*session_.changed_paths(turn.results), *counts))
+    changed = dict.fromkeys((*changed_paths(turn.results), *counts))
     if changed:
         said = ", ".join(
             plain.without_controls(path) + _count(path, counts, look) for path in changed
@@ -249,7 +247,7 @@ def _document(turn: TurnTold) -> dict[str, object]:
         "check": None
         if turn.checked is None
         else _told(results.check_result(turn.checked), turn.checked),
-        "changed": list(session_.changed_paths(turn.results)),
+        "changed": list(changed_paths(turn.results)),
         "notes": list(turn.notes),
     }
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
+from codingagent.core.document import document
 from codingagent.core.session import (
     MESSAGE_NAME,
     Record,
     Session,
     decode_record,
-    document,
     is_run_id,
     is_session_id,
     replay,

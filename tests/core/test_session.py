@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from codingagent.core import session as sessions
 from codingagent.core.approval import Answer, Question
+from codingagent.core.document import document
 from codingagent.core.events import (
     CommandRan,
     Denied,
@@ -23,6 +24,7 @@ from codingagent.core.events import (
     Interrupted,
     MessageShown,
     Refused,
+    changed_paths,
 )
 from codingagent.core.session import (
     ApprovalAnswered,
@@ -47,6 +49,7 @@ from codingagent.core.session import (
     fold,
     replay,
 )
+from codingagent.core.steps import steps
 from codingagent.core.timeline import TurnTold, entries
 from tests.core.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 
@@ -235,8 +238,8 @@ def test_the_session_file_has_the_fields_of_the_specification() -> None:
             sequence=2,
         ),
     )
-    document = sessions.document(session)
-    assert document == {
+    shown = document(session)
+    assert shown == {
         "sessionId": "a1b2c3d4",
         "task": "Create a calculator",
         "sequenceNumber": 3,
@@ -266,12 +269,12 @@ def test_the_session_file_has_the_fields_of_the_specification() -> None:
         "readFileRequests": ["src/Calculator.cs", "src/b.cs"],
         "workspace": "/work",
     }
-    assert json.loads(json.dumps(document)) == document
+    assert json.loads(json.dumps(shown)) == shown
 
 
 def test_the_session_file_says_when_it_is_complete() -> None:
     """Specification 003, session state: `isComplete`."""
-    assert sessions.document(session_of(*turn(Finished("ok"))))["isComplete"] is True
+    assert document(session_of(*turn(Finished("ok"))))["isComplete"] is True
 
 
 def kept(name: str, sequence: int, *, before: bool) -> CheckpointTaken:
@@ -297,7 +300,7 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
     # The request told of all that.
     assert late.told == "two"
     assert late.phase is Phase.AWAITING_REPLY
-    (step,) = sessions.steps((started(), *records, kept("two", 1, before=False)))
+    (step,) = steps((started(), *records, kept("two", 1, before=False)))
     assert (step.sequence, step.before, step.after) == (1, "one", "two")
     with pytest.raises(ValueError, match="has not begun"):
         fold(waits, kept("two", 2, before=True))
@@ -327,7 +330,7 @@ def test_changed_paths_are_each_named_once_in_order() -> None:
         FileDeleted("b"),
         Refused("EDIT_FILE", "x"),
     )
-    assert sessions.changed_paths(events) == ("b", "src/Calculator.cs")
+    assert changed_paths(events) == ("b", "src/Calculator.cs")
 
 
 # --- the journal's lines ---------------------------------------------------------------------------

@@ -352,7 +352,7 @@ def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
 # --- handed to the other terminal --------------------------------------------------------------------
 
 
-def test_words_and_refreshes_are_handed_to_the_one_that_waits(home: Path) -> None:
+def test_words_and_refreshes_are_handed_to_the_other_terminal(home: Path) -> None:
     """Design, command line: say, refresh and approve are handed to the waiting one."""
     with holding(home, "new", "Write a file") as holder:
         status, out, err = command_line_here(home, "say", "with a test")
@@ -398,7 +398,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
     assert on_desk(waiting) == []
 
 
-def test_two_terminals_at_once_need_no_one_that_waits(waiting: Path) -> None:
+def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
     said = [f"word {number}" for number in range(3)]
     askers = [
         subprocess.Popen(
@@ -573,7 +573,7 @@ _MOMENTS: dict[str, Callable[[Path], bool]] = {
 
 
 @pytest.mark.parametrize("moment", _MOMENTS)
-def test_words_are_in_once_though_the_one_that_waits_is_killed(waiting: Path, moment: str) -> None:
+def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, moment: str) -> None:
     """Design, nothing is lost: killed at any instant; whoever asked does it then."""
     with holding(waiting) as holder, started(waiting, "say", "THE WORDS") as asker:
         pause = threading.Event()

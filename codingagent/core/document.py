@@ -1,0 +1,30 @@
+"""What other programs see of a session: the file that specification 003 names session state."""
+
+from codingagent.core.events import FileRequested
+from codingagent.core.results import result_of
+from codingagent.core.session import Session
+
+
+def document(session: Session) -> dict[str, object]:
+    """Gives the session as `sessions/{id}.json` holds it (specification 003, session state)."""
+    results = [result_of(event) for event in session.results]
+    requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
+    return {
+        "sessionId": session.session_id,
+        "task": session.task,
+        "sequenceNumber": session.sequence,
+        "isComplete": session.is_complete,
+        "createdAt": session.created_at,
+        "updatedAt": session.updated_at,
+        "lastResults": [
+            {
+                "commandType": result.command_type,
+                "summary": result.summary,
+                "success": result.success,
+                "output": "\n".join((result.output, *result.notes)).strip("\n"),
+            }
+            for result in results
+        ],
+        "readFileRequests": list(dict.fromkeys(requested)),
+        "workspace": session.workspace,
+    }
