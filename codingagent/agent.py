@@ -61,8 +61,8 @@ from codingagent.core.operations import (
     Substitutions,
 )
 from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
+from codingagent.core.records import OperationStarted
 from codingagent.core.reply import Foreign
-from codingagent.core.session import OperationStarted
 from codingagent.errors import OperationError
 from codingagent.views import Views
 

@@ -18,7 +18,8 @@ from codingagent.core.approval import Answer
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
 from codingagent.core.policy import PRESETS, Policy
-from codingagent.core.session import Protocol, Session, SessionStarted, fold
+from codingagent.core.records import Protocol, SessionStarted
+from codingagent.core.session import Session, fold
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
 from codingagent.homes import Home, check_apart, make_workspace

@@ -31,8 +31,9 @@ from codingagent.core.notices import (
     SessionDone,
     TurnDone,
 )
+from codingagent.core.records import ReplySetAside, ReplyTaken, TurnEnded
 from codingagent.core.reply import Foreign, Problem, Reply, Step
-from codingagent.core.session import Phase, ReplySetAside, ReplyTaken, Session, TurnEnded
+from codingagent.core.session import Phase, Session
 from codingagent.execution import Execution, Surroundings
 from codingagent.requesting import Requests
 

@@ -30,15 +30,9 @@ from codingagent.core.notices import (
     Remark,
 )
 from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Finish, RunCommand
+from codingagent.core.records import ApprovalAnswered, ApprovalAsked, CheckEnded, OperationEnded
 from codingagent.core.reply import Problem, Step
-from codingagent.core.session import (
-    ApprovalAnswered,
-    ApprovalAsked,
-    CheckEnded,
-    OperationEnded,
-    Phase,
-    Session,
-)
+from codingagent.core.session import Phase, Session
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.keeping import Keeper, Keeping
 from codingagent.ledger import Ledger

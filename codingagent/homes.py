@@ -9,7 +9,8 @@ from pathlib import Path
 
 from codingagent.confinement import read_toml
 from codingagent.core import settings as settings_
-from codingagent.core.session import Record, Session, is_run_id
+from codingagent.core.records import Record, is_run_id
+from codingagent.core.session import Session
 from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
 from codingagent.world import excludes, registry

@@ -15,7 +15,8 @@ from codingagent.core.changes import Change, Checkpoint
 from codingagent.core.events import Event, FileCreated, FileDeleted, FileEdited
 from codingagent.core.notices import Notice, Remark
 from codingagent.core.outcome import Expected
-from codingagent.core.session import CheckpointTaken, Phase, Record, Session
+from codingagent.core.records import CheckpointTaken, Record
+from codingagent.core.session import Phase, Session
 
 # Of what a checkpoint leaves out so much is named.
 _LEFT_OUT_NAMED = 20

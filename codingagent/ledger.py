@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from codingagent.core.session import Record, Session, fold
+from codingagent.core.records import Record
+from codingagent.core.session import Session, fold
 
 
 class JournalLike(Protocol):

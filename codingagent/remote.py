@@ -24,8 +24,8 @@ from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
 from codingagent.core.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
 from codingagent.core.plain import without_halves
 from codingagent.core.policy import Policy
+from codingagent.core.records import OperationStarted
 from codingagent.core.results import exit_code_of
-from codingagent.core.session import OperationStarted
 from codingagent.core.settings import Settings
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.world.clock import now

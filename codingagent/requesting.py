@@ -13,18 +13,16 @@ from codingagent.core.events import CommandRan, FileCreated, FileFetched, FileRe
 from codingagent.core.findings import Letter, Seen
 from codingagent.core.listing import Listing
 from codingagent.core.notices import Notice, OutboxReady, Remark, Waiting
-from codingagent.core.session import (
+from codingagent.core.records import (
     CheckNamed,
     InboxFound,
     LyingFile,
     OutboxWritten,
     PersonSaid,
-    Phase,
     RefreshAsked,
-    Session,
     SessionReopened,
-    no_request_waits,
 )
+from codingagent.core.session import Phase, Session, no_request_waits
 from codingagent.errors import OperationError, UsageError
 from codingagent.ledger import Ledger
 from codingagent.views import Views

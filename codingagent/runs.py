@@ -16,8 +16,9 @@ from codingagent.core.messages.events import (
 )
 from codingagent.core.messages.reading import to_json, to_wire
 from codingagent.core.messages.translating import approval_event, event_of, read_answer
+from codingagent.core.records import TurnEnded
 from codingagent.core.reply import Problem, Step
-from codingagent.core.session import Phase, Session, TurnEnded
+from codingagent.core.session import Phase, Session
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.execution import Execution
 

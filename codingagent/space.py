@@ -34,7 +34,8 @@ from codingagent.core.messages.reading import (
 )
 from codingagent.core.messages.translating import items_of
 from codingagent.core.notices import Remark
-from codingagent.core.session import Record, RunStarted, Session, fold
+from codingagent.core.records import Record, RunStarted
+from codingagent.core.session import Session, fold
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Execution

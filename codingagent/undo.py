@@ -13,7 +13,8 @@ from typing import Protocol
 from codingagent.core import paths
 from codingagent.core.changes import Change, Checkpoint, LeftOut, Restored
 from codingagent.core.notices import Notice, Remark
-from codingagent.core.session import Phase, Record, Session, UndoBegan, UndoEnded
+from codingagent.core.records import Record, UndoBegan, UndoEnded
+from codingagent.core.session import Phase, Session
 from codingagent.core.steps import Step
 from codingagent.errors import UsageError
 

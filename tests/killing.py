@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from codingagent.core.session import Record
+from codingagent.core.records import Record
 from codingagent.core.settings import Settings
 from codingagent.faces import cli
 from tests.helpers import REPOSITORY, children, is_zombie, wait_until

@@ -29,8 +29,8 @@ from codingagent.core.events import (
     Refused,
 )
 from codingagent.core.findings import Extras, Outcome
+from codingagent.core.records import OperationStarted
 from codingagent.core.reply import Problem, Reply
-from codingagent.core.session import OperationStarted
 from codingagent.world.workspace import Workspace
 from tests.manglings import MANGLINGS
 

@@ -829,7 +829,7 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
     """Design, nothing is lost: a doubtful file operation is settled by looking, and applied once."""
     from codingagent.core.events import FileEdited
     from codingagent.core.findings import digest_of
-    from codingagent.core.session import OperationStarted, ReplyTaken
+    from codingagent.core.records import OperationStarted, ReplyTaken
 
     edit = replace_text("a.txt", "end\n", "line\nend\n")
     before, after = b"end\n", b"line\nend\n"

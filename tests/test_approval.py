@@ -10,7 +10,8 @@ from codingagent.conversation import Conversation
 from codingagent.core.approval import Answer
 from codingagent.core.events import CommandRan, Denied, FileCreated
 from codingagent.core.notices import ApprovalAwaited, Notice
-from codingagent.core.session import ApprovalAnswered, ApprovalAsked, Phase
+from codingagent.core.records import ApprovalAnswered, ApprovalAsked
+from codingagent.core.session import Phase
 from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, UsageError
 from tests.helpers import Desk, desk_at

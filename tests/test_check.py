@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from codingagent import compose, history
-from codingagent.core.session import CheckEnded, Phase, Protocol
+from codingagent.core.records import CheckEnded, Protocol
+from codingagent.core.session import Phase
 from codingagent.core.settings import Settings
 from codingagent.homes import Home
 from tests.helpers import Desk, command_line, desk_at, new_marker, none_left

@@ -10,7 +10,7 @@ import pytest
 
 from codingagent import compose, homes
 from codingagent.core.notices import Notice, OutboxReady
-from codingagent.core.session import CheckpointTaken
+from codingagent.core.records import CheckpointTaken
 from codingagent.core.settings import Settings
 from codingagent.core.settling import SETTLED_AFTER_S, Hint
 from codingagent.faces import drop

@@ -23,14 +23,14 @@ from codingagent import compose, homes
 from codingagent.conversation import Conversation
 from codingagent.core.approval import Answer
 from codingagent.core.events import CommandRan, Denied, FileCreated, Interrupted
-from codingagent.core.session import (
+from codingagent.core.records import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckpointTaken,
     OperationEnded,
     OperationStarted,
-    Phase,
 )
+from codingagent.core.session import Phase
 from codingagent.world.journal import Sessions
 from tests.helpers import REPOSITORY, command_line, desk_at, wait_until
 from tests.killing import (

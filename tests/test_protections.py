@@ -600,7 +600,7 @@ def synced_before_the_request() -> bool:
 
 def command_not_run_again() -> bool:
     from codingagent.core.events import Interrupted
-    from codingagent.core.session import OperationStarted
+    from codingagent.core.records import OperationStarted
 
     started = OperationStarted(0, "RUN_COMMAND", "echo x >>log", "")
     return isinstance(forgetful_agent().settle(started), Interrupted)
@@ -610,7 +610,8 @@ def same_reply_not_twice() -> bool:
     from dataclasses import replace
 
     from codingagent.core import reply
-    from codingagent.core.session import SessionStarted, fold
+    from codingagent.core.records import SessionStarted
+    from codingagent.core.session import fold
 
     begun = fold(None, SessionStarted("00000000", "task", "/ws", "", "standard", "auto"))
     return bool(reply.objection(None, replace(begun, last_digest="same"), "same"))

@@ -4,8 +4,7 @@ from typing import assert_never
 
 from codingagent.core import plain
 from codingagent.core.approval import operation_id
-from codingagent.core.results import CHECK, check_result, result_of
-from codingagent.core.session import (
+from codingagent.core.records import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
@@ -27,6 +26,7 @@ from codingagent.core.session import (
     UndoBegan,
     UndoEnded,
 )
+from codingagent.core.results import CHECK, check_result, result_of
 
 
 def line_of(record: Record) -> str:

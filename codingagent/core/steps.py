@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codingagent.core.session import CheckpointTaken, Record, UndoBegan, UndoEnded
+from codingagent.core.records import CheckpointTaken, Record, UndoBegan, UndoEnded
 
 
 @dataclass(frozen=True, slots=True)

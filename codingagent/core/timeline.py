@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from codingagent.core.events import Event
-from codingagent.core.session import (
+from codingagent.core.records import (
     MESSAGE_NAME,
     ApprovalAnswered,
     ApprovalAsked,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from codingagent.core.findings import Letter
-from codingagent.core.session import LyingFile
+from codingagent.core.records import LyingFile
 from codingagent.core.settling import SETTLED_AFTER_S, Hint, Tracker, is_finished
 
 if TYPE_CHECKING:

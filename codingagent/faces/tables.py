@@ -8,7 +8,8 @@ from pathlib import Path
 
 from codingagent.core import chronicle, plain
 from codingagent.core.document import document
-from codingagent.core.session import Phase, Record, Session
+from codingagent.core.records import Record
+from codingagent.core.session import Phase, Session
 from codingagent.core.settings import Resolved, meanings
 from codingagent.core.steps import Step
 from codingagent.errors import UsageError

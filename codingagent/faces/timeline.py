@@ -9,14 +9,8 @@ from pathlib import Path
 from codingagent.core import plain, results
 from codingagent.core.document import document
 from codingagent.core.events import CommandRan, Event, changed_paths
-from codingagent.core.session import (
-    CheckEnded,
-    PersonSaid,
-    Phase,
-    ReplySetAside,
-    Session,
-    UndoEnded,
-)
+from codingagent.core.records import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
+from codingagent.core.session import Phase, Session
 from codingagent.core.timeline import Asking, Entry, TurnTold
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line

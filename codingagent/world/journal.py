@@ -12,15 +12,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from codingagent.core.document import document
-from codingagent.core.session import (
-    MESSAGE_NAME,
-    Record,
-    Session,
-    decode_record,
-    is_run_id,
-    is_session_id,
-    replay,
-)
+from codingagent.core.records import MESSAGE_NAME, Record, decode_record, is_run_id, is_session_id
+from codingagent.core.session import Session, replay
 from codingagent.errors import UsageError, WorkError
 from codingagent.world import disk
 

@@ -12,7 +12,8 @@ from codingagent.agent import Agent, Means, Order
 from codingagent.confinement import bubblewrap_for, try_sandbox
 from codingagent.core.operations import CreateFile
 from codingagent.core.policy import PRESETS
-from codingagent.core.session import Phase, Session, SessionStarted, fold
+from codingagent.core.records import SessionStarted
+from codingagent.core.session import Phase, Session, fold
 from codingagent.ledger import Ledger
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.clock import now

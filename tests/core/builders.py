@@ -7,16 +7,15 @@ from contextlib import contextmanager
 from codingagent.core import outbox
 from codingagent.core.events import Event
 from codingagent.core.listing import ListedFile, Listing
-from codingagent.core.session import (
+from codingagent.core.records import (
     OperationEnded,
     OutboxWritten,
     Record,
     ReplyTaken,
-    Session,
     SessionStarted,
     TurnEnded,
-    replay,
 )
+from codingagent.core.session import Session, replay
 
 SESSION_ID = "a1b2c3d4"
 CREATED_AT = "2025-01-15T10:30:00Z"

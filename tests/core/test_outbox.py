@@ -18,7 +18,8 @@ from codingagent.core.events import (
 )
 from codingagent.core.listing import ListedFile, Listing
 from codingagent.core.outbox import Budget, FileView
-from codingagent.core.session import OutboxWritten, ReplyTaken, Session, SessionReopened
+from codingagent.core.records import OutboxWritten, ReplyTaken, SessionReopened
+from codingagent.core.session import Session
 from tests.core.builders import BUDGET, LATER, context_of, listing_of, session_of, turn, within
 
 _CONTINUE = (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from codingagent.core.changes import Change, ChangeKind
 from codingagent.core.events import FileCreated, FileDeleted, FileEdited, Refused
 from codingagent.core.outcome import altogether, done, expected
-from codingagent.core.session import (
+from codingagent.core.records import (
     CheckpointTaken,
     OperationEnded,
     OperationStarted,

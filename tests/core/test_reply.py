@@ -15,8 +15,9 @@ from codingagent.core.operations import (
     RunCommand,
     ShowMessage,
 )
+from codingagent.core.records import ReplyTaken
 from codingagent.core.reply import Header, Problem, Reply, Step
-from codingagent.core.session import ReplyTaken, Session
+from codingagent.core.session import Session
 from tests.core.builders import LATER, SESSION_ID, session_of, turn, within
 
 _GOOD = (

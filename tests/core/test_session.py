@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codingagent.core import session as sessions
 from codingagent.core.approval import Answer, Question
 from codingagent.core.document import document
 from codingagent.core.events import (
@@ -26,7 +25,7 @@ from codingagent.core.events import (
     Refused,
     changed_paths,
 )
-from codingagent.core.session import (
+from codingagent.core.records import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
@@ -35,20 +34,19 @@ from codingagent.core.session import (
     OperationStarted,
     OutboxWritten,
     PersonSaid,
-    Phase,
     Record,
     RefreshAsked,
     ReplySetAside,
     ReplyTaken,
-    Session,
     SessionReopened,
     SessionStarted,
     TurnEnded,
     UndoBegan,
     UndoEnded,
-    fold,
-    replay,
+    decode_record,
+    is_session_id,
 )
+from codingagent.core.session import Phase, Session, fold, replay
 from codingagent.core.steps import steps
 from codingagent.core.timeline import TurnTold, entries
 from tests.core.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
@@ -63,7 +61,7 @@ _TAKEN = ReplyTaken(1, "reply.txt", "digest-1", LATER)
 @pytest.mark.parametrize("text", ["a1b2c3d4", "00000000", "ffffffff"])
 def test_an_id_has_eight_hex_digits(text: str) -> None:
     """Specification 003, session id: an 8-character hex string."""
-    assert sessions.is_session_id(text)
+    assert is_session_id(text)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ def test_an_id_has_eight_hex_digits(text: str) -> None:
 )
 def test_other_texts_are_no_id(text: str) -> None:
     """Specification 003, session id: it names files, so nothing else may stand there."""
-    assert not sessions.is_session_id(text)
+    assert not is_session_id(text)
 
 
 # --- phases ----------------------------------------------------------------------------------------
@@ -402,7 +400,7 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
 @given(_RECORDS)
 def test_a_record_comes_back_from_its_line(record: Record) -> None:
     """Design, nothing is lost: the journal lets a killed session go on, so it keeps every field."""
-    assert sessions.decode_record(json.dumps(asdict(record)).encode()) == record
+    assert decode_record(json.dumps(asdict(record)).encode()) == record
 
 
 @pytest.mark.parametrize(
@@ -424,7 +422,7 @@ def test_a_record_comes_back_from_its_line(record: Record) -> None:
 def test_a_line_that_is_no_record_is_an_error(line: bytes) -> None:
     """Design, nothing is lost: a damaged session is reported."""
     with pytest.raises(ValueError):
-        sessions.decode_record(line)
+        decode_record(line)
 
 
 _TURNS = st.lists(st.tuples(st.lists(_EVENTS, max_size=4), _NOTES), max_size=4)

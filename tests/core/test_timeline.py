@@ -1,7 +1,7 @@
 """A session as it is told: its turns in order, with all that came of them, and what came between."""
 
 from codingagent.core.events import CommandRan, FileCreated, FileDeleted, MessageShown
-from codingagent.core.session import (
+from codingagent.core.records import (
     CheckEnded,
     OperationEnded,
     OutboxWritten,

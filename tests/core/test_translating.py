@@ -15,9 +15,9 @@ from codingagent.core.messages.faults import MessageError
 from codingagent.core.messages.reading import read_operations_message, to_wire, validate_event
 from codingagent.core.messages.schema import events_schema
 from codingagent.core.messages.translating import approval_event, event_of, items_of, read_answer
+from codingagent.core.records import ApprovalAsked, OperationEnded
 from codingagent.core.reply import Problem, Step
 from codingagent.core.results import NOT_RUN_AGAIN
-from codingagent.core.session import ApprovalAsked, OperationEnded
 
 NOON = "2025-01-15T12:00:00Z"
 _SCHEMA = jsonschema.Draft202012Validator(events_schema())

@@ -10,24 +10,21 @@ from hypothesis import strategies as st
 from codingagent.core import outbox
 from codingagent.core.approval import Answer, Question
 from codingagent.core.events import FileCreated, Finished, MessageShown
-from codingagent.core.session import (
+from codingagent.core.records import (
     ApprovalAnswered,
     ApprovalAsked,
     OperationEnded,
     OutboxWritten,
     PersonSaid,
-    Phase,
     Record,
     RefreshAsked,
     ReplyTaken,
-    Session,
     SessionReopened,
     TurnEnded,
     UndoBegan,
     UndoEnded,
-    fold,
-    replay,
 )
+from codingagent.core.session import Phase, Session, fold, replay
 from tests.core.builders import BUDGET, LATER, context_of, session_of, started, turn
 
 _QUESTION = Question("RUN_COMMAND", "rm", ("destroys",), ("may destroy",), "rm -r x", "digest")

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from codingagent.core.events import FileEdited, FileRequested, Hunk
-from codingagent.core.session import (
+from codingagent.core.records import (
     OperationEnded,
     OutboxWritten,
-    Phase,
     Record,
     ReplySetAside,
     ReplyTaken,
     SessionStarted,
     is_run_id,
 )
+from codingagent.core.session import Phase
 from codingagent.errors import UsageError, WorkError
 from codingagent.world.journal import Journal, Sessions
 

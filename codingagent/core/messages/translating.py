@@ -31,9 +31,9 @@ from codingagent.core.messages.reading import (
     value_of,
 )
 from codingagent.core.plain import without_halves
+from codingagent.core.records import ApprovalAsked, OperationEnded
 from codingagent.core.reply import Problem, Step
 from codingagent.core.results import NOT_RUN_AGAIN, exit_code_of
-from codingagent.core.session import ApprovalAsked, OperationEnded
 from codingagent.errors import OperationError
 
 # What a malformed operation is called where it has no type of its own.

@@ -199,7 +199,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 ) -> int:
     """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent import homes
-    from codingagent.core.session import is_run_id
+    from codingagent.core.records import is_run_id
     from codingagent.faces.errands import Attendant
 
     others = {"--once": once, "--clipboard": clipboard}
@@ -374,8 +374,9 @@ def _answer(  # noqa: PLR0913
     json: bool,
 ) -> int:
     """Answers what awaits approval, and goes on to the next request, or with the run."""
+    from codingagent.core.approval import nothing_awaits
     from codingagent.core.errands import Errand, seen
-    from codingagent.core.session import is_run_id
+    from codingagent.core.records import is_run_id
 
     home = home_of(context)
     if is_run_id(session):
@@ -387,7 +388,7 @@ def _answer(  # noqa: PLR0913
         return run.answer(home, state, settings, given, answer, approves_all=yes)
     state = home.sessions.load(session)
     if state.asked is None or not state.is_awaiting_approval:
-        raise UsageError(f"nothing in {session} awaits approval")
+        raise UsageError(nothing_awaits(session))
     shown = seen(state.asked.question.shown)
     errand = Errand("answer", session, "", (), operation_id or "", answer, shown)
     with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):

@@ -96,7 +96,7 @@ def _meant(
         UsageError: if there is none.
     """
     from codingagent import homes
-    from codingagent.core.session import is_run_id, is_session_id
+    from codingagent.core.records import is_run_id, is_session_id
 
     first = words[0] if words else ""
     if needs_id and first:
