@@ -162,6 +162,19 @@ def test_one_that_is_named_later_is_run_before_done_is_accepted(tmp_path: Path) 
         assert (runs(tmp_path), is_complete(again)) == (1, False)
 
 
+def test_what_a_command_did_to_ignored_files_is_checked_at_done(tmp_path: Path) -> None:
+    """No checkpoint holds them; a DONE behind them is none while the check fails."""
+    with desk_with(tmp_path, "grep -q right gen/a.txt") as desk:
+        (desk.workspace / ".gitignore").write_text("gen/\n")
+        desk.answer('[CREATE_FILE path="gen/a.txt"]\nright\n[/CREATE_FILE]\n')
+        results = desk.answer(command("echo wrong > gen/a.txt") + DONE)
+        assert "[FAILED] DONE: Not accepted" in results
+        desk.answer(command("echo right > gen/a.txt"))
+        desk.drop(DONE)
+        desk.conversation.take("reply.txt")
+        assert is_complete(desk)
+
+
 def test_another_one_is_run_before_done_is_accepted(tmp_path: Path) -> None:
     """The success of one command says nothing of another."""
     with desk_with(tmp_path) as desk:

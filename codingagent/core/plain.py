@@ -22,6 +22,23 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+def unmasked(text: str) -> str:
+    """Gives the text with an escape for whatever can't be seen, or would change what is seen.
+
+    What a person is to say yes to must not be drawn over by its own carriage returns, or turned round.
+    """
+    if text.isprintable():
+        return text
+    lines = (line.rstrip("\r") for line in text.split("\n"))
+    return "\n".join("".join(map(_unmasked_character, line)) for line in lines)
+
+
+def _unmasked_character(character: str) -> str:
+    if character.isprintable() or character == "\t":
+        return character
+    return character.encode("unicode_escape").decode()
+
+
 def _last_drawing(line: str) -> str:
     return line if "\r" not in line else line.rstrip("\r").rpartition("\r")[2]
 
@@ -70,8 +87,8 @@ def json_length(text: str) -> int:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Gives the first line of a text, clipped, with a word on how much follows."""
-    text = without_controls(text).strip("\n")
+    """Gives the first line of a text, clipped, with a word on how much follows; nothing in it hides."""
+    text = unmasked(text.strip("\n"))
     first, _, rest = text.partition("\n")
     if len(first) > limit:
         return f"{first[:limit]}…"

@@ -29,6 +29,7 @@ from codingagent.core.events import (
     FileFetched,
     FileRequested,
     Finished,
+    Interrupted,
     succeeded,
 )
 from codingagent.core.plain import json_length
@@ -152,7 +153,10 @@ class Session:
     checked_by: str = ""
     """The command that was run as the check last."""
     is_unchecked: bool = False
-    """A file was changed by an operation, or put back by an undo, since the check was run last."""
+    """A file was changed by an operation, or put back by an undo, since the check was run last.
+
+    Behind a check commands count too: what they did to files that no checkpoint holds, nobody sees.
+    """
     began: str = ""
     """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
 
@@ -318,8 +322,7 @@ def _step(session: Session, record: Record) -> Session:
                 ends=session.ends.with_one(record),
                 returned=session.returned + _returned(event),
                 tier=tier,
-                is_unchecked=session.is_unchecked
-                or isinstance(event, FileCreated | FileEdited | FileDeleted),
+                is_unchecked=session.is_unchecked or _may_undo_check(session, event),
             )
         case CheckEnded():
             return replace(
@@ -375,6 +378,13 @@ def _hear(session: Session, record: PersonSaid) -> Session:
         attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
         touched=session.touched.union(record.attached),
     )
+
+
+def _may_undo_check(session: Session, event: Event) -> bool:
+    """Tells whether what the check said may hold no more: of a command only if it has said something."""
+    if isinstance(event, FileCreated | FileEdited | FileDeleted):
+        return True
+    return bool(session.checked_by) and isinstance(event, CommandRan | Interrupted)
 
 
 def _returned(event: Event) -> int:

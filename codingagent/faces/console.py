@@ -29,7 +29,7 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.plain import without_controls
+from codingagent.core.plain import unmasked, without_controls
 from codingagent.core.results import CHECK
 from codingagent.faces import looks
 from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
@@ -190,7 +190,7 @@ class Console:
     def _show_awaited(self, notice: ApprovalAwaited) -> None:
         mark = (f"? {notice.command_type}", "bold yellow")
         self._say(("  ", ""), mark, (" needs your approval:", ""), indent=4)
-        for line in without_controls(notice.shown).split("\n"):
+        for line in unmasked(notice.shown).split("\n"):
             self._rich.print(Text(f"{_MARGIN}{line}", style=_style_of(line)), soft_wrap=True)
         for reason in notice.reasons:
             self._say(("    ", ""), ("because:", "warn"), (f" {reason}", ""), indent=6)

@@ -24,7 +24,7 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.plain import without_controls
+from codingagent.core.plain import unmasked, without_controls
 from codingagent.faces import looks
 from codingagent.faces.screens import Elsewhere
 
@@ -223,7 +223,7 @@ def operation_line(notice: OperationDone) -> str:
 
 def approval_lines(notice: ApprovalAwaited) -> str:
     """Says what is to be approved, and why."""
-    shown = "\n".join(f"    {line}" for line in notice.shown.split("\n"))
+    shown = "\n".join(f"    {line}" for line in unmasked(notice.shown).split("\n"))
     why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
     return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}"
 

@@ -159,7 +159,7 @@ def _redirected(line: str, request: Path, part: Path) -> str:
 
 def _fault(outcome: Outcome) -> str:
     """Says why a command gave no answer; nothing if it may have given one."""
-    said = outcome.output.strip().split("\n")[-1]
+    said = plain.without_controls(outcome.output).strip().split("\n")[-1]
     because = f": {plain.one_line(said)}" if said else ""
     if outcome.failure:
         return f"could not be started: {outcome.failure}"

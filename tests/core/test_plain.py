@@ -197,7 +197,7 @@ def test_clipped_text_is_bounded_and_the_numbers_add_up(
         ("one\ntwo", "one … (+1 line)"),
         ("one\ntwo\nthree\n", "one … (+2 lines)"),
         ("x" * 201, "x" * 200 + "…"),
-        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[31mred\r\x1b[0m", "\\x1b[31mred\\r\\x1b[0m"),
     ],
 )
 def test_one_line_is_one_short_line(text: str, expected: str) -> None:
@@ -212,3 +212,19 @@ def test_one_line_never_has_a_second(text: str) -> None:
     line = plain.one_line(text)
     assert "\n" not in line
     assert len(line) <= 220
+
+
+@given(_OUTPUTS)
+@example("rm -rf src #\r ls")
+@example("\u202e\u2066\u200b")
+def test_what_is_unmasked_is_printed_as_it_stands(text: str) -> None:
+    """Design, policy: what a person is to say yes to is shown."""
+    shown = plain.unmasked(text)
+    assert shown.replace("\n", "").replace("\t", "").isprintable()
+    assert plain.without_controls(shown) == shown
+    assert shown.count("\n") == text.count("\n")
+
+
+def test_what_can_be_read_is_left_as_it_is() -> None:
+    text = "\tname = 'é 漢 😀'\r\n\nend"
+    assert plain.unmasked(text) == text.replace("\r", "")

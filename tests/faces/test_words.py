@@ -788,3 +788,27 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(wai
     assert (waiting / "workspace" / "kept").exists()
     assert run(waiting, "approve", session, "op-2") == 0
     assert not (waiting / "workspace" / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "shown"),
+    [
+        ("\r ls -la", "\\r ls -la"),
+        ("\x1b] and more \x07", "\\x1b] and more \\x07"),
+        ("\u202edliub\u2066", "\\u202edliub\\u2066"),
+    ],
+)
+def test_what_needs_a_yes_can_not_hide(building: Path, hidden: str, shown: str) -> None:
+    """Design, policy: we ask, showing what: all of it, on a terminal and elsewhere."""
+    drop(building, REMOVE.replace("build", f"build # {hidden}"))
+    whole = f"rm -r build # {shown}"
+    with terminal(building, "resume") as asked:
+        asked.says(whole)
+        asked.says("Do it?")
+    for words_ in (("resume", "--once"), ("show",), ("log",)):
+        _, out, _ = command_line_here(building, *words_)
+        assert whole in out
+    session = session_of(building)
+    status, out, _ = command_line_here(building, "approve", session)
+    assert (status, whole in out) == (0, True)
+    assert whole in request(building, 2)
