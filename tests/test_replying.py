@@ -289,3 +289,19 @@ def test_ctrl_c_ends_it_and_all_that_it_started(home: Path) -> None:
     assert (process.returncode, err.count("\n")) == (130, 1)
     assert "stopped; nothing is lost" in err
     assert inbox(home) == []
+
+
+def test_words_from_below_are_refused_at_once(tmp_path: Path) -> None:
+    """The one who would have to hear them waits for this very command."""
+    script = tmp_path / "model.py"
+    script.write_text(
+        "import subprocess, sys\n"
+        f"done = subprocess.run([sys.executable, '-m', 'codingagent', '--home', {str(tmp_path / 'home')!r},"
+        " 'say', 'hello'], capture_output=True, text=True)\n"
+        "print('[MESSAGE]\\n' + str(done.returncode) + done.stderr + '[/MESSAGE]\\n[DONE]\\nx\\n[/DONE]')\n"
+    )
+    status, out, _ = command_line_here(
+        tmp_path / "home", "new", "--reply-with", f"{sys.executable} {script}", "a task"
+    )
+    assert status == 0
+    assert "2codingagent: this was called by the command that answers for the chat" in out

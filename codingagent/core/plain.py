@@ -22,6 +22,16 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+# Unicode's embeddings, overrides and isolates: what follows them is shown in another order.
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def on_screen(text: str) -> str:
+    """Gives the text as a terminal may show it: without controls, and with nothing turned round unseen."""
+    clean = without_controls(text)
+    return clean if clean.isascii() else _TURNING.sub(lambda m: _unmasked_character(m[0]), clean)
+
+
 def unmasked(text: str) -> str:
     """Gives the text with an escape for whatever can't be seen, or would change what is seen.
 

@@ -29,7 +29,7 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.plain import unmasked, without_controls
+from codingagent.core.plain import on_screen, unmasked, without_controls
 from codingagent.core.results import CHECK
 from codingagent.faces import looks
 from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
@@ -216,7 +216,7 @@ class Console:
 
     def _say(self, *spans: Span, indent: int = 2) -> None:
         """Shows a line, laid out to fit."""
-        clean = [(without_controls(text).replace("\n", " "), style) for text, style in spans]
+        clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
         self.lines(looks.hang(clean, self._look, indent))
 
     def _say_path(self, path: str) -> None:
@@ -289,7 +289,7 @@ class Console:
             self._rich.print(Text(shown, style=_SIGNS.get(line[:1], "")), soft_wrap=True)
         if not result.success and result.output and not self._said_output:
             for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
-                clean = f"{_MARGIN}{without_controls(line)}"
+                clean = f"{_MARGIN}{on_screen(line)}"
                 self._rich.print(Text(clean, style="dim"), soft_wrap=True)
         for note in result.notes:
             self._say((_MARGIN, ""), ("note:", "warn"), (f" {note}", ""), indent=len(_MARGIN))

@@ -1,6 +1,7 @@
 """Errands: `say`, `refresh`, `approve` and `deny`, handed to the process that holds the home's lock."""
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from codingagent.core import errands
 from codingagent.core.approval import Answer, nothing_awaits
 from codingagent.core.errands import Errand, Report, What
 from codingagent.core.notices import ApprovalAwaited, Notice, Remark
+from codingagent.core.settings import SESSION_VARIABLE
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.world.desk import Desk, Left
@@ -37,7 +39,7 @@ def locked_or_handed(
         complain: gets a line if it takes long.
 
     Raises:
-        UsageError: if it is too long to be handed over.
+        UsageError: if it is too long to be handed over, or whoever holds the lock waits for us.
         WorkError: if it can't be handed over.
         InterruptError: for Ctrl-C; the errand is withdrawn, if that is still possible.
     """
@@ -46,6 +48,11 @@ def locked_or_handed(
         if not _lock(home, stack):
             yield None, ""
             return
+        if os.environ.get(SESSION_VARIABLE) == errand.session_id:
+            raise UsageError(
+                "this was called by the command that answers for the chat: the other terminal waits for that"
+                " command, so print what you have to say, as a [MESSAGE] of the answer"
+            )
         name = desk.new_name()
         try:
             desk.leave(name, errands.encode(errand))

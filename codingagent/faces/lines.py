@@ -24,7 +24,7 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.plain import unmasked, without_controls
+from codingagent.core.plain import on_screen, unmasked
 from codingagent.faces import looks
 from codingagent.faces.screens import Elsewhere
 
@@ -69,7 +69,7 @@ class Changes:
             # Where in a new file its lines stand need not be said.
             found = replace(found, lines=found.lines[1:])
         lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
-        return found, tuple(without_controls(line).expandtabs(4) for line in lines)
+        return found, tuple(on_screen(line).expandtabs(4) for line in lines)
 
 
 def _in_pipes(how: str, *, asked: bool) -> str:
@@ -95,7 +95,7 @@ class Lines:
             count = looks.counted(found, looks.PIPE)
             text = "\n".join([f"{text}{count}", *(f"         {line}" for line in lines)])
         if text:
-            self._stream.write(f"{without_controls(text)}\n")
+            self._stream.write(f"{on_screen(text)}\n")
             self._stream.flush()
 
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:

@@ -133,7 +133,9 @@ def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
             rest = piece
             while cells(rest) > room:
                 whole_fits = cells(rest.strip()) <= look.width - indent
-                head = "" if whole_fits else _head(rest, max(room, 1))
+                # A character may take two cells; a line that has just begun takes one all the same.
+                is_full = room < 2 and room < look.width - indent
+                head = "" if whole_fits or is_full else _head(rest, max(room, 1))
                 yield _ended([*line, (head, style)])
                 rest = rest[len(head) :].lstrip(" ")
                 line, room = [(" " * indent, "")], look.width - indent

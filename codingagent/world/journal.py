@@ -292,6 +292,9 @@ _names: dict[type, tuple[str, ...]] = {}
 
 
 def _lines(path: Path) -> Iterator[bytes]:
+    if path.exists() and not path.is_file():
+        # A pipe would be waited for, for ever.
+        raise WorkError(f"{path} is no file; put back a copy, or move {path.parent} away")
     try:
         with path.open("rb") as file:
             for line in file:

@@ -87,3 +87,39 @@ def test_copy_and_paste_mean_the_session_that_waits(
     status, out, _ = command_line_here(tmp_path, "paste")
     assert status == 0
     assert f"codingagent resume {waiting}" in out
+
+
+def test_where_no_session_can_be_read_nobody_is_told_to_start(tmp_path: Path) -> None:
+    """There are sessions, and what is wrong with them was said."""
+    command_line(tmp_path, "new", "--no-wait", "a task")
+    [journal] = tmp_path.glob("sessions/*/journal.jsonl")
+    journal.write_text("no record\n")
+    status, out, err = command_line_here(tmp_path, "list")
+    assert (status, out) == (0, "")
+    assert "is damaged at line 1" in err
+    status, _, err = command_line_here(tmp_path, "show")
+    assert status == 2
+    assert "none of the sessions here can be read" in err
+
+
+def test_a_record_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """One line, and no hanging."""
+    command_line(tmp_path, "new", "--no-wait", "a task")
+    [journal] = tmp_path.glob("sessions/*/journal.jsonl")
+    journal.unlink()
+    os.mkfifo(journal)
+    status, _, err = command_line_here(tmp_path, "show", journal.parent.name)
+    assert status == 1
+    assert "is no file; put back a copy" in err
+
+
+def test_what_turns_text_round_is_seen(tmp_path: Path) -> None:
+    """A message of the model's, and a change that is shown, say what they hold."""
+    command_line(tmp_path, "new", "--no-wait", "a task")
+    message = "[MESSAGE]\nsafe \u202edaer\n[/MESSAGE]\n"
+    creation = "[CREATE_FILE path=\"a.py\"]\nx = '\u2066'\n[/CREATE_FILE]\n"
+    (tmp_path / "inbox" / "r.txt").write_text(message + creation)
+    _, out, _ = command_line_here(tmp_path, "resume", "--once", "--diff", "full")
+    assert "safe \\u202edaer" in out
+    assert "+x = '\\u2066'" in out
+    assert "\u2066" in (tmp_path / "workspace" / "a.py").read_text()

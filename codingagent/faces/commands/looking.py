@@ -33,7 +33,8 @@ def _list(
 
     home = home_of(context)
     sessions = homes.all_sessions(home, fail, runs=runs)
-    tables.show_sessions(sessions, json=json)
+    if sessions or not (home.runs if runs else home.sessions).ids():
+        tables.show_sessions(sessions, json=json)
 
 
 @app.command(epilog="Example: codingagent show a1b2c3d4", name="show")

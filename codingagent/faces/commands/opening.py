@@ -60,7 +60,12 @@ def latest_of(home: "Home") -> "Session":
 
     found = homes.all_sessions(home, fail)
     if not found:
-        raise UsageError("there is no session yet; start one with `codingagent new`")
+        damaged = home.sessions.ids()
+        raise UsageError(
+            "none of the sessions here can be read"
+            if damaged
+            else "there is no session yet; start one with `codingagent new`"
+        )
     return found[0]
 
 
