@@ -284,20 +284,27 @@ class ListingWalk:
             if self.ignored_files >= _IGNORED_COUNT_LIMIT:
                 self.is_partial = True
                 return
-            with contextlib.suppress(OSError):
-                if (found := folder.lstat(name)) is not None:
-                    self.ignored_bytes += found.st_size
-                    self.ignored_files += 1
+            try:
+                found = folder.lstat(name)
+            except OSError:
+                continue
+            if found is not None:
+                self.ignored_bytes += found.st_size
+                self.ignored_files += 1
 
 
 def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]:
     """Gives the files of a folder with their sizes, without what is no regular file any more."""
     found: list[ListedFile] = []
+    # Thousands of files go through here: what is done for each is counted.
+    look, is_regular, made = folder.lstat, stat.S_ISREG, found.append
     for name in names:
-        with contextlib.suppress(OSError):
-            look = folder.lstat(name)
-            if look is not None and stat.S_ISREG(look.st_mode):
-                found.append(ListedFile(prefix + name, look.st_size))
+        try:
+            seen = look(name)
+        except OSError:
+            continue
+        if seen is not None and is_regular(seen.st_mode):
+            made(ListedFile(prefix + name, seen.st_size))
     return found
 
 
