@@ -47,7 +47,11 @@ def play(show: Callable[[Notice], None]) -> None:
                     recorded / "replies", home.mailbox.inbox, session.session_id, show
                 )
                 drop.follow(conversation, drop.Inbox(home.mailbox.look), person)
-    show(Remark('your own task: codingagent new "what is to be done"'))
+    show(
+        Remark(
+            'your own task, in the folder of your code: codingagent new --here "what is to be done"'
+        )
+    )
 
 
 class _RecordedPerson:
