@@ -62,7 +62,11 @@ def test_openings_without_a_close_do_not_each_look_to_the_end() -> None:
     pattern = PATTERNS["search among fences"]
     took = {}
     for size in (50_000, 200_000):
-        begun = time.process_time()
-        read(pattern * (size // len(pattern)), set())
-        took[size] = time.process_time() - begun
+        text = pattern * (size // len(pattern))
+        times = []
+        for _ in range(3):  # whatever else the machine does only ever adds to it
+            begun = time.process_time()
+            read(text, set())
+            times.append(time.process_time() - begun)
+        took[size] = min(times)
     assert took[200_000] < 6.5 * took[50_000] + 0.05
