@@ -1,12 +1,11 @@
 """The files that a person names for a request: found in the workspace, and known to be text."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from codingagent.core import paths
-from codingagent.core.policy import Deny, Policy, judge_read
 from codingagent.errors import OperationError, UsageError
 from codingagent.views import Views
 from codingagent.world.workspace import Workspace
@@ -25,7 +24,10 @@ class Attachable:
 
 
 def attachable(
-    workspace: Workspace, patterns: Iterable[str], folder: Path, policy: Policy
+    workspace: Workspace,
+    patterns: Iterable[str],
+    folder: Path,
+    may_read: Callable[[str], bool],
 ) -> Attachable:
     """Gives the files that some paths, folders or globs name.
 
@@ -33,7 +35,7 @@ def attachable(
         workspace: where they must lie.
         patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
         folder: the person's current folder.
-        policy: what it keeps from being read must be named by itself.
+        may_read: what the policy keeps from being read must be named by itself.
 
     Raises:
         UsageError: if one names nothing, nothing that can be shown, or something outside.
@@ -51,7 +53,7 @@ def attachable(
             try:
                 _check_name(path)
                 if not is_named:
-                    _check_readable(policy, workspace.resolved(path))
+                    _check_readable(path, may_read)
                 views.view(path, None, None)
             except OperationError as fault:
                 if is_named:
@@ -71,13 +73,6 @@ def attachable(
                 f" {workspace.root}, or a glob such as 'src/**/*.py'; what is ignored, file by file"
             )
     return Attachable(tuple(found), tuple(left_out))
-
-
-def _check_readable(policy: Policy, path: str) -> None:
-    if isinstance(judge_read(policy, path), Deny):
-        raise OperationError(
-            f"File '{paths.shown(path)}' is blocked by the policy; name it by itself"
-        )
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
@@ -148,6 +143,18 @@ def _check_name(path: str) -> None:
     """
     if path.encode("utf-8", "replace") != os.fsencode(path):
         raise OperationError(f"File '{paths.shown(path)}' has a name that is not UTF-8; rename it")
+
+
+def _check_readable(path: str, may_read: Callable[[str], bool]) -> None:
+    """Refuses a file that the policy keeps from being read.
+
+    Raises:
+        OperationError: if it is one.
+    """
+    if not may_read(path):
+        raise OperationError(
+            f"File '{paths.shown(path)}' is blocked by the policy; name it by itself"
+        )
 
 
 def _is_folder(workspace: Workspace, path: str) -> bool:

@@ -102,7 +102,7 @@ class Bench:
     runner: Runner
     sandbox: Bubblewrap | Unconfined
     policy: Policy
-    store: Archive
+    archive: Archive
     settings: Settings
     folders: tuple[Path, ...]
     """What must be durable before anyone hears of it."""
@@ -127,7 +127,7 @@ class Bench:
             lambda: disk.sync(self.folders),
             now,
             person.show,
-            history.keeping(self.store, self.folders, person.show),
+            history.keeping(self.archive, self.folders, person.show),
             person.ask,
             person.approves_all,
             Check(self.settings.check, self.settings.check_timeout)
@@ -154,13 +154,13 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
         workspace = stack.enter_context(contextlib.closing(opened))
         runner = Runner(sandbox, environment(os.environ, settings.pass_env))
         stack.callback(runner.close)
-        store = stack.enter_context(contextlib.closing(Archive(place)))
+        archive = stack.enter_context(contextlib.closing(Archive(place)))
         yield Bench(
             workspace,
             runner,
             sandbox,
             policy,
-            store,
+            archive,
             settings,
             (workspace.root, *folders),
         )
@@ -205,7 +205,7 @@ def session_in(
         if session.undoing is not None:
             from codingagent import history
 
-            history.finish_undo(home, ledger, bench.store, show)
+            history.finish_undo(home, ledger, bench.archive, show)
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))
         requests = Requests(ledger, _materials_of(home, bench, ledger, show))
@@ -237,11 +237,7 @@ def _materials_of(
         from codingagent import history
         from codingagent.keeping import Keeper
 
-        return Keeper(ledger, history.keeping(bench.store, bench.folders, show)).changed()
-
-    def may_read(path: str) -> bool:
-        verdict = policies.judge_read(bench.policy, bench.workspace.resolved(path))
-        return not isinstance(verdict, policies.Deny)
+        return Keeper(ledger, history.keeping(bench.archive, bench.folders, show)).changed()
 
     return Materials(
         bench.workspace,
@@ -252,7 +248,7 @@ def _materials_of(
         now,
         show,
         changed,
-        may_read,
+        partial(_may_read, bench.workspace, bench.policy),
         home.sessions.mend_document,
     )
 
@@ -290,7 +286,8 @@ def attached(
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
     rules = partial(_user_rules, root)
     with contextlib.closing(Workspace(root, hidden, user_rules=rules)) as workspace:
-        found = attachable(workspace, patterns, Path.cwd(), policy)
+        may_read = partial(_may_read, workspace, policy)
+        found = attachable(workspace, patterns, Path.cwd(), may_read)
     for reason in found.left_out[:_LEFT_OUT_NAMED]:
         show(Remark(f"not attached: {reason}"))
     if len(found.left_out) > _LEFT_OUT_NAMED:
@@ -299,6 +296,12 @@ def attached(
 
 
 _LEFT_OUT_NAMED = 10
+
+
+def _may_read(workspace: Workspace, policy: Policy, path: str) -> bool:
+    """Tells whether the policy lets a file's text go to the chat."""
+    verdict = policies.judge_read(policy, workspace.resolved(path))
+    return not isinstance(verdict, policies.Deny)
 
 
 def check_workspace(home: Home, session: Session) -> None:

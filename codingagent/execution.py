@@ -177,19 +177,14 @@ class Execution:
         check, session = self._means.check, self.session
         if check is None or session.is_run:
             return True
-        is_open = (
-            session.is_failing
-            or session.is_unchecked
-            or session.checked_by not in ("", check.command)
-        )
+        is_another = session.checked_by not in ("", check.command)
+        is_open = session.is_failing or session.is_unchecked or is_another
         # One that was interrupted is not run again; but the person may have named another instead.
-        was_run = session.checked is not None and session.checked_by in ("", check.command)
+        was_run = session.checked is not None and not is_another
         if not was_run and (self._has_changed() or (ends and is_open)):
-            self._means.show(
-                OperationBegan(len(self.session.results), results.CHECK, check.command)
-            )
+            index = len(session.results)
+            self._means.show(OperationBegan(index, results.CHECK, check.command))
             operation = RunCommand(check.command, timeout_s=check.timeout_s)
-            index = len(self.session.results)
             found = self._agent.perform(Order(index, results.CHECK, operation, is_own=True))
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self._end_check(found, check.command)

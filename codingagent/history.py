@@ -19,21 +19,21 @@ from codingagent.world.checkpoints import Checkpoints
 from codingagent.world.clock import now
 
 
-def keeping(store: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
+def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
     """Gives what a keeper keeps the workspace with.
 
     Args:
-        store: where.
+        archive: where.
         folders: what must be durable before anyone hears of it.
         show: gets what goes wrong.
     """
     return Keeping(
         # What is ignored must be known only where files may be put back to.
-        lambda before: _keep(store, show, lambda kept: kept.take(with_ignored=before)),
-        lambda since, wanted: _keep(store, show, lambda kept: kept.take_only(since, wanted)),
-        lambda shown: _prepare(store, shown),
-        lambda old, new, changed: _uncovered(store, old, new, changed),
-        lambda old, new: _changes(store, old, new),
+        lambda before: _keep(archive, show, lambda kept: kept.take(with_ignored=before)),
+        lambda since, wanted: _keep(archive, show, lambda kept: kept.take_only(since, wanted)),
+        lambda shown: _prepare(archive, shown),
+        lambda old, new, changed: _uncovered(archive, old, new, changed),
+        lambda old, new: _changes(archive, old, new),
         lambda: disk.sync(folders),
         now,
         show,
@@ -41,12 +41,12 @@ def keeping(store: Archive, folders: tuple[Path, ...], show: Callable[[Notice], 
 
 
 def _keep(
-    store: Archive,
+    archive: Archive,
     show: Callable[[Notice], None],
     take: Callable[[Checkpoints], Checkpoint],
 ) -> Checkpoint | None:
     """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
-    checkpoints = store.opened()
+    checkpoints = archive.opened()
     if checkpoints is None:
         return None
     try:
@@ -59,9 +59,9 @@ def _keep(
     return found
 
 
-def _prepare(store: Archive, shown: str) -> bool:
+def _prepare(archive: Archive, shown: str) -> bool:
     """Keeps the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
-    checkpoints = store.opened()
+    checkpoints = archive.opened()
     if checkpoints is None:
         return True
     try:
@@ -70,9 +70,9 @@ def _prepare(store: Archive, shown: str) -> bool:
         return True
 
 
-def _uncovered(store: Archive, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
+def _uncovered(archive: Archive, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
     """Gives those of the changed paths that can't be taken back by these two checkpoints."""
-    checkpoints = store.opened() if changed else None
+    checkpoints = archive.opened() if changed else None
     if checkpoints is None:
         return ()
     try:
@@ -82,9 +82,9 @@ def _uncovered(store: Archive, old: str, new: str, changed: tuple[str, ...]) -> 
     return tuple(path for path in changed if path not in known)
 
 
-def _changes(store: Archive, old: str, new: str) -> tuple[Change, ...] | None:
+def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
     """Gives what differs between two checkpoints; None if that can't be known."""
-    checkpoints = store.opened() if old and new else None
+    checkpoints = archive.opened() if old and new else None
     if checkpoints is None:
         return None
     if old == new:
@@ -98,11 +98,11 @@ def _changes(store: Archive, old: str, new: str) -> tuple[Change, ...] | None:
 def finish_undo(
     home: Home,
     ledger: Ledger,
-    store: Archive,
+    archive: Archive,
     show: Callable[[Notice], None],
 ) -> None:
     """Ends an undo that a kill interrupted; without git it waits."""
-    checkpoints = store.opened() if ledger.session.undoing is not None else None
+    checkpoints = archive.opened() if ledger.session.undoing is not None else None
     if checkpoints is not None:
         _undo(home, ledger, checkpoints, show).finish()
 
@@ -129,12 +129,12 @@ def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tupl
         UsageError: if there is no git, or the workspace is gone.
         WorkError: if the workspace can't be opened.
     """
-    with contextlib.closing(Archive(place_of(home, session))) as store:
-        yield _opened(store), steps(home.records(session.session_id))
+    with contextlib.closing(Archive(place_of(home, session))) as archive:
+        yield _opened(archive), steps(home.records(session.session_id))
 
 
-def _opened(store: Archive) -> Checkpoints:
-    checkpoints = store.opened()
+def _opened(archive: Archive) -> Checkpoints:
+    checkpoints = archive.opened()
     if checkpoints is None:
         raise UsageError(NO_GIT)
     return checkpoints
@@ -159,10 +159,10 @@ def take_back(
         UsageError: if there is no git, or nothing to take back.
         WorkError: if the disk does not let it.
     """
-    with contextlib.closing(Archive(place_of(home, ledger.session))) as store:
-        checkpoints = _opened(store)
+    with contextlib.closing(Archive(place_of(home, ledger.session))) as archive:
+        checkpoints = _opened(archive)
         folders = (Path(ledger.session.workspace), home.root)
-        Keeper(ledger, keeping(store, folders, show)).catch_up()
+        Keeper(ledger, keeping(archive, folders, show)).catch_up()
         undo = _undo(home, ledger, checkpoints, show, force=force)
         if turns is None:
             undo.redo()

@@ -266,7 +266,7 @@ class Space:
         kept = _Kept(home, bench, journal)
         self._stack.callback(journal.close)
         ledger = Ledger(journal, session)
-        history.finish_undo(home, ledger, bench.store, self._person.show)
+        history.finish_undo(home, ledger, bench.archive, self._person.show)
         surroundings = bench.surroundings(self._person, lambda _: kept.pause())
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)

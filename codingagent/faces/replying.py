@@ -56,6 +56,16 @@ def follow(
     """
     taken = 0
     with contextlib.closing(compose.reply_runner()) as runner:
+
+        def run(line: str, extras: Extras) -> Outcome:
+            return runner.run(
+                line,
+                str(Path.cwd()),
+                command.timeout_s,
+                lambda text: show(OutputCame(plain.without_controls(text))),
+                extras,
+            )
+
         while True:
             # An answer that lies there may be to this very request, left by a kill: it goes first.
             take_present(conversation, inbox)
@@ -67,16 +77,6 @@ def follow(
             if taken >= command.max_turns:
                 raise _end(session, f"{taken} turns were taken (--max-turns) and it is not done")
             show(Remark(f"request {session.sequence} goes to: {command.line}"))
-
-            def run(line: str, extras: Extras) -> Outcome:
-                return runner.run(
-                    line,
-                    str(Path.cwd()),
-                    command.timeout_s,
-                    lambda text: show(OutputCame(plain.without_controls(text))),
-                    extras,
-                )
-
             name, digest = _answer(home, session, command, run)
             conversation.take(name)
             if (

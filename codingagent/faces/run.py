@@ -131,10 +131,10 @@ def undo(
         if session.undoing is None:
             history.take_back(home, ledger, turns, show, force=force)
             return
-        with contextlib.closing(Archive(place_of(home, session))) as store:
-            if store.opened() is None:
+        with contextlib.closing(Archive(place_of(home, session))) as archive:
+            if archive.opened() is None:
                 raise UsageError(history.NO_GIT)
-            history.finish_undo(home, ledger, store, show)
+            history.finish_undo(home, ledger, archive, show)
         show(Remark("an undo that was interrupted is finished; nothing more was taken back"))
     finally:
         journal.close()
