@@ -1,0 +1,184 @@
+"""Recognise the markers of edits and of merge conflicts, in whatever spelling.
+
+How it works. A block is an opening (`<<<<<<<`, or `------- SEARCH`), a middle (`=======`) and a closing
+(`>>>>>>>`, or `+++++++ REPLACE`), of four to nine signs. Behind the signs may stand a word in any
+case. Words that edits use tell the block even if a marker is missing; a block without them needs all
+three markers, of equal length, as version control writes them. Whether such text is meant is for
+the caller to say.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_OPENING_WORD = re.compile("search|find|original|orig|old|before|head|current|ours|mine")
+_CLOSING_WORD = re.compile(
+    "replace|replaced|replacement|update|updated|new|after|modified|incoming|theirs"
+)
+_OPENING = re.compile(
+    r"[ \t]*(?:(<{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|-{4,9}[ \t]*((?:search|find)\b[:>]*))[ \t]*",
+    re.IGNORECASE,
+)
+_MIDDLE = re.compile(r"[ \t]*(={4,9})[ \t]*")
+_BASE = re.compile(r"[ \t]*(\|{4,9})(?:[ \t].*)?")
+_CLOSING = re.compile(
+    r"[ \t]*(?:(>{4,9})(?:[ \t]*([^\s<=>].{0,120}?))?|\+{4,9}[ \t]*(replace\b[:>]*))[ \t]*",
+    re.IGNORECASE,
+)
+# Cheap, and true of every text that has an opening.
+_HINT = re.compile(r"<<<<|----[ \t]*(?:search|find)", re.IGNORECASE)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedEdit:
+    """One block: the index of its opening line and the one behind its last line, and its two sides.
+
+    `fault` says what it lacks, or is empty; it has no sides then.
+    """
+
+    start: int
+    end: int
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    index: int
+    length: int
+    """How many signs; 0 where the marker is another pair of signs, which needs its word."""
+    is_known: bool
+    """It has a word that edits use."""
+
+
+def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedEdit, ...]:
+    """Return the blocks between markers, in their order; a marker that belongs to none is passed over.
+
+    Args:
+        lines: a text, without line ends.
+        is_prose: the text is documentation: what is fenced or indented in it is an example.
+    """
+    if not any(_HINT.search(line, 0, 200) for line in lines):
+        return ()
+    skipped = _examples(lines) if is_prose else frozenset[int]()
+    openings, middles, closings = (
+        [
+            marker
+            for i, line in enumerate(lines)
+            if i not in skipped and (marker := read(line, i)) is not None
+        ]
+        for read in (_opening, _middle, _closing)
+    )
+    found: list[MarkedEdit] = []
+    for index, opening in enumerate(openings):
+        limit = openings[index + 1].index if index + 1 < len(openings) else len(lines)
+        edit = _edit(
+            lines,
+            opening,
+            _between(middles, opening.index, limit),
+            _between(closings, opening.index, limit),
+        )
+        if edit is not None:
+            found.append(edit)
+    return tuple(found)
+
+
+def has_edits(text: str, *, is_prose: bool = False) -> bool:
+    """Tell whether a text holds a block between markers."""
+    return _HINT.search(text) is not None and bool(find_edits(text.split("\n"), is_prose=is_prose))
+
+
+def first_outside(lines: Sequence[str], edits: Sequence[MarkedEdit]) -> int | None:
+    """Return the index of the first line that has a word and belongs to no block; None: there is none."""
+    at = 0
+    for start, end in [*((edit.start, edit.end) for edit in edits), (len(lines), 0)]:
+        outside = next((i for i in range(at, start) if lines[i].strip()), None)
+        if outside is not None:
+            return outside
+        at = end
+    return None
+
+
+def _edit(
+    lines: Sequence[str], opening: _Marker, middles: list[_Marker], closings: list[_Marker]
+) -> MarkedEdit | None:
+    """Return the block that an opening begins, or None if it is no marker."""
+    is_equal = [m for m in closings if m.length == opening.length]
+    known = [m for m in closings if m.is_known]
+    if not opening.is_known:
+        # Version control's: three markers alike.
+        middles = [m for m in middles if m.length == opening.length]
+        closings = is_equal
+        if not middles or not closings or middles[0].index > closings[-1].index:
+            return None
+    else:
+        closings = known or is_equal or closings
+        if not middles and not known:
+            return None
+    if not closings:
+        return MarkedEdit(opening.index, opening.index + 1, fault="it has no closing marker")
+    close = next((m for m in closings if m.length == opening.length), closings[0])
+    inside = [m for m in middles if m.index < close.index]
+    if len(inside) > 1:
+        inside = [m for m in inside if m.length == opening.length] or inside
+    if len(inside) != 1:
+        what = "more than one" if inside else "no"
+        return MarkedEdit(opening.index, close.index + 1, fault=f"it has {what} line =======")
+    middle = inside[0].index
+    old = lines[opening.index + 1 : middle]
+    base = next((i for i, line in enumerate(old) if _BASE.fullmatch(line)), len(old))
+    return MarkedEdit(
+        opening.index, close.index + 1, tuple(old[:base]), tuple(lines[middle + 1 : close.index])
+    )
+
+
+def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:
+    first = bisect_left(markers, start, key=lambda marker: marker.index)
+    last = bisect_left(markers, end, key=lambda marker: marker.index)
+    return markers[first:last]
+
+
+def _opening(line: str, index: int) -> _Marker | None:
+    found = _OPENING.fullmatch(line) if "<<<<" in line[:200] or "----" in line[:200] else None
+    if found is None:
+        return None
+    word = _first_word(found[2] or found[3])
+    return _Marker(index, len(found[1] or ""), _OPENING_WORD.fullmatch(word) is not None)
+
+
+def _middle(line: str, index: int) -> _Marker | None:
+    found = _MIDDLE.fullmatch(line) if "====" in line[:200] else None
+    return None if found is None else _Marker(index, len(found[1]), is_known=False)
+
+
+def _closing(line: str, index: int) -> _Marker | None:
+    found = _CLOSING.fullmatch(line) if ">>>>" in line[:200] or "++++" in line[:200] else None
+    if found is None:
+        return None
+    word = _first_word(found[2] or found[3])
+    return _Marker(index, len(found[1] or ""), _CLOSING_WORD.fullmatch(word) is not None)
+
+
+def _first_word(label: str | None) -> str:
+    words = (label or "").split(None, 1)
+    return words[0].strip(":<>").lower() if words else ""
+
+
+def _examples(lines: Sequence[str]) -> frozenset[int]:
+    """Return the lines of documentation that are fenced, or as deep as a block of code."""
+    inside: set[int] = set()
+    fence = ""
+    for index, line in enumerate(lines):
+        found = _FENCE.match(line)
+        if fence:
+            inside.add(index)
+            if found is not None and found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = ""
+        elif found is not None:
+            fence = found[1]
+        elif line.startswith(("    ", "\t")):
+            inside.add(index)
+    return frozenset(inside)
