@@ -1,6 +1,8 @@
-"""Sets up a virtual environment of its own and runs all that must hold: `python3 tests/check.py`.
+"""Set up a virtual environment of its own and run all that must hold: `python3 tests/check.py`.
 
-Lint, format, types, import contracts, then every test. Words behind it go to pytest.
+Lint, format, types, import contracts, then every test but the deep ones, which `--deep` adds: all
+mutations of the protections, the long rows of kills, many more examples of each property. All words
+behind it go to pytest.
 """
 
 import os
@@ -13,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 SCRIPTS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
+INSTALL = ("pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[test]")
 CHECKS = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
@@ -22,14 +25,15 @@ CHECKS = (
 
 
 def main() -> int:
-    """Runs everything, even after a failure; gives 0 if all of it passed."""
+    """Run everything, even after a failure; return 0 if all of it passed."""
     if sys.version_info < (3, 11):  # noqa: UP036  # this is how an older one finds out
         sys.stderr.write("codingagent needs Python 3.11 or newer\n")
         return 2
     if not (SCRIPTS / "python").exists() and not (SCRIPTS / "python.exe").exists():
+        say(f"making a virtual environment in {ENVIRONMENT.name}/")
         venv.create(ENVIRONMENT, with_pip=True)
-    install = ["pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[test]"]
-    if run("python", "-m", *install):
+    say("installing what the tests need; the first time takes a minute or two")
+    if run("python", "-m", *INSTALL):
         return 1
     failed = [check for check in CHECKS if run(*check)]
     # pytest last: its closing line is what one looks for.
@@ -40,10 +44,14 @@ def main() -> int:
 
 
 def run(program: str, *arguments: str) -> int:
-    """Runs one program of the virtual environment in the project's folder; gives its exit code."""
-    sys.stdout.write(f"--- {program} {' '.join(arguments)}\n")
-    sys.stdout.flush()
+    """Run one program of the virtual environment in the project's folder; return its exit code."""
+    say(f"{program} {' '.join(arguments)}")
     return subprocess.run([SCRIPTS / program, *arguments], cwd=ROOT, check=False).returncode
+
+
+def say(words: str) -> None:
+    sys.stdout.write(f"--- {words}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

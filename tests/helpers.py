@@ -9,8 +9,11 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import codingagent
 from codingagent import compose, homes
@@ -21,6 +24,22 @@ from codingagent.world.folders import NamedFolder
 from codingagent.world.workspace import Workspace
 
 REPOSITORY = Path(codingagent.__file__).parents[1]
+
+# How long a test waits for what must come before it gives up. It says nothing about how fast anything
+# is: a machine that is five times oversubscribed never gets near it.
+HANG_S = 60.0
+
+
+# --- which cases run -------------------------------------------------------------------------------
+
+
+def one_in(count: int, cases: Iterable[object]) -> list[Any]:
+    """Return cases for `parametrize`, all but every `count`-th of them marked as deep."""
+    named = cases.items() if isinstance(cases, Mapping) else ((None, case) for case in cases)
+    return [
+        pytest.param(case, id=name, marks=[pytest.mark.deep] if number % count else [])
+        for number, (name, case) in enumerate(named)
+    ]
 
 
 # --- waiting ---------------------------------------------------------------------------------------

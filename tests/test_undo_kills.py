@@ -1,6 +1,6 @@
 """Kills at any instant of an undo: what was begun is finished, and the workspace is as it was.
 
-KILL_ROUNDS in the environment says how many rounds there are. A failure names its seed.
+The plain run has one round for each way to run commands, the deep run all. A failure names its seed.
 """
 
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from codingagent.core.records import UndoBegan, UndoEnded
 from codingagent.world.journal import Sessions
-from tests.helpers import desk_at
+from tests.helpers import desk_at, one_in
 from tests.killing import (
     TIERS,
     Tree,
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="undo needs git"),
 ]
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
+ROUNDS = 25
 
 FILES = 60
 
@@ -101,7 +101,7 @@ def at_rest(home: Path, session_id: str, sequence: int) -> None:
 
 
 @with_and_without_a_sandbox
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("seed", one_in(ROUNDS, range(ROUNDS)))
 def test_an_undo_that_is_killed_is_finished(tmp_path: Path, seed: int, tier: str) -> None:
     """Design, undo: restores byte for byte, modes and links included, and can itself be undone."""
     chance = random.Random(f"{seed} {tier}")

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import decoding, tags
@@ -202,7 +202,6 @@ def test_a_choice_that_is_none_is_refused(attribute: str, reason: str) -> None:
     assert refusal(f'[CREATE_FILE path="a" {attribute}]\nx\n[/CREATE_FILE]\n') == reason
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300), st.integers(1, 80))
 def test_base64_gives_any_bytes(data: bytes, width: int) -> None:
     """Design, tag blocks: `encoding="base64"` on CREATE_FILE, in lines of any length."""
@@ -427,7 +426,6 @@ def test_each_example_in_the_table_is_valid(command: Command) -> None:
     assert decoding.decode(block)[1] == ()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(COMMANDS),
     st.lists(

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edits, encoding
@@ -122,7 +122,6 @@ def test_the_refusal_shows_how_to_write_it() -> None:
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -160,7 +159,6 @@ def test_what_is_written_with_longer_markers_is_what_is_read(
     assert edits.read_replacements(body) == tuple(Replacement(*pair) for pair in pairs)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -251,7 +249,6 @@ def test_the_files_own_line_ends_are_kept(
     assert edits.apply(LineRange(start, end, new), text).text == expected
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
     """Design, tag blocks: bytes outside the edited lines are untouched, in any mixture of line ends."""
@@ -293,7 +290,6 @@ def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
         assert not edited.endswith("\n")
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from(["a", "b", "  a", "a ", "", "\tb"]), max_size=10),
     st.lists(st.sampled_from(["a", "b", " a", "", "  b"]), max_size=3),

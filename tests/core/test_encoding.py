@@ -3,7 +3,7 @@
 import codecs
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.core import encoding
@@ -72,7 +72,6 @@ def test_a_nul_is_looked_for_near_the_start() -> None:
     assert not encoding.is_binary(b"a" * 8000 + b"\0")
 
 
-@settings(max_examples=200, deadline=None)
 @given(_BYTES)
 @example(b"\xef\xbb\xbf\xff")
 @example(b"\xed\xa0\x80")
@@ -147,7 +146,6 @@ def test_a_reply_that_is_no_text_is_none(data: bytes) -> None:
     assert encoding.decode_reply(data, "utf-8") is None
 
 
-@settings(max_examples=200, deadline=None)
 @given(_BYTES, st.sampled_from(["utf-8", "iso-8859-1", "cp1252", "ascii", "koi8-r", "utf-16"]))
 def test_reading_a_reply_never_raises(data: bytes, locale_codec: str) -> None:
     """Design, replies as chats give them: never silence, and its text can always be written again."""

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import errands
@@ -38,20 +38,17 @@ _FIELDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(_ERRANDS)
 def test_an_errand_comes_back_from_its_bytes(errand: Errand) -> None:
     """The words that arrive are the words that were said."""
     assert errands.decode_errand(errands.encode(errand)) == errand
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.builds(Report, _TEXT, st.integers(0, 255)))
 def test_a_report_comes_back_from_its_bytes(report: Report) -> None:
     assert errands.decode_report(errands.encode(report)) == report
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.binary(max_size=60)
     | _JSON.map(lambda v: json.dumps(v).encode())

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core.ignore import IGNORE_FILES, IgnoreRules
@@ -107,7 +107,6 @@ def test_a_line_that_is_no_pattern_costs_only_itself(line: str) -> None:
         assert not found.ignores("q.txt", is_folder=False) or line == "***"
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=30), st.lists(st.sampled_from(list("!*?[]-\\/#ab \n\r^:"))).map("".join)

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import outbox
@@ -211,7 +211,6 @@ def test_what_to_write_instead_is_a_message() -> None:
         assert validate_operations_message(json.loads(line)).success
 
 
-@settings(max_examples=200)
 @given(st.text() | st.text(st.sampled_from('{}[]"`~\n ,:aoperations1.0')))
 def test_reading_raises_nothing(text: str) -> None:
     """Reading never raises, nor does it on what looks like a message."""
@@ -399,7 +398,6 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
 SMALLEST_ROOM = 4_000
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(_EVENTS, max_size=30), st.integers(SMALLEST_ROOM, 60_000))
 def test_any_events_fit_any_room(events: list[Event], room: int) -> None:
     """The events part is valid JSON within its room, whatever happened; the task and the last stay."""

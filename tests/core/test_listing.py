@@ -1,7 +1,7 @@
 """The workspace's files as the model sees them: specification 003 and Design, the outbox."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import listing
@@ -147,7 +147,6 @@ def test_a_size_is_short(size: int, shown: str) -> None:
 _NAMES = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sets(_NAMES, max_size=40), st.integers(1, 30), st.sets(_NAMES, max_size=3))
 def test_every_file_is_in_one_line_whatever_is_summed_up(
     names: set[str], limit: int, always: set[str]

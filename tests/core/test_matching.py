@@ -1,7 +1,7 @@
 """Where a damaged search belongs: Design, replies as chats really give them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edits, matching
@@ -208,7 +208,6 @@ _LINES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(_LINES, _LINES, _LINES, st.sets(st.sampled_from(list(Damage))))
 def test_a_search_that_fits_is_never_mended(
     before: list[str], search: list[str], replace: list[str], way: set[Damage]

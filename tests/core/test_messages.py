@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -288,7 +288,6 @@ def check_agreement(value: Any) -> None:
         assert [not isinstance(item, Malformed) for item in items] == good
 
 
-@settings(max_examples=300, deadline=None)
 @given(_MESSAGES)
 def test_what_the_schema_accepts_is_accepted(value: Any) -> None:
     """Every message that 001's schema accepts is accepted, unless a path breaks the text's rules."""
@@ -296,21 +295,18 @@ def test_what_the_schema_accepts_is_accepted(value: Any) -> None:
     check_agreement(value)
 
 
-@settings(max_examples=600, deadline=None)
 @given(damaged(_MESSAGES))
 def test_what_the_schema_rejects_is_rejected(value: Any) -> None:
     """Every message that 001's schema rejects is rejected, and no other but for its paths."""
     check_agreement(value)
 
 
-@settings(max_examples=300, deadline=None)
 @given(_JSON | st.fixed_dictionaries({}, optional={"protocolVersion": _JSON, "operations": _JSON}))
 def test_any_json_is_judged_as_the_schema_judges_it(value: Any) -> None:
     """No value of JSON makes the two disagree, or raises anything but a MessageError."""
     check_agreement(value)
 
 
-@settings(max_examples=300, deadline=None)
 @given(_EVENTS_MESSAGES | damaged(_EVENTS_MESSAGES))
 def test_events_are_validated_as_the_printed_schema_says(value: Any) -> None:
     """`schema events` prints what validate_events_message accepts."""
@@ -320,7 +316,6 @@ def test_events_are_validated_as_the_printed_schema_says(value: Any) -> None:
         assert fault(validated)
 
 
-@settings(max_examples=200, deadline=None)
 @given(_MESSAGES, _EVENTS_MESSAGES)
 def test_what_was_read_is_written_the_same(operations: Any, events: Any) -> None:
     """What is valid can be written, and read again as the same; absent fields are left out."""
@@ -856,7 +851,6 @@ def test_a_hundred_thousand_operations_are_read(bad: str) -> None:
     assert len(received.ids) == 100_000 + bool(bad)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.text(st.characters())
     | st.binary()

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import guide, outbox, reply
@@ -456,7 +456,6 @@ def test_a_hostile_file_takes_no_time(text: str) -> None:
         contents(whole("a", text))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text(max_size=50),
     st.lists(

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.core import paths
@@ -120,7 +120,6 @@ def test_a_path_of_megabytes_is_refused_at_once() -> None:
         assert len(_refusal("../" * 3_000_000)) < 400
 
 
-@settings(max_examples=200, deadline=None)
 @given(_PATHS)
 @example("a/../b")
 @example("a/./b//c")
@@ -287,7 +286,6 @@ def test_a_hostile_glob_takes_no_time(glob: str, path: str) -> None:
         assert not paths.glob_matcher(glob)(path)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=400))
 def test_shown_text_is_one_short_printable_line(text: str) -> None:
     """Design, tag blocks: a problem says what is wrong, in one line that can't imitate another."""

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.core import plain
@@ -90,7 +90,6 @@ def test_of_a_line_drawn_over_the_last_drawing_stays(text: str, expected: str) -
     assert plain.without_controls(text) == expected
 
 
-@settings(max_examples=200, deadline=None)
 @given(_OUTPUTS)
 @example("\x1b\x1b[31m[31m")
 def test_no_control_character_is_left(text: str) -> None:
@@ -100,7 +99,6 @@ def test_no_control_character_is_left(text: str) -> None:
     assert plain.without_controls(left) == left
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])))
 def test_text_without_controls_stays(text: str) -> None:
     """Design, replies as chats give them: a clean text is never altered."""
@@ -159,7 +157,6 @@ def test_whole_lines_are_kept_where_a_line_end_is_near() -> None:
     assert tail[0].split("\n")[1].startswith("line ")
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.one_of(st.text(max_size=300), st.lists(st.sampled_from(["\n", "a", "bb\n"])).map("".join)),
     st.integers(2, 60),
@@ -205,7 +202,6 @@ def test_one_line_is_one_short_line(text: str, expected: str) -> None:
     assert plain.one_line(text) == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=400))
 def test_one_line_never_has_a_second(text: str) -> None:
     """Design, the outbox: no line of a command can pass for a result."""

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import reply, tags
@@ -135,7 +135,6 @@ def test_a_request_is_seen_in_a_block_that_may_be_none(mark: str, end: str) -> N
     assert tags.scan(f"[MESSAGE]\n{request}{end}", HAS_BODY).has_outbox is (not mark)
 
 
-@settings(max_examples=300, deadline=None)
 @given(_TEXTS)
 def test_a_plain_block_is_read_as_any_other(text: str) -> None:
     """Specification 003, parsing rules: blanks behind a tag are nothing, and a clean reply no exception."""
@@ -143,7 +142,6 @@ def test_a_plain_block_is_read_as_any_other(text: str) -> None:
     assert without_blanks(as_said(plain)) == without_blanks(as_said(long))
 
 
-@settings(max_examples=300, deadline=None)
 @given(_TEXTS)
 def test_a_reply_of_plain_blocks_is_read_as_any_other(text: str) -> None:
     """Design, replies as chats really give them: what is certain does not depend on how it was found."""
@@ -158,7 +156,6 @@ def test_a_mangled_reply_is_read_alike_both_ways(name: str) -> None:
         assert without_blanks(reply.read(text)) == without_blanks(reply.read(the_long_way(text)))
 
 
-@settings(max_examples=300, deadline=None)
 @given(_TEXTS)
 def test_what_stands_around_the_blocks_is_all_that_is_not_in_them(text: str) -> None:
     """Design, tag blocks: what is looked for outside of blocks is looked for wherever none is."""
@@ -190,7 +187,6 @@ _WORDS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(_WORDS), min_size=1), st.lists(st.sampled_from(_PLAIN + _WORDS)))
 def test_what_a_plain_block_holds_says_nothing_of_the_reply(
     words: list[str], others: list[str]

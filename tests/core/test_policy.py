@@ -1,7 +1,7 @@
 """What is allowed, asked and denied: Design, commands, the policy; and SAFETY's protected names."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core.judging import judge_command
@@ -562,7 +562,6 @@ _WRAPPERS = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     wrappers=st.lists(st.sampled_from(_WRAPPERS), max_size=6),
     frame=st.sampled_from(
@@ -586,7 +585,6 @@ def test_a_blocked_command_stays_denied_in_any_wrapping(wrappers: list[str], fra
     assert isinstance(judged(line), Deny)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60) | st.text(alphabet="rmsudo -;|&<>(){}$`'\"\\\n=/~.", max_size=60))
 def test_judging_never_raises(line: str) -> None:
     """Whatever a model writes, there is a verdict."""

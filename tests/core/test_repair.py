@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import channel, guide, repair, reply, tags
@@ -334,7 +334,6 @@ _NASTY = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(_NASTY, max_size=6), st.sampled_from(["a.md", "a.py", "a.txt", "Makefile"]))
 def test_a_clean_body_arrives_letter_by_letter_or_is_asked_for(lines: list[str], path: str) -> None:
     """Design: a clean reply is never altered by a byte; only a fence round a program is taken off."""
@@ -376,7 +375,6 @@ _PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=6, unique=True), st.integers(0, 400))
 def test_a_cut_reply_does_the_beginning_of_what_the_whole_one_does(
     pieces: list[str], cut: int
@@ -390,7 +388,6 @@ def test_a_cut_reply_does_the_beginning_of_what_the_whole_one_does(
     assert part == whole[: len(part)]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PIECES)).map("".join)))
 def test_reading_never_raises_and_repairing_is_idempotent(text: str) -> None:
     """Reading never raises; what was repaired needs no repair."""

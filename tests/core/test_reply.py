@@ -1,7 +1,7 @@
 """A reply as a whole: specification 003, inbox format, and Design, tag blocks."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import guide, reply
@@ -351,7 +351,6 @@ def test_a_note_is_put_in_front() -> None:
 # --- properties ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PIECES)).map("".join)))
 def test_reading_never_raises_and_never_says_nothing(text: str) -> None:
     """Design, replies as chats give them: never silence; items come in the order of their lines."""
@@ -368,7 +367,6 @@ def test_reading_never_raises_and_never_says_nothing(text: str) -> None:
     assert finishes in ([], [len(found.items) - 1])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(_PIECES)).map("".join), st.data())
 def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(
     text: str, data: st.DataObject
@@ -379,7 +377,6 @@ def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(
     assert before[:-1] == whole[: max(len(before) - 1, 0)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(_PIECES)).map("".join))
 def test_reading_the_same_text_twice_gives_the_same(text: str) -> None:
     """Specification 003, design goals: re-processing a message produces the same results."""

@@ -1,7 +1,7 @@
 """Events in words: specification 003, previous command results, and Design, the outbox."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import results
@@ -170,7 +170,6 @@ def test_a_result_carries_the_fields_of_the_session_file() -> None:
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=60), st.text(max_size=100), st.integers(-70, 300))
 def test_no_output_stands_at_the_start_of_a_line(command: str, output: str, exit_code: int) -> None:
     """Design, the outbox: text that came from a command can imitate our headings, so it is indented."""

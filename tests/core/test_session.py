@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core.approval import Answer, Question
@@ -396,7 +396,6 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(_RECORDS)
 def test_a_record_comes_back_from_its_line(record: Record) -> None:
     """Design, nothing is lost: the journal lets a killed session go on, so it keeps every field."""
@@ -438,7 +437,6 @@ def _journal(turns: list[tuple[list[Event], tuple[str, ...]]]) -> list[Record]:
     return records
 
 
-@settings(max_examples=200, deadline=None)
 @given(_TURNS, st.data())
 def test_nothing_is_known_that_the_journal_does_not_know(
     turns: list[tuple[list[Event], tuple[str, ...]]], data: st.DataObject

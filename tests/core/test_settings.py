@@ -5,7 +5,6 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from codingagent.core import settings
@@ -154,7 +153,6 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(
         st.one_of(st.sampled_from(sorted(settings.meanings())), st.text(max_size=10)),

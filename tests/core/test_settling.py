@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core.settling import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
@@ -100,7 +100,6 @@ _LOOKS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(_LOOKS)
 def test_a_tracked_look_is_the_start_of_an_unbroken_row_of_equal_ones(
     looks: list[dict[str, Sighting]],

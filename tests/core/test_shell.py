@@ -4,7 +4,7 @@ import shlex
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.core import shell
@@ -365,7 +365,6 @@ def test_the_limits_are_where_they_are_said_to_be() -> None:
 _PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(_PLAIN, max_size=5))
 @example(["it's", "", "a\nb", "$(x)", "`", "\\", "-", "*", "#", "\r"])
 def test_quoted_words_come_back_exactly(arguments: list[str]) -> None:
@@ -448,7 +447,6 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.text(max_size=80)
     | st.lists(_PIECES, max_size=25).map(" ".join)

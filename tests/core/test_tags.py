@@ -1,7 +1,7 @@
 """Where blocks begin and end in a reply: specification 003, parsing rules, and Design, tag blocks."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import tags
@@ -549,7 +549,6 @@ def test_an_outbox_is_known_by_its_headings_outside_of_blocks(text: str, has_out
 # --- properties ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
 @given(_REPLIES)
 def test_scanning_never_raises_and_goes_forward(text: str) -> None:
     """Design, tag blocks: whatever the text, blocks come in order of their lines, and notes are few."""
@@ -562,7 +561,6 @@ def test_scanning_never_raises_and_goes_forward(text: str) -> None:
     assert len(found.notes) <= 12
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from([name for name, has_body in HAS_BODY.items() if has_body]),
     st.one_of(
@@ -589,7 +587,6 @@ def test_what_is_written_is_what_is_read(name: str, body: str, end: str) -> None
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([f for f in _FRAGMENTS if "/CREATE_FILE]" not in f and "\r" not in f]))
 )

@@ -1,6 +1,6 @@
 """How many tokens a text has, about: Design, the outbox, budget."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import tokens
@@ -18,7 +18,6 @@ def test_prose_has_about_a_token_for_four_characters() -> None:
     assert len(text) / 6 < tokens.estimate(text) < len(text) / 3
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(), max_size=100))
 def test_any_text_has_an_estimate(text: str) -> None:
     """Design, the outbox, budget: whatever the text holds; at most about a token for each byte."""

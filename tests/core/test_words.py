@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import outbox
@@ -119,7 +119,6 @@ def _next(session: Session, choice: int, text: str) -> tuple[Record, ...]:
             return (SessionReopened(LATER), say(text))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 60), st.text(max_size=8)), max_size=40), st.data())
 def test_a_session_is_what_its_record_says_and_every_word_is_in_it_once(
     choices: list[tuple[int, str]], data: st.DataObject

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import gitindex
@@ -1251,9 +1251,6 @@ def lay(root: Path, wanted: dict[str, tuple[str, bytes, int]]) -> None:
             place.chmod(mode)
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
 @given(first=TREES, second=TREES, gone=st.randoms(use_true_random=False))
 def test_there_and_back_again(
     first: dict[str, tuple[str, bytes, int]],

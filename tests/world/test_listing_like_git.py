@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core.tracked import paths
@@ -247,7 +247,6 @@ def again() -> Iterator[Tree]:
         yield made
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     paths=_PATHS,
     tracked=st.lists(st.integers(0, 8), max_size=3),
@@ -346,7 +345,6 @@ def test_an_index_that_is_none_tracks_nothing(tree: Tree, data: bytes) -> None:
     assert tree.ours() == [".gitignore"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from([2, 3, 4]), st.integers(0, 5))
 def test_no_index_raises(data: bytes, version: int, count: int) -> None:
     """Design, purpose: nothing in the workspace may stop the agent."""

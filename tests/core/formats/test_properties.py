@@ -5,7 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.core.formats.reading import describe, read
@@ -73,7 +73,6 @@ FILES = {"a.py", "src/b.py", "lib/b.py", "x/y.py"}
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
 def test_reading_never_raises(text: str) -> None:
     found = read(text, FILES)
     for item in found.items:
@@ -125,7 +124,6 @@ def done_in_folder(
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
 @example(["", "a"], [""], False, True, 0, "")
-@settings(max_examples=120, deadline=None)
 def test_a_difference_gives_the_second_text_or_nothing(
     old_lines: list[str],
     new_lines: list[str],
@@ -159,7 +157,6 @@ UNIQUE = st.lists(st.integers(0, 30), unique=True, min_size=1, max_size=14).map(
     st.integers(1, 4),
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_a_difference_with_context_and_unique_lines_is_always_applied(
     old_lines: list[str],
     new_lines: list[str],
@@ -178,7 +175,6 @@ def test_a_difference_with_context_and_unique_lines_is_always_applied(
 
 
 @given(UNIQUE, st.data(), st.sampled_from(["search", "bare search", "head", "patch"]))
-@settings(max_examples=60, deadline=None)
 def test_an_edit_gives_the_text_that_was_meant(
     lines: list[str], data: st.DataObject, form: str
 ) -> None:
@@ -208,7 +204,6 @@ def test_an_edit_gives_the_text_that_was_meant(
     st.lists(st.text("ab #`~\t", max_size=5), max_size=8),
     st.sampled_from(["### f.txt", "**`f.txt`**", "File: f.txt"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_a_whole_file_has_the_bytes_of_its_fence(lines: list[str], heading: str) -> None:
     """In a fence longer than any in it, a text comes through to the letter."""
     text = text_of(lines, ended=True)
