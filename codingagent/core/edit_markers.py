@@ -3,16 +3,21 @@
 How it works. A block is an opening (`<<<<<<<`, or `------- SEARCH`), a middle (`=======`) and a closing
 (`>>>>>>>`, or `+++++++ REPLACE`), of four to nine signs. Behind the signs may stand a word in any
 case. Words that edits use tell the block even if a marker is missing; a block without them needs all
-three markers, of equal length, as version control writes them. Whether such text is meant is for
-the caller to say.
+three markers, of equal length, as version control writes them. A chat may have encoded the signs,
+or escaped them. Whether such text is meant is for the caller to say.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-_OPENING_WORD = re.compile("search|find|original|orig|old|before|head|current|ours|mine")
+from codingagent.core import channel
+from codingagent.core.channel import UNHARMED, Channel, Damage
+
+# Words of a chat's edit; version control has others.
+_ASKING_WORD = re.compile("search|find|original|orig|old|before")
+_OPENING_WORD = re.compile(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
 _CLOSING_WORD = re.compile(
     "replace|replaced|replacement|update|updated|new|after|modified|incoming|theirs"
 )
@@ -27,7 +32,12 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 # Cheap, and true of every text that has an opening.
-_HINT = re.compile(r"<<<<|----[ \t]*(?:search|find)", re.IGNORECASE)
+_HINT = re.compile(
+    r"<<<<|----[ \t]*(?:search|find)|(?:&(?:lt|#0*60|#x0*3c);){4}|(?:\\<){4}|(?:\\-){4}",
+    re.IGNORECASE,
+)
+_ENCODED = re.compile(r"[ \t]*&(?:lt|gt|#)", re.IGNORECASE)
+_ESCAPED = re.compile(r"[ \t]*(?:[<=>|+-]*\\[<=>|+-])")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -35,7 +45,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 class MarkedEdit:
     """One block: the index of its opening line and the one behind its last line, and its two sides.
 
-    `fault` says what it lacks, or is empty; it has no sides then.
+    `fault` says what it lacks, or is empty; it has no sides then. `asks` tells that its words are those
+    of a chat's edit, not version control's; `label` is what the opening says after its signs.
     """
 
     start: int
@@ -43,6 +54,10 @@ class MarkedEdit:
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     fault: str = ""
+    label: str = field(default="", compare=False)
+    asks: bool = field(default=False, compare=False)
+    way: Channel = field(default=UNHARMED, compare=False)
+    """What its markers have suffered on their way; its sides are as they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,8 @@ class _Marker:
     """How many signs; 0 where the marker is another pair of signs, which needs its word."""
     is_known: bool
     """It has a word that edits use."""
+    label: str = ""
+    way: Channel = UNHARMED
 
 
 def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedEdit, ...]:
@@ -91,6 +108,26 @@ def has_edits(text: str, *, is_prose: bool = False) -> bool:
     return _HINT.search(text) is not None and bool(find_edits(text.split("\n"), is_prose=is_prose))
 
 
+def asks(line: str) -> bool:
+    """Tell whether a line is the opening of a chat's edit, whatever follows it."""
+    if _HINT.search(line, 0, 200) is None:
+        return False
+    found = _opening(line, 0)
+    return found is not None and _ASKING_WORD.fullmatch(_first_word(found.label)) is not None
+
+
+def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> bool:
+    """Tell whether a second middle marker only repeats the first, before the closing one.
+
+    As text it would be the underline of a heading, under a short line, or all that is searched for.
+    """
+    if any(line.strip() for line in lines[middle + 1 : close]) or middle == opening + 2:
+        return False
+    above = lines[middle - 1].rstrip()
+    is_title = above[:1].isalnum() and len(above) <= len(lines[middle].strip())
+    return not is_title
+
+
 def first_outside(lines: Sequence[str], edits: Sequence[MarkedEdit]) -> int | None:
     """Return the index of the first line that has a word and belongs to no block; None: there is none."""
     at = 0
@@ -118,21 +155,33 @@ def _edit(
         closings = known or is_equal or closings
         if not middles and not known:
             return None
+    asking = _ASKING_WORD.fullmatch(_first_word(opening.label)) is not None
     if not closings:
-        return MarkedEdit(opening.index, opening.index + 1, fault="it has no closing marker")
+        return MarkedEdit(
+            opening.index,
+            opening.index + 1,
+            fault="it has no closing marker",
+            label=opening.label,
+            asks=asking,
+        )
     close = next((m for m in closings if m.length == opening.length), closings[0])
     inside = [m for m in middles if m.index < close.index]
     if len(inside) > 1:
         inside = [m for m in inside if m.length == opening.length] or inside
+    end = close.index
+    if len(inside) == 2 and is_doubled(lines, opening.index, inside[1].index, end):
+        end = inside.pop().index
+    start, behind = opening.index, close.index + 1
     if len(inside) != 1:
         what = "more than one" if inside else "no"
-        return MarkedEdit(opening.index, close.index + 1, fault=f"it has {what} line =======")
+        fault = f"it has {what} line ======="
+        return MarkedEdit(start, behind, fault=fault, label=opening.label, asks=asking)
     middle = inside[0].index
-    old = lines[opening.index + 1 : middle]
+    old = lines[start + 1 : middle]
     base = next((i for i, line in enumerate(old) if _BASE.fullmatch(line)), len(old))
-    return MarkedEdit(
-        opening.index, close.index + 1, tuple(old[:base]), tuple(lines[middle + 1 : close.index])
-    )
+    new = tuple(lines[middle + 1 : end])
+    way = opening.way | close.way
+    return MarkedEdit(start, behind, tuple(old[:base]), new, "", opening.label, asking, way)
 
 
 def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:
@@ -142,28 +191,42 @@ def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:
 
 
 def _opening(line: str, index: int) -> _Marker | None:
-    found = _OPENING.fullmatch(line) if "<<<<" in line[:200] or "----" in line[:200] else None
-    if found is None:
-        return None
-    word = _first_word(found[2] or found[3])
-    return _Marker(index, len(found[1] or ""), _OPENING_WORD.fullmatch(word) is not None)
+    return _marker(_OPENING, _OPENING_WORD, line, index)
 
 
 def _middle(line: str, index: int) -> _Marker | None:
+    line = _plain(line)[0]
     found = _MIDDLE.fullmatch(line) if "====" in line[:200] else None
     return None if found is None else _Marker(index, len(found[1]), is_known=False)
 
 
 def _closing(line: str, index: int) -> _Marker | None:
-    found = _CLOSING.fullmatch(line) if ">>>>" in line[:200] or "++++" in line[:200] else None
+    return _marker(_CLOSING, _CLOSING_WORD, line, index)
+
+
+def _marker(
+    pattern: re.Pattern[str], word: re.Pattern[str], line: str, index: int
+) -> _Marker | None:
+    line, way = _plain(line)
+    found = pattern.fullmatch(line) if len(line) <= 300 else None
     if found is None:
         return None
-    word = _first_word(found[2] or found[3])
-    return _Marker(index, len(found[1] or ""), _CLOSING_WORD.fullmatch(word) is not None)
+    label = found[2] or found[3] or ""
+    is_known = word.fullmatch(_first_word(label)) is not None
+    return _Marker(index, len(found[1] or ""), is_known, label, way)
 
 
-def _first_word(label: str | None) -> str:
-    words = (label or "").split(None, 1)
+def _plain(line: str) -> tuple[str, Channel]:
+    """Return a line as it was before a chat encoded or escaped its signs, and what it had suffered."""
+    if "&" in line[:20] and _ENCODED.match(line):
+        return channel.without_entities(line), frozenset((Damage.ANGLES,))
+    if "\\" in line[:20] and _ESCAPED.match(line):
+        return channel.without_escapes(line), frozenset((Damage.ESCAPES,))
+    return line, UNHARMED
+
+
+def _first_word(label: str) -> str:
+    words = label.split(None, 1)
     return words[0].strip(":<>").lower() if words else ""
 
 

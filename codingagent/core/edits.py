@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codingagent.core import matching
+from codingagent.core import edit_markers, matching
 from codingagent.core.channel import UNHARMED, Channel
 from codingagent.core.events import Hunk
 from codingagent.core.operations import FileEnd, LineRange, Replacement
@@ -74,6 +74,9 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
     if again is not None:
         raise OperationError(f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE; {_HOW}")
     middles = [i for i in range(at + 1, close) if lines[i].rstrip(" \t") == "=" * length]
+    end = close
+    if len(middles) == 2 and edit_markers.is_doubled(lines, at, middles[1], close):
+        end = middles.pop()
     if len(middles) != 1:
         what = "more than one" if middles else "no"
         raise OperationError(
@@ -81,7 +84,7 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
             " if the text itself holds such a line, make all three markers longer, of equal length"
         )
     search = _joined(lines[at + 1 : middles[0]])
-    return Replacement(search, _joined(lines[middles[0] + 1 : close])), close + 1
+    return Replacement(search, _joined(lines[middles[0] + 1 : end])), close + 1
 
 
 def _find_marker(lines: list[str], start: int, marker: str) -> int | None:

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codingagent.core import edit_markers
+from codingagent.core.channel import Damage
 from codingagent.core.edit_markers import MarkedEdit
 
 SPELLINGS = (
@@ -43,6 +44,70 @@ def test_a_block_is_found_in_any_spelling(spelling: tuple[str, str, str]) -> Non
     assert edit_markers.has_edits("\n".join(lines))
 
 
+@pytest.mark.parametrize(
+    ("marks", "damage"),
+    [
+        (
+            "&lt;&lt;&lt;&lt;&lt;&lt;&lt; SEARCH|=======|&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE",
+            "ANGLES",
+        ),
+        ("&#60;&#60;&#60;&#60;&#60; HEAD|=====|&#62;&#62;&#62;&#62;&#62; x", "ANGLES"),
+        ("<<<<<<< SEARCH|=======|&gt;&gt;&gt;&gt;&gt;&gt;&gt; REPLACE", "ANGLES"),
+        (r"\<\<\<\<\<\<\< SEARCH|\=======|\>\>\>\>\>\>\> REPLACE", "ESCAPES"),
+        (r"<<<<<<< SEARCH|\=======|\>>>>>>> REPLACE", "ESCAPES"),
+    ],
+)
+def test_markers_that_a_chat_has_changed_are_markers(marks: str, damage: str) -> None:
+    """The text between them is given as it came, and what they have suffered is said."""
+    opening, middle, closing = marks.split("|")
+    (found,) = edit_markers.find_edits([opening, "a &lt; b", middle, r"a \< c", closing])
+    assert (found.old, found.new, found.fault) == (("a &lt; b",), (r"a \< c",), "")
+    assert found.way == {Damage[damage]}
+
+
+def test_what_the_opening_says_is_kept() -> None:
+    """A path may stand behind its word; version control names a branch there."""
+    edits = edit_markers.find_edits(
+        [
+            "<<<<<<< SEARCH src/a.py",
+            "=======",
+            ">>>>>>> REPLACE",
+            "<<<<<<< HEAD",
+            "=======",
+            ">>>>>>> b",
+        ]
+    )
+    assert [(e.label, e.asks) for e in edits] == [("SEARCH src/a.py", True), ("HEAD", False)]
+    assert edit_markers.asks("<<<<<<< SEARCH")
+    assert not edit_markers.asks("<<<<<<< HEAD")
+
+
+@pytest.mark.parametrize(
+    ("new", "kept"),
+    [
+        (["x = 1  # long enough", "======="], ["x = 1  # long enough"]),
+        (["    x", "======="], ["    x"]),
+        (["}", "======="], ["}"]),
+        (["======="], []),
+        (["x = 1  # long enough", "=======", ""], ["x = 1  # long enough"]),
+        (["x", "=====", "y"], ["x", "=====", "y"]),
+    ],
+)
+def test_a_middle_marker_written_twice_ends_the_new_lines(new: list[str], kept: list[str]) -> None:
+    """Models repeat it before the closing marker; it is no line of a program."""
+    lines = ["<<<<<<< SEARCH", "a", "=======", *new, ">>>>>>> REPLACE"]
+    (found,) = edit_markers.find_edits(lines)
+    assert (found.old, found.new, found.fault) == (("a",), tuple(kept), "")
+
+
+@pytest.mark.parametrize("new", [["Title", "======="], ["=======", "x"]])
+def test_a_middle_marker_that_may_be_text_is_a_fault(new: list[str]) -> None:
+    """It may underline a heading; who means that writes longer markers."""
+    lines = ["<<<<<<< SEARCH", "a", "=======", *new, ">>>>>>> REPLACE"]
+    (found,) = edit_markers.find_edits(lines)
+    assert "more than one" in found.fault
+
+
 def test_the_common_ancestor_of_a_conflict_is_on_no_side() -> None:
     """Version control may write three versions; the middle one is neither."""
     lines = ["<<<<<<< ours", "a", "||||||| base", "b", "=======", "c", ">>>>>>> theirs"]
@@ -55,6 +120,7 @@ def test_the_common_ancestor_of_a_conflict_is_on_no_side() -> None:
         ["<<<<<<< SEARCH", "a", "=======", "b"],
         ["<<<<<<< SEARCH", "a", ">>>>>>> REPLACE"],
         ["<<<<<<< SEARCH", "a", "=======", "=======", "b", ">>>>>>> REPLACE"],
+        ["&lt;&lt;&lt;&lt;&lt; SEARCH", "a", "&gt;&gt;&gt;&gt;&gt; REPLACE"],
         ["------- SEARCH", "a", "=======", "b"],
     ],
 )

@@ -47,6 +47,7 @@ def unreadable(body: str) -> str:
             [("a\n", "b\n"), ("c\n", "d\n")],
         ),
         ("<<<<<<< SEARCH  \na\n======= \nb\n>>>>>>> REPLACE\t\n", [("a\n", "b\n")]),
+        ("<<<<<<< SEARCH\na\n=======\n  b\n=======\n>>>>>>> REPLACE\n", [("a\n", "  b\n")]),
         (
             "<<<<<<<< SEARCH\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n========\nb\n>>>>>>>> REPLACE\n",
             [("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n", "b\n")],
