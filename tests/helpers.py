@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -52,6 +53,49 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not so within {timeout_s:g} s"
         pause.wait(0.003)
+
+
+# --- what work costs ---------------------------------------------------------------------------------
+
+_STEPS = 50_000
+
+
+def _million_steps_s() -> float:
+    """Return what a million steps of a plain loop cost of this process's CPU, here and now."""
+    begun_at, total = time.process_time(), 0
+    for number in range(_STEPS):
+        total += number
+    return (time.process_time() - begun_at) * 1_000_000 / _STEPS
+
+
+@contextlib.contextmanager
+def cpu_below(million_steps: float) -> Iterator[None]:
+    """Fail if the block costs more CPU than a loop of so many million steps.
+
+    The loop is measured right after the block, so that neither a slow nor a busy machine matters. The
+    limits are far above what linear work costs, and far below a square.
+    """
+    begun_at = time.process_time()
+    yield
+    used_s = time.process_time() - begun_at
+    assert used_s < million_steps * _million_steps_s()
+
+
+def grows_with(size: int, work: Callable[[int], object]) -> None:
+    """Fail unless work on four times the size costs about four times the CPU; a square costs sixteen."""
+
+    def cost_s(of_size: int) -> float:
+        begun_at = time.process_time()
+        work(of_size)
+        return time.process_time() - begun_at
+
+    short_s = long_s = math.inf
+    for _ in range(5):  # whatever else the machine does only ever adds to it
+        short_s = min(short_s, cost_s(size), cost_s(size))
+        long_s = min(long_s, cost_s(4 * size))
+        if long_s < 9 * short_s + 0.2 * _million_steps_s():
+            return
+    raise AssertionError(f"{long_s / short_s:.1f} times as much")
 
 
 # --- processes -------------------------------------------------------------------------------------

@@ -1,9 +1,5 @@
 """Small values that many core tests start from."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from codingagent.core import outbox
 from codingagent.core.events import Event
 from codingagent.core.listing import ListedFile, Listing
@@ -55,11 +51,3 @@ def context_of(
     *views: outbox.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
 ) -> outbox.Context:
     return outbox.Context(listing or listing_of(), views, unread, ENVIRONMENT)
-
-
-@contextmanager
-def within(limit_s: float) -> Iterator[None]:
-    """Fails if its block takes longer: the limits are far above what linear work takes."""
-    begun_at = time.perf_counter()
-    yield
-    assert time.perf_counter() - begun_at < limit_s

@@ -23,7 +23,7 @@ from codingagent.core.operations import (
 )
 from codingagent.core.tags import Block
 from codingagent.errors import OperationError
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 
 def block_of(text: str) -> Block:
@@ -121,7 +121,7 @@ def test_an_attribute_given_twice_is_refused() -> None:
 def test_of_very_many_attributes_one_given_twice_is_found_in_a_moment() -> None:
     """Design, purpose: the reply is not trusted; reading any takes time in proportion to its length."""
     names = "".join(f' a{number}="b"' for number in range(100_000))
-    with within(5):
+    with cpu_below(50):
         reason = refusal(f'[DELETE_FILE{names} a99999="b"]\n')
     assert reason == "Attribute 'a99999' is given twice; give it once"
 

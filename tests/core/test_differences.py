@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import differences
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31)).encode()
 
@@ -81,7 +81,7 @@ def test_a_reply_can_not_have_lines_compared_for_hours() -> None:
     old = [f"{number}" if number % 2 else f"a{number}" for number in range(20_000)]
     new = [f"{number}" if number % 2 else f"b{number}" for number in range(20_000)]
     before, after = ("\n".join(each).encode() for each in (old, new))
-    with within(2):
+    with cpu_below(20):
         found = differences.between(before, after)
     assert patched(old, found.lines) == new
 

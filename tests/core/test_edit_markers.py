@@ -1,7 +1,7 @@
 """The markers of edits and conflicts, however they are spelled."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edit_markers
@@ -170,7 +170,6 @@ def test_examples_in_documentation_are_no_blocks() -> None:
     assert len(edit_markers.find_edits([*fenced, *block], is_prose=True)) == 1
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -11,7 +11,7 @@ from codingagent.core.edits import Edited
 from codingagent.core.events import Hunk
 from codingagent.core.operations import FileEnd, LineRange, Replacement
 from codingagent.errors import OperationError
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> Edited:
@@ -613,7 +613,7 @@ def test_earlier_edits_shift_the_lines_behind_them(
 def test_a_search_that_nearly_fits_everywhere_takes_no_time() -> None:
     """Design, purpose: the reply is not trusted; neither is the file that an earlier one wrote."""
     text = "".join(f"{' ' * (1 + n % 2)}x\n" for n in range(8000))
-    with within(1):
+    with cpu_below(10):
         refused(text, ("   x\n" * 4000, "y\n"))
 
 
@@ -621,13 +621,13 @@ def test_a_search_like_no_line_of_a_large_file_takes_no_time() -> None:
     """Design, tag blocks: the nearest lines are looked for within reason."""
     rng = random.Random(1)
     text = "".join("".join(rng.choices("ab", k=300)) + "\n" for _ in range(20_000))
-    with within(5):
+    with cpu_below(50):
         refused(text, ("".join(rng.choices("ab", k=300)) + "\n", "y\n"))
 
 
 def test_a_search_in_a_file_of_equal_lines_takes_no_time() -> None:
     """Design, purpose: the reply is not trusted."""
-    with within(5):
+    with cpu_below(50):
         assert "fits 299991 places" in refused("a\n" * 300_000, ("a\n" * 10, "y\n")).reason
 
 
@@ -635,13 +635,13 @@ def test_many_replacements_in_a_large_file_take_no_time() -> None:
     """Design, speed: look at each file once; a thousand edits are not a thousand files."""
     text = "".join(f"line {n}\n" for n in range(20_000))
     pairs = [(f"line {n}\n", f"row {n}\n") for n in range(0, 20_000, 20)]
-    with within(10):
+    with cpu_below(100):
         assert len(replaced(text, *pairs).hunks) == 1000
 
 
 def test_markers_without_end_take_no_time() -> None:
     """Design, purpose: the reply is not trusted."""
-    with within(5):
+    with cpu_below(50):
         assert unreadable("<<<<<<< SEARCH\n" * 300_000)
         assert unreadable("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n" * 50_000 + "x")
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from codingagent.core.jsonrpc import (
     Param,
     refusal,
 )
+from tests.helpers import cpu_below
 
 
 def integers(*names: str) -> tuple[Param, ...]:
@@ -354,9 +354,8 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 )
 def test_a_hostile_line_costs_its_length(line: bytes) -> None:
     """Quadratic, each of these would take hours."""
-    started = time.process_time()
-    assert error(line)[0] in (-32700, -32600)
-    assert time.process_time() - started < 10
+    with cpu_below(50):
+        assert error(line)[0] in (-32700, -32600)
 
 
 # --- batches ---------------------------------------------------------------------------------------

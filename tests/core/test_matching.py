@@ -8,7 +8,7 @@ from codingagent.core import edits, matching
 from codingagent.core.channel import Channel, Damage
 from codingagent.core.operations import Replacement
 from codingagent.errors import OperationError
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 CODE = 'def load_all(name):\n    path = ROOT["base"] + name\n    if a < b and c > d:\n        return path\n'
 
@@ -227,7 +227,7 @@ def test_a_search_that_fits_is_never_mended(
 @pytest.mark.parametrize("line", ["a\\_b", "1 | x", "-x", "...", "“x”", "&lt;", "\tx"])
 def test_a_damaged_search_in_a_large_file_takes_no_time(line: str) -> None:
     """Design, purpose: the reply is not trusted, nor the file that an earlier one wrote."""
-    with within(5):
+    with cpu_below(50):
         refused("x y\n" * 50_000, f"{line}\n" * 500, "z\n")
 
 

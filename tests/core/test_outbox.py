@@ -20,7 +20,8 @@ from codingagent.core.listing import ListedFile, Listing
 from codingagent.core.outbox import Budget, FileView
 from codingagent.core.records import OutboxWritten, ReplyTaken, SessionReopened
 from codingagent.core.session import Session
-from tests.core.builders import BUDGET, LATER, context_of, listing_of, session_of, turn, within
+from tests.core.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
+from tests.helpers import cpu_below
 
 _CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE] with a"
@@ -452,7 +453,7 @@ def test_what_must_be_told_is_told_whatever_the_budget() -> None:
 )
 def test_a_hostile_file_takes_no_time(text: str) -> None:
     """Design, speed: a request is made in one pass, whatever the file holds."""
-    with within(1):
+    with cpu_below(10):
         contents(whole("a", text))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codingagent.core import paths
 from codingagent.errors import OperationError
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 _PIECES = st.sampled_from(
     ["a", "b.py", "..", ".", "", "/", "//", "~", "C:", "\\", " ", "\0", "é", "*", "[id]", "\u202e"]
@@ -116,7 +116,7 @@ def test_a_path_of_4096_bytes_is_the_longest() -> None:
 
 def test_a_path_of_megabytes_is_refused_at_once() -> None:
     """Design, the workspace: path ≤ 4,096, and the refusal is short."""
-    with within(2):
+    with cpu_below(20):
         assert len(_refusal("../" * 3_000_000)) < 400
 
 
@@ -282,7 +282,7 @@ def test_a_glob_fits_whole_paths(glob: str, path: str, fits: bool) -> None:
 )
 def test_a_hostile_glob_takes_no_time(glob: str, path: str) -> None:
     """Design, purpose: whatever the text says; a glob and a file name may both be the model's."""
-    with within(1):
+    with cpu_below(10):
         assert not paths.glob_matcher(glob)(path)
 
 

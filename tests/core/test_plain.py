@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codingagent.core import plain
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_text_without_controls_stays(text: str) -> None:
 )
 def test_hostile_output_takes_no_time(text: str) -> None:
     """Design, commands: output is held in bounded memory, and read in bounded time."""
-    with within(1):
+    with cpu_below(10):
         plain.without_controls(text)
 
 

@@ -21,7 +21,7 @@ from codingagent.core.policy import (
     judge_write,
 )
 from codingagent.errors import UsageError
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 STANDARD = PRESETS["standard"]
 PERMISSIVE = PRESETS["permissive"]
@@ -501,7 +501,7 @@ def test_a_fork_bomb_is_denied() -> None:
 @pytest.mark.parametrize("line", ["a" * 20_000, "true;" * 201, "((" * 50_000])
 def test_what_is_too_large_is_denied_not_asked(line: str) -> None:
     """A question that no one reads to its end is a way around the list."""
-    with within(2):
+    with cpu_below(20):
         verdict = judged(line, PERMISSIVE)
     assert isinstance(verdict, Deny)
     assert verdict.rule == "shell.too_large"

@@ -18,7 +18,8 @@ from codingagent.core.operations import (
 from codingagent.core.records import ReplyTaken
 from codingagent.core.reply import Header, Problem, Reply, Step
 from codingagent.core.session import Session
-from tests.core.builders import LATER, SESSION_ID, session_of, turn, within
+from tests.core.builders import LATER, SESSION_ID, session_of, turn
+from tests.helpers import cpu_below
 
 _GOOD = (
     '[REPLY session="a1b2c3d4" sequence="2"]\n[MESSAGE]\nhi\n[/MESSAGE]\n[CREATE_FILE path="a.py"]\n'
@@ -385,7 +386,7 @@ def test_reading_the_same_text_twice_gives_the_same(text: str) -> None:
 
 def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
     """Design, speed: no work that grows beyond the text."""
-    with within(5):
+    with cpu_below(50):
         found = reply.read(
             '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 10_000
         )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from codingagent.core import shell
 from codingagent.core.shell import ShellCommand, read_line
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 
 def words(command: ShellCommand) -> list[str]:
@@ -346,7 +346,7 @@ def test_hostile_lines_take_bounded_time(piece: str, size: int) -> None:
     """No RecursionError and no second of thought, whatever is repeated how often."""
     line = (piece * (size // len(piece) + 1))[:size]
     before = sys.getrecursionlimit()
-    with within(2):
+    with cpu_below(20):
         read = read_line(line)
     assert size < 1_000_000 or read.too_large
     assert len(read.commands) <= shell.COMMAND_LIMIT

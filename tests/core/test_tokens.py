@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import tokens
-from tests.core.builders import within
+from tests.helpers import cpu_below
 
 
 def test_no_text_has_no_tokens() -> None:
@@ -26,5 +26,5 @@ def test_any_text_has_an_estimate(text: str) -> None:
 
 def test_a_large_text_is_estimated_in_a_moment() -> None:
     """Design, speed: written once a turn, so measured in one pass."""
-    with within(5):
+    with cpu_below(50):
         assert tokens.estimate("x = 1\n" * 1_000_000) > 0

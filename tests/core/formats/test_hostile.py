@@ -1,10 +1,9 @@
 """Time stays in proportion to the text, whatever the text."""
 
-import time
-
 import pytest
 
 from codingagent.core.formats.reading import read
+from tests.helpers import grows_with
 
 PATTERNS = {
     "openings": "<<<<<<<",
@@ -46,27 +45,9 @@ PATTERNS = {
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_time_grows_with_the_text(pattern: str, opening: str) -> None:
     """Four times the text takes about four times as long; a square would take sixteen."""
-    took = {}
-    for size in (10_000, 40_000):
-        text = opening + pattern * (size // len(pattern))
-        best = 1e9
-        for _ in range(2):
-            begun = time.process_time()
-            read(text, {"a.py"})
-            best = min(best, time.process_time() - begun)
-        took[size] = best
-    assert took[40_000] < 9 * took[10_000] + 0.02
+    grows_with(10_000, lambda size: read(opening + pattern * (size // len(pattern)), {"a.py"}))
 
 
 def test_openings_without_a_close_do_not_each_look_to_the_end() -> None:
     pattern = PATTERNS["search among fences"]
-    took = {}
-    for size in (50_000, 200_000):
-        text = pattern * (size // len(pattern))
-        times = []
-        for _ in range(3):  # whatever else the machine does only ever adds to it
-            begun = time.process_time()
-            read(text, set())
-            times.append(time.process_time() - begun)
-        took[size] = min(times)
-    assert took[200_000] < 6.5 * took[50_000] + 0.05
+    grows_with(50_000, lambda size: read(pattern * (size // len(pattern)), set()))
