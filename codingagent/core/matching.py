@@ -108,10 +108,10 @@ def find(lines: list[str], sought: Sought) -> Found:
                 return found
             new = place.new(sought.replace)
             if fits is _indented:
-                _check_flush(sought, place, lines)
-            _check_new_lines(lines, sought, new)
+                check_flush(sought, place, lines)
+            check_new_lines(lines, sought, new)
             return Found(
-                place.start, place.count, new, _common_ends(search, sought.replace), place.note
+                place.start, place.count, new, common_ends(search, sought.replace), place.note
             )
     ways_out = (_mended, _elided, _applied) if sought.may_shift else (_applied,)
     for way_out in () if sought.at_end else ways_out:
@@ -121,7 +121,7 @@ def find(lines: list[str], sought: Sought) -> Found:
     where = " at the end of the file" if sought.at_end else ""
     raise OperationError(
         f"{sought.label} was not found{where}; write its lines letter by letter as they stand in the file",
-        detail=_nearest(lines, search),
+        detail=nearest(lines, search),
     )
 
 
@@ -130,7 +130,7 @@ def split(text: str) -> list[str]:
     return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
 
 
-def _only(lines: list[str], label: str, places: list["_Place"]) -> "_Place":
+def _only(lines: list[str], label: str, places: list["Place"]) -> "Place":
     if len(places) == 1:
         return places[0]
     where = ", ".join(str(place.start + 1) for place in places[:10])
@@ -146,7 +146,7 @@ def _only(lines: list[str], label: str, places: list["_Place"]) -> "_Place":
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where a search fits; how a line of REPLACE is to be changed to fit too."""
 
     start: int
@@ -165,17 +165,17 @@ class _Place:
         return [line.removesuffix(self.trail) for line in lines]
 
 
-def _exact(lines: list[str], search: list[str]) -> list[_Place]:
-    return [_Place(start, len(search)) for start in _positions(lines, search)]
+def _exact(lines: list[str], search: list[str]) -> list[Place]:
+    return [Place(start, len(search)) for start in positions(lines, search)]
 
 
-def _trailing(lines: list[str], search: list[str]) -> list[_Place]:
+def _trailing(lines: list[str], search: list[str]) -> list[Place]:
     if not any(line.strip() for line in search):
         return []
-    starts = _positions([line.rstrip() for line in lines], [line.rstrip() for line in search])
+    starts = positions([line.rstrip() for line in lines], [line.rstrip() for line in search])
     note = "fitted up to trailing blanks"
     return [
-        _Place(
+        Place(
             start,
             len(search),
             note,
@@ -200,11 +200,11 @@ def _trail(line: str) -> str:
     return line[len(line.rstrip()) :]
 
 
-def _indented(lines: list[str], search: list[str]) -> list[_Place]:
+def _indented(lines: list[str], search: list[str]) -> list[Place]:
     """Places where each line differs from the search by the same leading blanks."""
     if not any(line.strip() for line in search):
         return []
-    starts = _positions([line.strip() for line in lines], [line.strip() for line in search])
+    starts = positions([line.strip() for line in lines], [line.strip() for line in search])
     # Blank lines have no indentation to compare.
     rows = [row for row, line in enumerate(search) if line.strip()]
     wanted = [search[row] for row in rows]
@@ -215,12 +215,12 @@ def _indented(lines: list[str], search: list[str]) -> list[_Place]:
     return [_with_trail(place, lines, search) for place in found if place is not None]
 
 
-def _with_trail(place: _Place, lines: list[str], search: list[str]) -> _Place:
+def _with_trail(place: Place, lines: list[str], search: list[str]) -> Place:
     there = lines[place.start : place.start + place.count]
     return replace(place, trail=_common_trail(there, search))
 
 
-def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> _Place | None:
+def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> Place | None:
     """Gives the place if all its lines have more, or all have less, of the same leading blanks."""
     shift: tuple[str, str] | None = None
     for there, here in zip(map(_blanks, place), map(_blanks, search), strict=True):
@@ -234,7 +234,7 @@ def _shifted(place: Iterable[str], search: list[str], start: int, count: int) ->
         shift = this
     add, drop = shift or ("", "")
     by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
-    return _Place(
+    return Place(
         start, count, f"fitted when indented by {by}", lambda line: _shift(line, add, drop)
     )
 
@@ -259,21 +259,21 @@ def _measure(blanks: str) -> str:
     return f"{len(blanks)} {kind}{'' if len(blanks) == 1 else 's'}"
 
 
-def _retabbed(lines: list[str], search: list[str]) -> list[_Place]:
+def _retabbed(lines: list[str], search: list[str]) -> list[Place]:
     """Places where leading tabs stand for blanks, or blanks for tabs, always as many."""
     if not any(line[:1] in (" ", "\t") for line in search):
         return []
-    found: list[_Place] = []
+    found: list[Place] = []
     for width in _TAB_WIDTHS:
         wanted = [_spread(line, width) for line in search]
-        for start in _positions([_spread(line, width) for line in lines], wanted):
+        for start in positions([_spread(line, width) for line in lines], wanted):
             place = lines[start : start + len(search)]
             has_tabs = any(_blanks(line).count("\t") for line in place)
             if has_tabs == any(_blanks(line).count("\t") for line in search):
                 continue  # both, or neither: that is another difference
             note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
             change = _to_tabs(width) if has_tabs else _to_blanks(width)
-            found.append(_with_trail(_Place(start, len(search), note, change), lines, search))
+            found.append(_with_trail(Place(start, len(search), note, change), lines, search))
     return found
 
 
@@ -299,7 +299,7 @@ def _to_blanks(width: int) -> Callable[[str], str]:
     return lambda line: _blanks(line).replace("\t", " " * width) + line[len(_blanks(line)) :]
 
 
-def _positions(lines: list[str], search: list[str]) -> list[int]:
+def positions(lines: list[str], search: list[str]) -> list[int]:
     """Gives the index of each place where the lines stand; one string search, then counting."""
     # A line holds no "\n", so a match framed by "\n" is a run of whole lines.
     text = "\n" + "\n".join(lines) + "\n"
@@ -317,7 +317,7 @@ def _positions(lines: list[str], search: list[str]) -> list[int]:
     return found
 
 
-def _common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """Tells how many lines two lists share at the head, and of the rest at the tail."""
     pairs = list(zip(old, new, strict=False))
     head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
@@ -344,7 +344,7 @@ _SUSPICIOUS = re.compile(
 )
 
 
-def _check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> None:
+def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> None:
     """Refuses new lines with what the tags of their reply have suffered, where the search proves nothing.
 
     A search that fits as it is, with a character that would have been changed, shows that the body was
@@ -455,7 +455,7 @@ def _check_tabbed_items(lines: list[str], pairs: list[tuple[str, str]]) -> None:
         )
 
 
-def _check_flush(sought: Sought, place: "_Place", lines: list[str]) -> None:
+def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     """Refuses new lines of which nobody knows how deep they are: neither they nor the search are indented.
 
     It may have been written at the left edge, or each line may have lost its own indentation. Both
@@ -607,7 +607,7 @@ def _in_turn(chain: tuple[Callable[[str], str], ...]) -> Callable[[str], str]:
     return undo
 
 
-_FITS = (_exact, _trailing, _indented, _retabbed)
+FITS = (_exact, _trailing, _indented, _retabbed)
 
 
 def _mended(lines: list[str], sought: Sought) -> Found | None:
@@ -615,9 +615,9 @@ def _mended(lines: list[str], sought: Sought) -> Found | None:
     if not any(line.strip() for line in sought.search):
         return None
     shapes = list(_shapes(sought))
-    for fits in (*_FITS, _unindented):
+    for fits in (*FITS, _unindented):
         results: list[Found] = []
-        several: list[_Place] = []
+        several: list[Place] = []
         for name, shaped in shapes:
             for repair in _repairs(lines, shaped.search):
                 if not name and not repair.names and fits in (_exact, _trailing, _indented):
@@ -702,7 +702,7 @@ def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
 
 
 def _worked_out(
-    lines: list[str], sought: Sought, repair: _Repair, place: _Place, unindented: bool, name: str
+    lines: list[str], sought: Sought, repair: _Repair, place: Place, unindented: bool, name: str
 ) -> Found:
     """Gives what REPLACE was before the damage that the place has proven.
 
@@ -741,7 +741,7 @@ def _worked_out(
     ]
     note = "fitted " + ", ".join(part for part in parts if part)
     undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
-    return Found(place.start, place.count, tuple(new), _common_ends(there, new), note, undone)
+    return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
 
 
 _PLAIN = {
@@ -753,7 +753,7 @@ _PLAIN = {
 }
 
 
-def _as_the_others(lines: list[str], sought: Sought, place: _Place) -> Found | None:
+def _as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | None:
     """Undoes in new lines what others of the same edit have suffered, where the search has no trace of it.
 
     None if there is nothing to undo, or a character shows that this one was spared.
@@ -832,7 +832,7 @@ class _NewLines:
         row = self._counterpart(index)
         if row is not None and Damage.ZERO_WIDTH not in self._repair.damages:
             here, true = self._sought.search[row], self._there[row]
-            head, tail = _common_ends(here, line)
+            head, tail = common_ends(here, line)
             middle = line[head : len(line) - tail]
             if len(here) == len(true) and not any(
                 c in middle for damage in self._repair.damages for c in plain[damage]
@@ -879,13 +879,13 @@ class _NewLines:
         )
 
 
-def _unindented(lines: list[str], search: list[str]) -> list[_Place]:
+def _unindented(lines: list[str], search: list[str]) -> list[Place]:
     """Places that a search fits which has lost all indentation."""
     if any(line[:1] in (" ", "\t") for line in search if line.strip()):
         return []
-    starts = _positions([line.strip() for line in lines], [line.strip() for line in search])
+    starts = positions([line.strip() for line in lines], [line.strip() for line in search])
     note = "fitted with the indentation of the file"
-    return [_with_trail(_Place(start, len(search), note), lines, search) for start in starts]
+    return [_with_trail(Place(start, len(search), note), lines, search) for start in starts]
 
 
 # --- elided lines ----------------------------------------------------------------------------------
@@ -936,12 +936,12 @@ def _elided(lines: list[str], sought: Sought) -> Found | None:
     refusal = OperationError(
         f"{sought.label} has the line '{_clip(search[dots[0]].strip())}' in place of others, and it can't be"
         " told which; write all lines, or only those that change with enough around them",
-        detail=_nearest(lines, search),
+        detail=nearest(lines, search),
     )
     parts = _parts(search, dots)
     if [line.strip() for line in kept] != [search[i].strip() for i in dots] or not all(parts):
         raise refusal
-    starts = [_positions(lines, part) for part in parts]
+    starts = [positions(lines, part) for part in parts]
     if any(len(each) != 1 for each in starts):
         raise refusal
     ends = [each[0] + len(part) for each, part in zip(starts, parts, strict=True)]
@@ -959,7 +959,7 @@ def _elided(lines: list[str], sought: Sought) -> Found | None:
             new.append(line)
     there = lines[first:last]
     note = f"fitted with {sum(map(len, gaps))} lines of the file for '{_clip(search[dots[0]].strip())}'"
-    return Found(first, last - first, tuple(new), _common_ends(there, new), note)
+    return Found(first, last - first, tuple(new), common_ends(there, new), note)
 
 
 def _parts(lines: list[str], cuts: list[int]) -> list[list[str]]:
@@ -995,7 +995,7 @@ def _applied(lines: list[str], sought: Sought) -> Found | None:
     there = {line.strip() for line in lines}
     if not gone or any(line.strip() in there for line in gone):
         return None
-    starts = _positions(lines, list(sought.replace))
+    starts = positions(lines, list(sought.replace))
     if len(starts) != 1:
         return None
     count = len(sought.replace)
@@ -1022,7 +1022,7 @@ def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
     return "\n".join(part for part in shown if part)
 
 
-def _nearest(lines: list[str], search: list[str]) -> str:
+def nearest(lines: list[str], search: list[str]) -> str:
     """Shows the lines of the file that most likely were meant, with their numbers and the difference."""
     start = _likely_start(lines, search)
     if start is None:
