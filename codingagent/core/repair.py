@@ -527,6 +527,11 @@ class _Mender:
             return self._put_unclosed(tag, following, index, count)
         if "quoted" in tag.how and "quoted" not in self._header_how:
             self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
+        if (inner := self._opens_alike(tag, close, closings)) is not None:
+            line = self._lines.of(inner.start)
+            self._doubt(
+                tag, f"{inner.text} opens in it, at line {line}, so a closing tag may be missing"
+            )
         self._put(tag)
         self._put(close, about=tag)
         self._put_body(tag, close)
@@ -553,6 +558,19 @@ class _Mender:
         # before it that was damaged alike shows that it is none.
         # Damage that nobody sees is another matter: in a document, too, the line would close the block.
         return damaged if set(damaged.how) <= self._how_before | _UNSEEN else None
+
+    @staticmethod
+    def _opens_alike(tag: _Tag, close: _Tag, closings: "_Closings") -> _Tag | None:
+        """Return an opening in a block that was damaged as the block's own was: the next one, perhaps.
+
+        Openings as they should be are seen by the grammar.
+        """
+        if not tag.how or tags.until_of(tag.text) is not None:
+            return None
+        for inner in closings.openings(tag.end, close.start):
+            if set(inner.how) == set(tag.how) and inner.name not in ("REPLY", "END"):
+                return inner
+        return None
 
     def _put_unclosed(self, tag: _Tag, following: list[_Tag], index: int, count: int) -> int:
         if not tag.how:
@@ -675,21 +693,31 @@ class _Closings:
 
     def __init__(self, every: Iterable[_Tag]) -> None:
         self._by_text: dict[tuple[str, bool], list[_Tag]] = {}
-        self._openings: list[int] = []
+        self._openings: list[_Tag] = []
         for tag in every:
             if tag.is_closing:
                 self._by_text.setdefault((tag.text, bool(tag.how)), []).append(tag)
             else:
-                self._openings.append(tag.start)
+                self._openings.append(tag)
 
     def next(self, closing: str, offset: int, *, damaged: bool) -> _Tag | None:
         found = self._by_text.get((closing, damaged), [])
         index = bisect_left(found, offset, key=lambda tag: tag.start)
         return found[index] if index < len(found) else None
 
+    def openings(self, start: int, end: int) -> Iterable[_Tag]:
+        """Yield the openings between two offsets."""
+        for index in range(bisect_left(self._openings, start, key=_start), len(self._openings)):
+            if self._openings[index].start >= end:
+                return
+            yield self._openings[index]
+
     def opens_between(self, start: int, end: int) -> bool:
-        index = bisect_left(self._openings, start)
-        return index < len(self._openings) and self._openings[index] < end
+        return any(True for _ in self.openings(start, end))
+
+
+def _start(tag: _Tag) -> int:
+    return tag.start
 
 
 class _LineCounter:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codingagent.core import commands, continuation, decoding, paths, repair, tags
+from codingagent.core import bodies, commands, continuation, decoding, paths, repair, tags
 from codingagent.core.operations import Finish, Operation
 from codingagent.core.repair import Mended
 from codingagent.core.session import Session
@@ -110,11 +110,12 @@ def read(text: str) -> Reply:
     done = False
     invented = _invented(mended)
     cut = ""
+    is_whole = all(block.closed for block in found.blocks)
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
             continue
-        item = _read_block(block, mended)
+        item = _read_block(block, mended, is_whole=is_whole)
         if block is found.blocks[-1] and not found.ended:
             cut = continuation.cut_of(mended.text, block)
         if cut:
@@ -188,7 +189,7 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
     return ""
 
 
-def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
+def _read_block(block: tags.Block, mended: Mended, *, is_whole: bool) -> Step | Problem:
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=said + block.notes)
     if doubt := mended.doubts.get(block.line):
@@ -205,12 +206,30 @@ def _read_block(block: tags.Block, mended: Mended) -> Step | Problem:
                 f" (line {block.line + 1 + beside} has text beside the tag: it must stand alone)"
             )
         return Problem(block.name, reason, block.line)
+    if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
+        return Problem(block.name, _unclosed_before(block, block.inner), block.line)
     try:
         operation, notes = decoding.decode(block, mended.way_of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the reply)"
         return Problem(block.name, reason, block.line, fault.detail, block.notes)
     return Step(operation, block.name, block.line, block.notes + notes)
+
+
+def _may_hold_tags(block: tags.Block, inner: tags.Inner) -> bool:
+    """Tell whether a body is documentation whose end is certain, so that tags in it are examples."""
+    path = dict(block.attributes).get("path")
+    is_prose = block.name in ("MESSAGE", "DONE") if path is None else bodies.is_prose(path)
+    return is_prose and inner.closed
+
+
+def _unclosed_before(block: tags.Block, inner: tags.Inner) -> str:
+    return (
+        f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the reply, inside the block of line"
+        f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"
+        " what stands in it. Send all of that again, each block with its closing tag; if the line is meant"
+        f' as text, open the block with until="TOKEN" and close it with [/{block.name} TOKEN]'
+    )
 
 
 def _header(found: tags.Scan) -> Header | None:

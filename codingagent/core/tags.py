@@ -35,6 +35,17 @@ _UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 _NOTE_LIMIT = 12
 
 
+class Inner(NamedTuple):
+    """An opening line in the body of a block that has no `until`: a closing tag may be missing.
+
+    `closed` tells that every tag in the body is closed in it, so that the body's own end is certain.
+    """
+
+    line: int
+    text: str
+    closed: bool
+
+
 class Block(NamedTuple):
     """One command as written in a reply.
 
@@ -54,6 +65,7 @@ class Block(NamedTuple):
     start: int = 0
     end: int = 0
     is_doubtful: bool = False
+    inner: Inner | None = None
 
     @property
     def closing(self) -> str:
@@ -160,6 +172,7 @@ class _Scanner:
         self._counted = (0, 1)
         self._lookups = 0
         self._passed_over = False
+        self._ends_of: dict[str, dict[int, int]] = {}
 
     def run(self) -> Scan:
         while (found := _CANDIDATE.search(self._text, self._at)) is not None:
@@ -334,6 +347,7 @@ class _Scanner:
     ) -> None:
         body_start, close = body
         text_end = self._text.rfind("\n", body_start - 1, close) + 1
+        found: Inner | None = None
         has_inner = False
         if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
             line = self._line_number_ahead(opening)
@@ -346,9 +360,82 @@ class _Scanner:
             # Perhaps no body at all, but an unclosed block with a whole request behind it: headings
             # in there are seen.
             has_inner = True
+            found = self._find_inner(name, start, opening, text_end)
         body_text = self._text[body_start:text_end] if text_end > body_start else ""
+        if found is not None and not found.closed:
+            # Blocks within blocks: what follows up to the last closing tag may all be text.
+            close = max(close, self._ends(name).get(start, close))
         end = self._line_end(close)
-        self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner)
+        self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner, inner=found)
+
+    def _find_inner(self, name: str, start: int, at: int, end: int) -> Inner | None:
+        """Return the first line of a body that may open the next block, with what the others say.
+
+        One that is deeper than the block's own opening is part of a text.
+        """
+        depth = self._indentation(start)
+        first: Inner | None = None
+        while at < end:
+            tag = self._opening.match(self._text, at)
+            assert tag is not None, "an opening begins here"
+            inner_name, line_end = tag[0][1:], self._line_end(at)
+            behind, at = at, line_end
+            if self._indentation(behind) <= depth and self._is_tag(behind, tag.end()):
+                close = line_end
+                if self._has_body[inner_name] and not self._is_one_line(behind, inner_name):
+                    until = _until_in(self._line(behind))
+                    closing = closing_tag(inner_name, until)
+                    is_own = inner_name == name and until is None
+                    found = None if is_own else self._find_closing(closing, line_end, end)
+                    if found is None:
+                        line = self._line_number_ahead(behind)
+                        text = self._line(behind).strip()
+                        return (first or Inner(line, text, closed=False))._replace(closed=False)
+                    close = self._line_end(found)
+                line = self._line_number_ahead(behind)
+                first = first or Inner(line, self._line(behind).strip(), closed=True)
+                at = close
+            at = self._next_opening(at, end)
+        return first
+
+    def _is_tag(self, start: int, at: int) -> bool:
+        """Tell whether a line opens a block, or tries to; prose has words after the name or the bracket."""
+        while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
+            at = attribute.end()
+        end = _HEAD_END.match(self._text, at)
+        line_end = self._line_end(start)
+        if end is None:
+            return "=" in self._text[start:line_end]
+        name = self._text[start + 1 : line_end].partition("]")[0].partition(" ")[0]
+        behind = self._text[end.end() : line_end].strip()
+        return not behind or behind.endswith(f"[/{name}]")
+
+    def _is_one_line(self, start: int, name: str) -> bool:
+        return self._line(start).rstrip().endswith(f"[/{name}]")
+
+    def _indentation(self, offset: int) -> int:
+        return offset - (self._text.rfind("\n", 0, offset) + 1)
+
+    def _ends(self, name: str) -> dict[int, int]:
+        """Return where each opening of a command is closed if blocks may stand within blocks."""
+        if (ends := self._ends_of.get(name)) is not None:
+            return ends
+        ends = self._ends_of[name] = {}
+        opened: list[int] = []
+        at = 0
+        while (found := _tag_of((name,)).search(self._text, at)) is not None:
+            start, at = found.start(), self._line_end(found.end())
+            if not self._is_line_start(start):
+                continue
+            if self._text[start + 1] == "/":
+                if opened and self._line(start).strip() == f"[/{name}]":
+                    ends[opened.pop()] = start
+            elif (until := _until_in(self._line(start))) is not None:
+                close = self._find_closing(closing_tag(name, until), at, len(self._text))
+                at = at if close is None else self._line_end(close)
+            elif self._is_tag(start, found.end()) and not self._is_one_line(start, name):
+                opened.append(start)
+        return ends
 
     def _add(  # noqa: PLR0913  # the parts of a block
         self,
@@ -361,6 +448,7 @@ class _Scanner:
         notes: tuple[str, ...] = (),
         closed: bool = True,
         has_inner: bool = False,
+        inner: Inner | None = None,
         fault: str = "",
     ) -> None:
         if not closed and body and not body.endswith("\n"):
@@ -386,6 +474,7 @@ class _Scanner:
             start,
             end,
             is_doubtful,
+            inner,
         )
         self._pass_to(start)
         self._blocks.append(block)
