@@ -15,10 +15,9 @@ from codingagent.core.changes import Change, Checkpoint, LeftOut, Restored
 from codingagent.core.notices import Notice, Remark
 from codingagent.core.records import Record, UndoBegan, UndoEnded
 from codingagent.core.session import Phase, Session
-from codingagent.core.steps import Step
+from codingagent.core.steps import Step, settled, turns_undone, undo_step
 from codingagent.errors import UsageError
 
-_EDITED = "it was changed again since; `undo --force` takes that back too"
 _UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
 
 # A note to the model names so many files; the listing has all.
@@ -68,11 +67,11 @@ class Undo:
         sequences: set[int] = set()
         for index in reversed(range(len(self.steps))):
             step = self.steps[index]
-            if not step.sequence or step.undone:
+            if not step.sequence or not self._is_open(step):
                 continue
             if step.sequence not in sequences and len(sequences) == count:
                 break
-            if self._changes_of(index, present.id) or step.uncovered:
+            if self._touched(index, present.id) or (step.uncovered and not step.undone):
                 sequences.add(step.sequence)
                 chosen.append(index)
         if len(sequences) < count:
@@ -90,7 +89,7 @@ class Undo:
         undone = [
             index
             for index, step in enumerate(self.steps)
-            if not step.undone and any(self.steps[other].sequence for other in step.undoes)
+            if self._is_open(step) and any(self.steps[other].sequence for other in step.undoes)
         ]
         if not undone:
             raise UsageError("there is no undo in this session that could be taken back")
@@ -116,16 +115,58 @@ class Undo:
             restored += done.paths
             alone += done.left_alone
             alone += [LeftOut(path, _UNCOVERED) for path in self.steps[index].uncovered]
-        if not began.force:
-            alone += [LeftOut(path, _EDITED) for path in sorted(edited)]
+        kept = () if began.force else tuple(sorted(edited))
+        why = self._how_to_force(began, edited)
+        alone += [LeftOut(path, why) for path in kept]
         after = self.checkpoints.take()
         for left in alone:
             self.show(Remark(f"left as it is: {paths.shown(left.path)}: {left.reason}"))
-        note = self._words(began, _named(restored))
-        if alone:
-            note += f"; left as it is: {_named([left.path for left in alone])}"
-        self.ledger.record(UndoEnded(after.id, (note,), self.now()))
+        left_alone = f"; left as it is: {_named([left.path for left in alone])}" if alone else ""
+        note = f"{self._words(began)}; restored {_named(restored)}{left_alone}"
+        told = self._told(began, after.id, left_alone)
+        self.ledger.record(UndoEnded(after.id, (note,), self.now(), told, kept))
         self.show(Remark(note))
+
+    def _is_open(self, step: Step) -> bool:
+        """Tell whether a step can be taken back: one that was, only by force, and what was left of it."""
+        return not step.undone or (self.force and bool(step.left))
+
+    def _how_to_force(self, began: UndoBegan, edited: set[str]) -> str:
+        """Return why a file was left, and the command that takes back exactly what was left."""
+        if self.steps[began.steps[0]].undoes:
+            how = "undo --redo --force"
+        else:
+            turns = {
+                self.steps[index].sequence
+                for index in began.steps
+                if self._touched(index, began.name) & edited
+            }
+            how = "undo --force" if len(turns) < 2 else f"undo --force --turns {len(turns)}"
+        return f"it was changed again since; `{how}` takes that back too"
+
+    def _told(self, began: UndoBegan, after: str, left_alone: str) -> str:
+        """Return what all undos since the last answer come to; empty if they cancel out."""
+        now = (*self.steps, undo_step(began, after, "", ()))
+        undos = [index for index, step in enumerate(now) if step.undoes]
+        first = undos[-1 - self.ledger.session.undos :][0]
+        touched = {
+            change.path
+            for index in undos
+            if index >= first
+            for change in self.checkpoints.changes(now[index].before, now[index].after)
+        }
+        net = self.checkpoints.changes(now[first].before, after)
+        differing = [change.path for change in net if change.path in touched]
+        if not differing and not left_alone:
+            return ""
+        before, since = turns_undone(settled(now[:first])), turns_undone(settled(now))
+        said = [
+            f"{word} {_turns(sorted(turns))}"
+            for word, turns in (("undid", since - before), ("redid", before - since))
+            if turns
+        ]
+        words = " and ".join(said) or self._words(began)
+        return f"the person {words}; restored {_named(differing)}{left_alone}"
 
     def _edited_since(self, began: UndoBegan) -> set[str]:
         """Gives the paths that someone changed after the last of the steps that changed them."""
@@ -153,7 +194,10 @@ class Undo:
         self.finish()
 
     def _touched(self, index: int, present: str) -> set[str]:
-        return {change.path for change in self._changes_of(index, present)}
+        """Return the files to take back of a step: of one that was undone, those that were left."""
+        found = {change.path for change in self._changes_of(index, present)}
+        step = self.steps[index]
+        return found & set(step.left) if step.undone else found
 
     def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
         """Gives what a step changed; one without a checkpoint after it lasts until the next, or until now."""
@@ -161,13 +205,11 @@ class Undo:
         later = (other.before for other in self.steps[index + 1 :])
         return self.checkpoints.changes(step.before, step.after or next(later, present))
 
-    def _words(self, began: UndoBegan, restored: str) -> str:
+    def _words(self, began: UndoBegan) -> str:
         first = self.steps[began.steps[0]]
-        if first.undoes:
-            turns = _turns(sorted({self.steps[index].sequence for index in first.undoes}))
-            return f"the person brought {turns} back; now as after that: {restored}"
-        turns = _turns(sorted({self.steps[index].sequence for index in began.steps}))
-        return f"the person took {turns} back; now as before that: {restored}"
+        chosen = first.undoes or began.steps
+        turns = _turns(sorted({self.steps[index].sequence for index in chosen}))
+        return f"{'redid' if first.undoes else 'undid'} {turns}"
 
 
 def _turns(numbers: Sequence[int]) -> str:

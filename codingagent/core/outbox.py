@@ -297,7 +297,7 @@ def _results(session: Session, room: int) -> str:
     lines = [results.lines_of(result) for result in told]
     if sum(map(len, lines)) > room:
         lines = _shorter(session.results, room)
-    notes = [f"Note: {note}" for note in session.notes]
+    notes = [f"Note: {note}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"
 

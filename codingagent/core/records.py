@@ -264,11 +264,18 @@ class UndoBegan:
 
 @dataclass(frozen=True, slots=True)
 class UndoEnded:
-    """The undo is done; `name` is the checkpoint after it, `notes` say it to the model."""
+    """The undo is done; `name` is the checkpoint after it, `notes` say what it did.
+
+    `told` is for the model: what all undos since its last answer come to; empty: nothing. None: a journal
+    of an earlier version, whose `notes` the model was told one by one.
+    """
 
     name: str
     notes: tuple[str, ...]
     at: str
+    told: str | None = None
+    kept: tuple[str, ...] = ()
+    """Files that it left as they were, because someone had changed them again."""
     kind: Literal["undo_ended"] = "undo_ended"
 
 

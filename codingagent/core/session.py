@@ -139,6 +139,9 @@ class Session:
     shown: str = ""
     """The same of the request before the one that is due, or waits: what changed since is news there."""
     undoing: UndoBegan | None = None
+    undos: int = 0
+    """Undos since the last answer, and what they come to, in words for the model."""
+    undo_note: str = ""
     protocol: Protocol = "tags"
     is_run: bool = False
     """One message and no conversation: it is complete when that is done."""
@@ -159,6 +162,11 @@ class Session:
     """
     began: str = ""
     """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """Return what the next request tells besides results: of the last answer, and of undos since."""
+        return (*self.notes, *filter(None, (self.undo_note,)))
 
     @property
     def is_new(self) -> bool:
@@ -306,6 +314,8 @@ def _step(session: Session, record: Record) -> Session:
                 ends=_NONE,
                 returned=0,
                 notes=(),
+                undos=0,
+                undo_note="",
             )
         case OperationStarted():
             starts = session.starts.with_one(record) if session.checkpoint else session.starts
@@ -346,8 +356,16 @@ def _step(session: Session, record: Record) -> Session:
             # A request that waits is written anew, with the files as they are now.
             waits = session.phase is Phase.AWAITING_REPLY
             phase = Phase.OUTBOX_DUE if waits else session.phase
-            notes = (*session.notes, *record.notes)
-            return replace(session, phase=phase, undoing=None, notes=notes, is_unchecked=True)
+            notes = (*session.notes, *record.notes) if record.told is None else session.notes
+            return replace(
+                session,
+                phase=phase,
+                undoing=None,
+                undos=session.undos + 1,
+                undo_note=record.told or "",
+                notes=notes,
+                is_unchecked=True,
+            )
         case TurnEnded():
             return _end_turn(session, record)
         case SessionReopened():

@@ -1,6 +1,6 @@
 """What can be taken back of a session: its steps, each between two checkpoints of the workspace."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.core.records import CheckpointTaken, Record, UndoBegan, UndoEnded
@@ -12,8 +12,9 @@ class Step:
 
     A turn that paused for approval has several parts: what the person did meanwhile is in none of them.
     `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then. `uncovered` are
-    files that operations changed and no checkpoint holds. `undone` says that a later undo took it back,
-    `undoes` which steps this one took back.
+    files that operations changed and no checkpoint holds. Of an undo, `undoes` are the steps that it took
+    back, `kept` the files of theirs that it left, because someone had changed them again. `undone` says
+    that a later undo took this step back, all but `left`.
     """
 
     sequence: int
@@ -23,7 +24,9 @@ class Step:
     left_out: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
     undoes: tuple[int, ...] = ()
+    kept: tuple[str, ...] = ()
     undone: bool = False
+    left: tuple[str, ...] = ()
 
 
 def _ends(found: list[Step], record: CheckpointTaken) -> bool:
@@ -50,13 +53,30 @@ def steps(records: Iterable[Record]) -> tuple[Step, ...]:
             case UndoBegan():
                 began = record
             case UndoEnded() if began is not None:
-                for index in began.steps:
-                    # Taking back an undo brings back what that had taken back.
-                    for again in found[index].undoes:
-                        found[again] = replace(found[again], undone=False)
-                    found[index] = replace(found[index], undone=True)
-                found.append(Step(0, began.name, record.name, record.at, undoes=began.steps))
+                found.append(undo_step(began, record.name, record.at, record.kept))
                 began = None
             case _:
                 pass
-    return tuple(found)
+    return settled(found)
+
+
+def undo_step(began: UndoBegan, after: str, at: str, kept: tuple[str, ...]) -> Step:
+    """Return the step that an undo is."""
+    return Step(0, began.name, after, at, undoes=began.steps, kept=kept)
+
+
+def settled(found: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps with what later undos left of each; an undo that was itself undone counts no more."""
+    done = list(found)
+    taken_back: dict[int, tuple[str, ...]] = {}
+    for index in reversed(range(len(done))):
+        step, is_undone = done[index], index in taken_back
+        done[index] = replace(step, undone=is_undone, left=taken_back.get(index, ()))
+        for earlier in () if is_undone else step.undoes:
+            taken_back.setdefault(earlier, step.kept)
+    return tuple(done)
+
+
+def turns_undone(found: Iterable[Step]) -> frozenset[int]:
+    """Return the turns of which a part is undone."""
+    return frozenset(step.sequence for step in found if step.sequence and step.undone)

@@ -420,13 +420,14 @@ def test_undo_restores_byte_for_byte_and_can_be_undone(
     assert run(home, "undo") == 0
     assert tree(home / "workspace") == before
     text = request(home)
-    assert "the person took turn 1 back; now as before that: build/o, by-command, link" in text
+    assert "the person undid turn 1; restored build/o, by-command, link" in text
     assert "made.txt" not in text.partition("## Previous")[0]
     assert outboxes(home)[-1].endswith("_seq0002.txt")
     assert run(home, "undo") == 2
     assert run(home, "undo", "--redo") == 0
     assert tree(home / "workspace") == after
-    assert "the person brought turn 1 back" in request(home)
+    # The two cancel out: the model need not hear of them.
+    assert "the person" not in request(home).partition("## Previous")[2].partition("## ")[0]
     assert run(home, "undo", "--redo") == 2
     assert run(home, "undo") == 0
     assert tree(home / "workspace") == before
@@ -467,6 +468,94 @@ def test_undo_leaves_what_someone_changed_again_unless_it_is_forced(
     assert run(home, "undo", "--redo") == 0
     assert run(home, "undo", "--force") == 0
     assert tree(home / "workspace") == before
+
+
+@needs_git
+def test_undo_by_force_acts_on_the_turn_that_undo_spoke_of(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, undo: `--force` takes back what the undo before left, and nothing else."""
+    workspace = waiting / "workspace"
+    for number in (1, 2):
+        names = [f"one{number}.txt", f"two{number}.txt"]
+        drop(waiting, "".join(f'[CREATE_FILE path="{n}"]\nmade\n[/CREATE_FILE]\n' for n in names))
+        assert run(waiting, "resume", "--once") == 0
+    (workspace / "two2.txt").write_text("made\nand mine\n")
+    capsys.readouterr()
+    assert run(waiting, "undo") == 0
+    assert "left as it is: two2.txt: it was changed again since; `undo --force`" in (
+        capsys.readouterr().out
+    )
+    # What the person did after the undo is none of its business.
+    (workspace / "one2.txt").write_text("mine\n")
+    before = tree(workspace)
+    assert run(waiting, "undo", "--force") == 0
+    assert sorted(path.name for path in workspace.glob("*.txt")) == [
+        "one1.txt",
+        "one2.txt",
+        "two1.txt",
+    ]
+    assert (workspace / "one2.txt").read_text() == "mine\n"
+    assert "the person undid turn 2; restored one2.txt, two2.txt\n" in request(waiting)
+    # Each of the two can be undone by itself, the last one first.
+    assert run(waiting, "undo", "--redo") == 0
+    assert tree(workspace) == before
+    assert run(waiting, "undo", "--force") == 0
+    assert run(waiting, "undo", "--force") == 0
+    assert [path.name for path in workspace.glob("*.txt")] == ["one2.txt"]
+
+
+@needs_git
+def test_undo_by_force_takes_as_many_turns_as_undo_names(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, undo: the command that undo names takes back all that it left; redo likewise."""
+    workspace = waiting / "workspace"
+    before = tree(workspace)
+    for number in (1, 2, 3):
+        drop(waiting, f'[CREATE_FILE path="{number}.txt"]\nmade\n[/CREATE_FILE]\n')
+        assert run(waiting, "resume", "--once") == 0
+    for number in (1, 3):
+        (workspace / f"{number}.txt").write_text("mine\n")
+    edited = tree(workspace)
+    capsys.readouterr()
+    assert run(waiting, "undo", "--turns", "3") == 0
+    assert "`undo --force --turns 2` takes" in capsys.readouterr().out
+    assert run(waiting, "undo", "--force", "--turns", "2") == 0
+    assert tree(workspace) == before
+    assert run(waiting, "undo", "--redo") == 0
+    assert run(waiting, "undo", "--redo") == 0
+    assert tree(workspace) == edited
+    assert run(waiting, "undo", "--force", "--turns", "3") == 0
+    (workspace / "2.txt").write_text("mine\n")
+    capsys.readouterr()
+    assert run(waiting, "undo", "--redo") == 0
+    assert "2.txt: it was changed again since; `undo --redo --force`" in capsys.readouterr().out
+    assert (workspace / "2.txt").read_text() == "mine\n"
+    assert run(waiting, "undo", "--redo", "--force") == 0
+    assert tree(workspace) == edited
+
+
+@needs_git
+def test_several_undos_leave_one_note_for_the_model(waiting: Path) -> None:
+    """Design, undo: it says what they come to together, and nothing of what the person did meanwhile."""
+    for number in (1, 2):
+        drop(waiting, f'[CREATE_FILE path="{number}.txt"]\nmade\n[/CREATE_FILE]\n')
+        assert run(waiting, "resume", "--once") == 0
+    assert run(waiting, "undo") == 0
+    (waiting / "workspace" / "mine.txt").write_text("mine\n")
+    assert run(waiting, "undo") == 0
+    results = request(waiting).partition("## Previous")[2].partition("## ")[0]
+    assert results.count("Note: ") == 1
+    assert "Note: the person undid turns 1, 2; restored 1.txt, 2.txt\n" in results
+    assert run(waiting, "undo", "--redo") == 0
+    assert "Note: the person undid turn 2; restored 2.txt\n" in request(waiting)
+    # Once it was answered it is told; what comes then is told by itself.
+    drop(waiting, "[MESSAGE]\nI see.\n[/MESSAGE]\n")
+    assert run(waiting, "resume", "--once") == 0
+    assert "the person undid" not in request(waiting)
+    assert run(waiting, "undo", "--redo") == 0
+    assert "Note: the person redid turn 2; restored 2.txt\n" in request(waiting)
 
 
 @needs_git
@@ -553,7 +642,7 @@ def test_undo_works_on_a_session_that_is_complete(waiting: Path) -> None:
     drop(waiting, CREATE)
     assert run(waiting, "resume", session_of(waiting), "--once") == 0
     text = (waiting / "outbox" / f"{session_of(waiting)}_seq0002.txt").read_text("utf-8")
-    assert "the person took turn 1 back" in text
+    assert "the person undid turn 1; restored a.txt" in text
 
 
 @needs_git

@@ -271,7 +271,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "  ✗ CREATE_FILE: DENIED '.envrc': the person said no: not here\n"
         "\n"
         "undo  12:00\n"
-        "  the person took turn 1 back; now as before that: cart.py\n"
+        "  undid turn 1; restored cart.py\n"
         "\n"
         "request 3 waits for its answer, since just now:\n"
         "  HOME/outbox/short/SESSION__seq0003.txt\n"

@@ -171,7 +171,7 @@ def _results(session: Session, room: int) -> str:
         timestamp=session.created_at, content=plain.without_halves(session.task)
     )
     events: list[Event] = [task, *map(event_of, session.ends)]
-    notes = list(session.notes)
+    notes = list(session.all_notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
     room -= len(check)
     left_out = 0
