@@ -9,6 +9,7 @@ from pathlib import Path
 
 from codingagent.confinement import read_toml
 from codingagent.core import settings as settings_
+from codingagent.core.plain import one_line
 from codingagent.core.records import Record, is_run_id
 from codingagent.core.session import Session
 from codingagent.core.settings import Resolved, Settings, Source
@@ -338,15 +339,47 @@ def make_workspace(home: Path, path: Path) -> None:
 
 
 def latest_session(sessions: list[Session]) -> Session:
-    """Gives the session that changed last and is not complete.
+    """Return the session that changed last and is not complete.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is none; a complete one is named, if it is the only one.
     """
     open_ones = [session for session in sessions if not session.is_complete]
-    if not open_ones:
-        raise UsageError("no session is waiting; start one with `codingagent new`, or name one")
-    return open_ones[0]
+    if open_ones:
+        return open_ones[0]
+    name = f"name {told_as(sessions[0])} to reopen it" if len(sessions) == 1 else "name one"
+    raise UsageError(f"no session is waiting; start one with `codingagent new`, or {name}")
+
+
+# Of a task so much tells which one it is.
+_TASK_CHARACTERS = 60
+
+
+def told_as(session: Session) -> str:
+    """Return how a session is named among others: its id and the beginning of its task."""
+    return f"{session.session_id} ({one_line(session.task, _TASK_CHARACTERS)})"
+
+
+def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session:
+    """Return the one session, or run, that awaits approval.
+
+    Raises:
+        UsageError: if none does, or several do; those are named.
+    """
+    found = [each for each in all_sessions(home, on_damage) if each.is_awaiting_approval]
+    # A run that waits has its message still; those that are done come by the thousand.
+    waiting = [run_id for run_id in home.runs.ids() if home.messages.has(run_id)]
+    runs = [run for run in map(home.runs.load, waiting) if run.is_awaiting_approval]
+    if not (found := [*found, *runs]):
+        raise UsageError("nothing awaits approval here; `codingagent list` names all sessions")
+    if len(found) > 1:
+        named = ", ".join(
+            f"{each.session_id} ({one_line(each.asked.question.subject, _TASK_CHARACTERS)})"
+            for each in found
+            if each.asked is not None
+        )
+        raise UsageError(f"{len(found)} await approval, name one: {named}")
+    return found[0]
 
 
 def all_sessions(

@@ -22,12 +22,17 @@ def read_task(words: list[str], file: Path | None, edit: bool) -> str:
 
 
 def read_words(words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool) -> str:
-    """Gives what the person says from the one place that was named; with files it may be nothing.
+    """Return what the person says: words, a file, or both; with attached files it may be nothing.
 
     Raises:
         UsageError: as `read_task`.
     """
-    said = _read("what you say", words, file, edit)
+    if words and file is not None and not edit:
+        said = "\n\n".join(
+            filter(None, (_read("", words, None, edit=False), _read("", [], file, edit=False)))
+        )
+    else:
+        said = _read("what you say", words, file, edit)
     if not said and not may_be_empty:
         raise UsageError('nothing is said; write it behind say, in quotes: codingagent say "…"')
     return said

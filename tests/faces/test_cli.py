@@ -463,6 +463,15 @@ def test_without_an_open_session_resume_says_so(
     assert run(waiting, "resume", "--once") == 0
     assert run(waiting, "resume", "--once") == 2
     assert capsys.readouterr().err == (
+        "codingagent: no session is waiting; start one with `codingagent new`, or name"
+        f" {session_of(waiting)} (Write a file) to reopen it\n"
+    )
+    assert run(waiting, "new", "--no-wait", "more") == 0
+    drop(waiting, DONE + "\n")
+    assert run(waiting, "resume", "--once") == 0
+    capsys.readouterr()
+    assert run(waiting, "resume", "--once") == 2
+    assert capsys.readouterr().err == (
         "codingagent: no session is waiting; start one with `codingagent new`, or name one\n"
     )
 

@@ -70,6 +70,32 @@ def test_approve_does_it_and_goes_on_to_the_next_request(waiting: Path) -> None:
     assert run(waiting, "approve", session_of(waiting)) == 2
 
 
+def test_approve_and_deny_answer_what_waits_unless_several_do(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, command line: without a name, the session or run that awaits approval is meant."""
+    assert run(waiting, "approve") == 2
+    assert "nothing awaits approval here" in capsys.readouterr().err
+    drop(waiting, REMOVE + CREATE + REMOVE.replace("build", "other"))
+    assert run(waiting, "resume", "--once") == 3
+    assert run(waiting, "approve", "op-2") == 2
+    assert run(waiting, "approve", "op-1") == 3
+    assert not (waiting / "workspace" / "build").exists()
+    message = waiting.parent / "message.json"
+    operation = {"type": "shell", "command": "rm -r src"}
+    message.write_text(json.dumps({"protocolVersion": "1.0", "operations": [operation]}))
+    assert run(waiting, "run", str(message)) == 3
+    capsys.readouterr()
+    assert run(waiting, "deny") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"codingagent: 2 await approval, name one: {session_of(waiting)} (rm -r")
+    assert re.search(r", run_[0-9a-f]{12} \(rm -r src\)$", line)
+    assert run(waiting, "deny", session_of(waiting)) == 0
+    assert run(waiting, "deny", "--reason", "keep it") == 0
+    assert "keep it" in capsys.readouterr().out
+    assert run(waiting, "deny") == 2
+
+
 def test_deny_tells_the_model_why_and_goes_on(waiting: Path) -> None:
     """Design, command line: deny goes on without it; a denied operation is a result."""
     drop(waiting, REMOVE + CREATE)

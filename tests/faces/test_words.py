@@ -152,11 +152,19 @@ def test_say_reopens_a_session_that_is_complete_if_it_is_named(waiting: Path) ->
     take(waiting, DONE)
     status, _, err = command_line_here(waiting, "say", "one more thing")
     assert (status, words(waiting)) == (2, [])
-    assert "no session is waiting" in err
+    assert f"name {session_of(waiting)} (" in err
     assert run(waiting, "say", session_of(waiting), "one more thing") == 0
     assert "The person says:\none more thing\n" in request(waiting, 2)
     take(waiting, DONE.replace("well", "done"))
     assert json.loads(next((waiting / "sessions").glob("*.json")).read_text("utf-8"))["isComplete"]
+
+
+def test_words_and_a_file_are_said_together(waiting: Path, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("Traceback\n  in pool\n")
+    assert run(waiting, "say", "it", "still", "fails:", "--file", str(log)) == 0
+    assert words(waiting) == ["it still fails:\n\nTraceback\n  in pool"]
+    assert run(waiting, "say", "twice", "--file", str(log), "--edit") == 2
 
 
 def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(

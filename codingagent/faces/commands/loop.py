@@ -262,7 +262,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
 def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: AwaitingName,
+    session: AwaitingName = None,
     operation_id: Annotated[
         str | None,
         typer.Argument(
@@ -295,7 +295,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 )
 def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    session: AwaitingName,
+    session: AwaitingName = None,
     operation_id: Annotated[
         str | None,
         typer.Argument(
@@ -365,7 +365,7 @@ def _undo(
 
 def _answer(  # noqa: PLR0913
     context: typer.Context,
-    session: str,
+    session: str | None,
     operation_id: str | None,
     answer: "Answer",
     *,
@@ -374,11 +374,16 @@ def _answer(  # noqa: PLR0913
     json: bool,
 ) -> int:
     """Answers what awaits approval, and goes on to the next request, or with the run."""
+    from codingagent import homes
     from codingagent.core.approval import nothing_awaits
     from codingagent.core.errands import Errand, seen
-    from codingagent.core.records import is_run_id
+    from codingagent.core.records import is_run_id, is_session_id
 
     home = home_of(context)
+    if session and operation_id is None and not (is_session_id(session) or is_run_id(session)):
+        session, operation_id = None, session
+    if session is None:
+        session = homes.awaiting_approval(home, fail).session_id
     if is_run_id(session):
         from codingagent.faces import run
 

@@ -56,10 +56,10 @@ OpenSessionName = Annotated[
     ),
 ]
 AwaitingName = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        help="The id of a session, or of a run.",
-        metavar="RUN_OR_SESSION",
+        help="The id of a session, or of a run. [default: the one that awaits approval]",
+        metavar="[RUN_OR_SESSION]",
         autocompletion=_sessions,
     ),
 ]

@@ -39,7 +39,7 @@ def _say(  # one for each word of the command line
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Read your words from a file.")
+        Path | None, typer.Option(metavar="FILE", help="Say also what is in a file.")
     ] = None,
     edit: Annotated[bool, typer.Option("--edit", help="Write them in an editor.")] = False,
     attach: Attach = None,
