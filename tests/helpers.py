@@ -46,12 +46,12 @@ def one_in(count: int, cases: Iterable[object]) -> list[Any]:
 # --- waiting ---------------------------------------------------------------------------------------
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    """Looks every few milliseconds whether a condition holds; fails when the time is up."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Look every few milliseconds whether a condition holds; fail where it never does."""
     pause = threading.Event()
-    deadline = time.monotonic() + timeout_s
+    give_up_at = time.monotonic() + HANG_S
     while not condition():
-        assert time.monotonic() < deadline, f"not so within {timeout_s:g} s"
+        assert time.monotonic() < give_up_at, f"not so within {HANG_S:g} s"
         pause.wait(0.003)
 
 
@@ -60,7 +60,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
 _STEPS = 50_000
 
 
-def _million_steps_s() -> float:
+def million_steps_s() -> float:
     """Return what a million steps of a plain loop cost of this process's CPU, here and now."""
     begun_at, total = time.process_time(), 0
     for number in range(_STEPS):
@@ -78,7 +78,7 @@ def cpu_below(million_steps: float) -> Iterator[None]:
     begun_at = time.process_time()
     yield
     used_s = time.process_time() - begun_at
-    assert used_s < million_steps * _million_steps_s()
+    assert used_s < million_steps * million_steps_s()
 
 
 def grows_with(size: int, work: Callable[[int], object]) -> None:
@@ -93,7 +93,7 @@ def grows_with(size: int, work: Callable[[int], object]) -> None:
     for _ in range(5):  # whatever else the machine does only ever adds to it
         short_s = min(short_s, cost_s(size), cost_s(size))
         long_s = min(long_s, cost_s(4 * size))
-        if long_s < 9 * short_s + 0.2 * _million_steps_s():
+        if long_s < 9 * short_s + 0.2 * million_steps_s():
             return
     raise AssertionError(f"{long_s / short_s:.1f} times as much")
 
@@ -150,11 +150,11 @@ def _stat(pid: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def none_left(marker: str, timeout_s: float = 2.0) -> Iterator[None]:
-    """Fails if a process with the marker lives on after the block, and ends what does."""
+def none_left(marker: str) -> Iterator[None]:
+    """Fail if a process with the marker lives on after the block, and end what does."""
     try:
         yield
-        wait_until(lambda: not processes_with(marker), timeout_s)
+        wait_until(lambda: not processes_with(marker))
     finally:
         for pid in processes_with(marker):
             with contextlib.suppress(ProcessLookupError):
@@ -183,16 +183,14 @@ def line_from(process: "subprocess.Popen[bytes]") -> str:
     return process.stdout.readline().decode().strip()
 
 
-def command_line(
-    home: Path, *arguments: str, timeout_s: float = 30
-) -> "subprocess.CompletedProcess[str]":
-    """Runs `codingagent --home HOME …` to its end."""
+def command_line(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run `codingagent --home HOME …` to its end."""
     return subprocess.run(
         [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=HANG_S,
         check=False,
     )
 

@@ -40,8 +40,8 @@ def settings_for(tier: str) -> Settings:
 
 
 @contextlib.contextmanager
-def none_outlives(patience_s: float = 2.0) -> Iterator[None]:
-    """Fails if what the block started lives on after it: whatever lost its parent becomes ours."""
+def none_outlives() -> Iterator[None]:
+    """Fail if what the block started lives on after it: whatever lost its parent becomes ours."""
     if sys.platform != "linux":
         yield
         return
@@ -57,7 +57,7 @@ def none_outlives(patience_s: float = 2.0) -> Iterator[None]:
     library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
-        wait_until(lambda: not left(), patience_s)
+        wait_until(lambda: not left())
     finally:
         while found := left():
             for pid in found:

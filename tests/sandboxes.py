@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import HANG_S
+
 BWRAP = "/usr/bin/bwrap"
 
 # Set to "require" where a sandbox must be there: what is skipped elsewhere then fails.
@@ -40,7 +42,7 @@ def why_no_bwrap(program: str = BWRAP) -> str:
     namespaces = ["--unshare-user", "--unshare-pid", "--unshare-net"]
     folders = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     argv = [program, *namespaces, *folders, "/bin/sh", "-c", "exit 0"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=HANG_S)
     return f"bubblewrap can't make a sandbox here: {done.stderr.strip()}" if done.returncode else ""
 
 

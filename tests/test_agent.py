@@ -8,7 +8,6 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,17 @@ from codingagent import compose, homes
 from codingagent.core.notices import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
-from tests.helpers import REPOSITORY, Desk, command_line, desk_at, new_marker, none_left
+from tests.helpers import (
+    HANG_S,
+    REPOSITORY,
+    Desk,
+    command_line,
+    cpu_below,
+    desk_at,
+    million_steps_s,
+    new_marker,
+    none_left,
+)
 
 
 @pytest.fixture
@@ -683,10 +692,11 @@ def test_an_empty_file_waits(tmp_path: Path) -> None:
     assert len(list(desk.home.mailbox.outbox.iterdir())) == 1
 
 
-def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [300_000, pytest.param(3_000_000, marks=pytest.mark.deep)])
+def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) -> None:
     """Specification 003, trust model: protects against excessive output; 100 MB are no exception."""
     with desk_at(tmp_path / "home") as desk:
-        desk.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * 3_000_000)
+        desk.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * lines)
     program = (
         "import re, resource, sys\nfrom codingagent.faces.cli import run\n"
         "status = run(sys.argv[1:])\n"
@@ -702,25 +712,24 @@ def test_a_huge_reply_costs_bounded_time_and_memory(tmp_path: Path) -> None:
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     seconds, mebibytes = done.stdout.split()[-2:]
-    assert float(seconds) < 20
-    assert int(mebibytes) < 500  # the text is held a few times, never more
+    assert float(seconds) < (30 + lines / 10_000) * million_steps_s()
+    assert int(mebibytes) < 100 + lines / 7_500  # the text is held a few times, never more
     assert (tmp_path / "home" / "workspace" / "a.txt").read_bytes() == b"x\n"
 
 
-def test_ten_thousand_blocks_are_done_in_bounded_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.deep)])
+def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int) -> None:
     """Design, speed: no work that grows with the history."""
-    with desk_at(tmp_path / "home") as desk:
-        started = time.process_time()
-        reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(10_000))
+    with desk_at(tmp_path / "home") as desk, cpu_below(count / 50):
+        reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(count))
         text = desk.answer(reply)
-        assert time.process_time() - started < 20
     assert "more results did not fit here" in text
-    assert len(list(desk.workspace.rglob("*.txt"))) == 10_000
+    assert len(list(desk.workspace.rglob("*.txt"))) == count
 
 
 def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:

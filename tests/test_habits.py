@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import wait_until
+from tests.helpers import HANG_S, wait_until
 
 COMMAND = Path(sys.executable).with_name("codingagent")
 
@@ -115,7 +115,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == status, done.stdout + done.stderr
@@ -149,7 +149,7 @@ def test_answers_saved_by_hand_while_new_waits(
                 file.write(text[: len(text) // 2])
                 file.flush()
                 file.write(text[len(text) // 2 :])
-        assert process.wait(10) == 0
+        assert process.wait(HANG_S) == 0
     assert answers == 5
     assert is_mended(folder / "workspace")
     assert "complete" in run(folder, variables, COMMAND, "list").stdout

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import (
+    HANG_S,
     REPOSITORY,
     children,
     descriptors,
@@ -301,7 +302,7 @@ def test_a_thousand_clients_at_once(server: Served) -> None:
             # No more of them than handles are to be had: the others wait until some have gone.
             hosts.pop().close() if hosts else None
         for connection in waiting:
-            connection.settimeout(20)
+            connection.settimeout(HANG_S)
             assert b"pong" in connection.recv(100)
     wait_until(lambda: server.threads() <= 2)
 
@@ -331,7 +332,7 @@ def test_special_files_are_not_opened(server: Served) -> None:
 
 @pytest.mark.parametrize("size", [17_000, 200_000, 15_000_000])
 def test_a_huge_command_is_refused_and_not_judged_for_long(server: Served, size: int) -> None:
-    with server.connect(timeout_s=5) as host:
+    with server.connect() as host:
         result = host.call("exec", cmd="a;" * (size // 2))
         assert result["exit_code"] == -1
         assert "too long" in result["stderr"]

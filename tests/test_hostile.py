@@ -31,6 +31,7 @@ from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.world.workspace import temporary_name
 from tests.helpers import (
+    HANG_S,
     Desk,
     children,
     command_line,
@@ -77,20 +78,17 @@ class Grounds:
 
 
 @contextlib.contextmanager
-def guarded(
-    settings: Settings = BARE, lay: Lay | None = None, within_s: float = 10.0
-) -> Iterator[Grounds]:
+def guarded(settings: Settings = BARE, lay: Lay | None = None) -> Iterator[Grounds]:
     """Gives a session at work; after the block everything around it must be as it was.
 
     That is: the neighbours of the workspace and the person's home unchanged, to the byte, the mode and
     the time; what is secret in them, and in the environment, in nothing that was written or shown;
     nobody connected to anything; no process, no zombie, no descriptor and no temporary file left; and
-    no more time and memory used than is due.
+    no more memory used than is due.
 
     Args:
         settings: those of the session; its workspace is `ws`.
         lay: prepares the workspace, before anything is looked at.
-        within_s: how long the block may take.
     """
     if settings.sandbox == "require":
         needs_bwrap()
@@ -116,7 +114,7 @@ def guarded(
             root / "agent", settings=replace(settings, workspace=str(root / "ws"))
         ) as desk:
             grounds = Grounds(root, marker, secrets, desk)
-            with in_time(within_s):
+            with not_for_ever():
                 yield grounds
         assert picture(*around) == before, "something outside was changed"
         assert not leaks(grounds), "something secret was shown"
@@ -200,14 +198,14 @@ def leaks(grounds: Grounds) -> list[str]:
 
 
 @contextlib.contextmanager
-def in_time(seconds: float) -> Iterator[None]:
-    """Fails after so many seconds, also where something waits for ever."""
+def not_for_ever() -> Iterator[None]:
+    """Fail where something waits for ever."""
 
     def stop(*_: object) -> None:
-        raise AssertionError("it took too long")
+        raise AssertionError("it hangs")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, HANG_S)
     try:
         yield
     finally:
@@ -247,7 +245,6 @@ HARMS: dict[str, Callable[[Grounds], object]] = {
     ),
     "connected": lambda grounds: _call(grounds.root / "out" / "socket"),
     "a temporary file": lambda grounds: (grounds.workspace / ".ca-0.tmp").touch(),
-    "too slow": lambda grounds: grounds.answer(run("sleep 1")),
 }
 
 
@@ -259,7 +256,7 @@ def _call(path: Path) -> None:
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS.keys())
 def test_the_judge_sees_harm(harm: Callable[[Grounds], object]) -> None:
     """A judge that never finds anything proves nothing: each kind of harm is done once, and found."""
-    with pytest.raises(AssertionError), guarded(within_s=0.9) as grounds:
+    with pytest.raises(AssertionError), guarded() as grounds:
         harm(grounds)
 
 
@@ -293,7 +290,6 @@ class Case:
     says: tuple[str, ...] = ()
     lay: Lay | None = None
     after: Lay | None = None
-    within_s: float = 10.0
     stops: type[Exception] | None = None
     more: Settings = field(default_factory=Settings)
 
@@ -301,7 +297,7 @@ class Case:
 def throw(case: Case, settings: Settings) -> None:
     """Has a case's reply taken, and judges what came of it."""
     chosen = replace(case.more, sandbox=settings.sandbox)
-    with guarded(chosen, case.lay, case.within_s) as grounds:
+    with guarded(chosen, case.lay) as grounds:
         before = picture(grounds.workspace)
         if case.stops is not None:
             with pytest.raises(case.stops, match=case.says[0] if case.says else ""):
@@ -620,7 +616,6 @@ LINKS = {
         ("too many links",) * 3 + ("FAILED", "too many links", "Deleted"),
         lay=write_link("loop", "loop"),
         after=anything,
-        within_s=5,
     ),
     "inside": Case(
         read("lin/in.txt") + create("lin/in.txt"),
@@ -635,10 +630,9 @@ LINKS = {
         read("zero") + create("zero") + edit("zero"),
         (OUT, OUT, OUT),
         lay=write_link("zero", "/dev/zero"),
-        within_s=5,
     ),
     "standard input": Case(
-        read("in") + create("in"), (OUT, OUT), lay=write_link("in", "/dev/stdin"), within_s=5
+        read("in") + create("in"), (OUT, OUT), lay=write_link("in", "/dev/stdin")
     ),
     "the process itself": Case(
         read("self/environ") + read("self/cwd/out/secret") + read("self/root/etc/passwd"),
@@ -649,13 +643,11 @@ LINKS = {
         create("fifo") + edit("fifo") + read("fifo") + delete("fifo"),
         (NOT_REGULAR,) * 4,
         lay=_special,
-        within_s=5,
     ),
     "a socket": Case(
         create("sock") + edit("sock") + read("sock") + delete("sock"),
         (NOT_REGULAR,) * 4,
         lay=_special,
-        within_s=5,
     ),
     "a hard link": Case(
         create("twin") + delete("twin-2"),
@@ -814,7 +806,7 @@ def test_what_a_repository_says_is_never_run_by_us(tier: Settings) -> None:
             (root / "ws" / ".git" / "hooks").mkdir(exist_ok=True)
             shutil.copy(script, root / "ws" / ".git" / "hooks" / hook)
 
-    with guarded(tier, lay, within_s=20) as grounds:
+    with guarded(tier, lay) as grounds:
         results = grounds.answer(
             create(".gitattributes", "* filter=x diff=x\n")
             + create(".gitmodules", '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch\n')
@@ -873,21 +865,17 @@ REPLIES = {
     "a newline in an attribute": Case(
         '[CREATE_FILE path="a\n.txt"]\nx\n[/CREATE_FILE]\n', ("FAILED",)
     ),
-    "a path of a megabyte": Case(create("x" * 2**20), ("longer than 4096 bytes",), within_s=5),
-    "1e5 opening tags": Case(
-        '[CREATE_FILE path="a"]\n' * 100_000, ("no closing tag",), within_s=15
-    ),
-    "1e5 brackets": Case("[" * 100_000 + "\n", ("No command was found",), within_s=15),
+    "a path of a megabyte": Case(create("x" * 2**20), ("longer than 4096 bytes",)),
+    "1e5 opening tags": Case('[CREATE_FILE path="a"]\n' * 100_000, ("no closing tag",)),
+    "1e5 brackets": Case("[" * 100_000 + "\n", ("No command was found",)),
     "1e5 attributes": Case(
         "[CREATE_FILE " + 'a="b" ' * 100_000 + 'path="ok.txt"]\nx\n[/CREATE_FILE]\n',
         (".",),
         after=anything,
-        within_s=15,
     ),
     "a deep command": Case(
         run("(" * 3000 + "true" + ")" * 3000),
         ("FAILED|OK",),
-        within_s=15,
         more=Settings(policy="permissive"),
     ),
     "CRLF": Case(TRAP_LINES.replace("touch pwned", "true").replace("\n", "\r\n"), (RAN,)),
@@ -972,31 +960,30 @@ ONE = ' timeout="1"'
 OVER = "ended at its time limit of 1 s"
 
 COMMANDS = {
-    "a long sleep": Case(run("sleep 100", ONE), (OVER,), within_s=3),
-    "setsid": Case(run("setsid -f sleep @M@"), (RAN,), within_s=5),
+    "a long sleep": Case(run("sleep 100", ONE), (OVER,)),
+    "setsid": Case(run("setsid -f sleep @M@"), (RAN,)),
     "setsid, without environment": Case(
-        run('env -i PATH="$PATH" setsid -f sleep @M@ <&- >&- 2>&-'), (RAN,), within_s=5
+        run('env -i PATH="$PATH" setsid -f sleep @M@ <&- >&- 2>&-'), (RAN,)
     ),
     "150 sessions": Case(
         run("i=0; while [ $i -lt 150 ]; do setsid sleep @M@ & i=$((i+1)); done"),
         ("150 background processes were ended",),
     ),
-    "deaf": Case(run("trap '' TERM INT HUP; sleep @M@", ONE), (OVER,), within_s=3),
+    "deaf": Case(run("trap '' TERM INT HUP; sleep @M@", ONE), (OVER,)),
     "deaf children": Case(
         run("(trap '' TERM INT HUP; sleep @M@) & (trap '' TERM; sleep @M@)", ONE),
         (OVER,),
-        within_s=3,
     ),
-    "closed streams": Case(run("exec >&- 2>&-; sleep @M@", ONE), (OVER,), within_s=3),
-    "stopped": Case(run("kill -STOP $$", ONE), (OVER,), within_s=3, more=FREE),
-    "a kept pipe": Case(run("sleep @M@ & echo started"), ("started",), within_s=5),
-    "double fork": Case(run("(setsid sleep @M@ >/dev/null 2>&1 &) & true"), (RAN,), within_s=5),
-    "two floods": Case(run("yes >&2 & yes"), ("ended after 256 MiB of output",), within_s=25),
+    "closed streams": Case(run("exec >&- 2>&-; sleep @M@", ONE), (OVER,)),
+    "stopped": Case(run("kill -STOP $$", ONE), (OVER,), more=FREE),
+    "a kept pipe": Case(run("sleep @M@ & echo started"), ("(?s)OK.*started",)),
+    "double fork": Case(run("(setsid sleep @M@ >/dev/null 2>&1 &) & true"), (RAN,)),
+    "two floods": Case(run("yes >&2 & yes"), ("ended after 256 MiB of output",)),
     "one long line": Case(
-        run("head -c 200000000 /dev/zero | tr '\\0' x"), ("characters left out",), within_s=25
+        run("head -c 200000000 /dev/zero | tr '\\0' x"), ("characters left out",)
     ),
-    "a terminal": Case(run("read x </dev/tty && echo got"), ("(?s)FAILED.*/dev/tty",), within_s=5),
-    "a question": Case(run('read x; echo "got:$x"; cat'), ("Output: got:$",), within_s=5),
+    "a terminal": Case(run("read x </dev/tty && echo got"), ("(?s)FAILED.*/dev/tty",)),
+    "a question": Case(run('read x; echo "got:$x"; cat'), ("Output: got:$",)),
     "another's rights": Case(run("sudo -S true"), ("DENIED.*'sudo' is blocked",)),
     "another machine": Case(
         run("ssh -o BatchMode=yes 127.0.0.1 true"), ("awaits approval",), stops=ApprovalError
@@ -1011,13 +998,11 @@ COMMANDS = {
         more=FREE,
     ),
     "a core dump": Case(run("kill -SEGV $$"), ("SIGSEGV|exit code 139",), more=FREE),
-    "its group": Case(run("kill -9 0"), ("SIGKILL",), within_s=5, more=FREE),
+    "its group": Case(run("kill -9 0"), ("SIGKILL",), more=FREE),
     "its watcher": Case(
-        run("setsid sleep @M@ & kill -9 $PPID; sleep @M@", ONE), ("FAILED",), within_s=5, more=FREE
+        run("setsid sleep @M@ & kill -9 $PPID; sleep @M@", ONE), ("FAILED",), more=FREE
     ),
-    "a stopped watcher": Case(
-        run("kill -STOP $PPID; sleep @M@", ONE), ("FAILED",), within_s=5, more=FREE
-    ),
+    "a stopped watcher": Case(run("kill -STOP $PPID; sleep @M@", ONE), ("FAILED",), more=FREE),
     "the journal in the way": Case(
         run(
             "echo hostile >@T@/agent/sessions/x 2>/dev/null; ls -d @T@/agent/sessions/*/journal.jsonl"
@@ -1128,7 +1113,7 @@ TRAPS = {
 @pytest.mark.parametrize("line", TRAPS.values(), ids=TRAPS.keys())
 def test_what_a_command_lays_does_not_hold_up_the_next(line: str, tier: Settings) -> None:
     """Design, what it is: nothing that a reply does makes the next turn wait, or ends the agent."""
-    with guarded(replace(tier, policy="permissive"), within_s=15) as grounds:
+    with guarded(replace(tier, policy="permissive")) as grounds:
         grounds.answer(run(line))
         grounds.answer(run("echo on") + read("ok.txt"))
         results = grounds.answer(run("echo on and on"))
@@ -1187,14 +1172,12 @@ ESCAPES = {
             " lambda: socket.getaddrinfo('example.com', 80)]"
         ),
         ("done: \\[\\]",),
-        within_s=15,
     ),
     "the network by way of a shell": Case(
         run(
             'bash -c "echo x >/dev/tcp/127.0.0.1/$(cat port)" || getent hosts example.com || echo held'
         ),
         ("held",),
-        within_s=15,
         more=FREE,
     ),
     "sockets of others": Case(
@@ -1255,7 +1238,6 @@ ESCAPES = {
         ),
         ("SIGKILL|exit code 0",),
         more=FREE,
-        within_s=5,
     ),
     "the agent's process": Case(
         refusing(

@@ -12,6 +12,7 @@ import pytest
 from codingagent import Space
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.runs import Run
+from tests.helpers import HANG_S
 
 SCRIPT = "import sys; from codingagent.faces import cli; sys.exit(cli.run(sys.argv[1:]))"
 
@@ -51,7 +52,7 @@ class Desk:
 
     def command(self, *words: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         argv = [sys.executable, "-c", SCRIPT, "--home", str(self.home), *words]
-        return subprocess.run(argv, input=given, capture_output=True, timeout=30, check=False)
+        return subprocess.run(argv, input=given, capture_output=True, timeout=HANG_S, check=False)
 
 
 @pytest.fixture

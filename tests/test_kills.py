@@ -32,7 +32,7 @@ from codingagent.core.records import (
 )
 from codingagent.core.session import Phase
 from codingagent.world.journal import Sessions
-from tests.helpers import REPOSITORY, command_line, desk_at, one_in, wait_until
+from tests.helpers import HANG_S, REPOSITORY, command_line, desk_at, one_in, wait_until
 from tests.killing import (
     LOG,
     TIERS,
@@ -372,7 +372,7 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
             try:
                 seen = b""
                 while b"Do it?" not in seen:  # it asks, and waits for the answer
-                    assert select.select([ours], [], [], 20)[0], seen
+                    assert select.select([ours], [], [], HANG_S)[0], seen
                     seen += os.read(ours, 4096)
             finally:
                 process.kill()

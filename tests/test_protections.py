@@ -258,14 +258,14 @@ def tools_believed(case: str) -> bool:
     return not folders(os.fspath(path), home, workspace)
 
 
-def limited(seconds: int) -> None:
-    """Ends the check if it takes longer: what does not end does not hold."""
+def limited() -> None:
+    """End the check when the patience is over: what does not end does not hold."""
 
     def stop(*_: object) -> None:
         os._exit(3)
 
     signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    signal.alarm(int(os.environ["PATIENCE_S"]))
 
 
 def at_opening(name: str, act: Callable[[], object]) -> None:
@@ -323,7 +323,7 @@ def race(case: str) -> bool:
         except OperationError:
             pass
 
-    limited(2)
+    limited()
     act()
     return not found and out.read_bytes() == b"SECRET"
 
@@ -644,7 +644,7 @@ def settings_not_planted(case: str) -> bool:
 
 
 def ran(
-    line: str, timeout_s: float = 5, show: Callable[[str], None] = lambda _: None
+    line: str, timeout_s: float = 60, show: Callable[[str], None] = lambda _: None
 ) -> tuple[int, str, str]:
     """Runs a line without a sandbox; gives its exit code, its output and what ended it."""
     from codingagent.world.runner import Runner, environment
@@ -675,10 +675,10 @@ def processes_of(marker: str) -> list[int]:
     return found
 
 
-def gone_soon(marker: str, within_s: float = 1.0) -> bool:
+def gone_soon(marker: str) -> bool:
     import time
 
-    until = time.monotonic() + within_s
+    until = time.monotonic() + int(os.environ["PATIENCE_S"])
     while processes_of(marker) and time.monotonic() < until:
         time.sleep(0.005)
     return not processes_of(marker)
@@ -712,7 +712,7 @@ def agent_killed(marker: str, kind: str) -> bool:
         while not processes_of(marker):
             pass
         agent.kill()
-    return gone_soon(marker, 2)
+    return gone_soon(marker)
 
 
 def sandbox_dies_with_its_parent(marker: str) -> bool:
@@ -733,12 +733,12 @@ def sandbox_dies_with_its_parent(marker: str) -> bool:
             for pid in watchers:
                 os.kill(pid, number)
 
-    runner.run(f"echo up; sleep {marker}; true", os.fspath(workspace), 5, show)
+    runner.run(f"echo up; sleep {marker}; true", os.fspath(workspace), 60, show)
     return gone_soon(marker)
 
 
 def limit_holds(marker: str, line: str) -> bool:
-    limited(2)
+    limited()
     return ran(f"{line} sleep {marker}", 0.3)[2] == "time_limit" and gone_soon(marker)
 
 
@@ -752,10 +752,10 @@ def outsider_does_not_hold_us() -> bool:
         "os.open(f'/proc/{pid}/fd/1', os.O_WRONLY)\nopen('go', 'w').close()\nsys.stdin.read()\n"
     )
     with subprocess.Popen([sys.executable, "-c", keep], stdin=subprocess.PIPE) as keeper:
-        limited(2)
-        ran("echo $$ >go; cat go")
+        limited()
+        ended_by = ran("echo $$ >go; cat go")[2]
         keeper.kill()
-    return True
+    return ended_by == "itself"
 
 
 def stopped_before_killed() -> bool:
@@ -795,7 +795,7 @@ def memory_bounded() -> bool:
         return int(status.partition("VmHWM:")[2].split()[0])
 
     before = peak_kb()
-    assert ran("head -c 100000000 /dev/zero", timeout_s=60)[2] == "itself"
+    assert ran("head -c 100000000 /dev/zero")[2] == "itself"
     return peak_kb() - before < 32 * 1024
 
 
@@ -1297,8 +1297,11 @@ def mutated(package: Path, folder: Path, texts: tuple[Text, ...]) -> Path:
     return folder
 
 
-def status_of(row: Row, package: Path, place: Path) -> tuple[int, str]:
-    """Runs a check on a copy of the package; gives how it ended, and what it said."""
+def status_of(row: Row, package: Path, place: Path, patience_s: float) -> tuple[int, str]:
+    """Run a check on a copy of the package; return how it ended, and what it said.
+
+    The patience is for what must come to an end: ample where it does, short where it never will.
+    """
     home = place / "person"
     home.mkdir(parents=True)
     (home / "secret").write_text("secret", "utf-8")
@@ -1311,6 +1314,7 @@ def status_of(row: Row, package: Path, place: Path) -> tuple[int, str]:
     )
     variables = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
     variables |= {"PYTHONPATH": str(package), "HOME": str(home), "MARKER": marker}
+    variables["PATIENCE_S"] = f"{patience_s:.0f}"
     said = place / "said"
     try:
         # Not a pipe: what lives on would keep it open.
@@ -1322,7 +1326,7 @@ def status_of(row: Row, package: Path, place: Path) -> tuple[int, str]:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                timeout=HANG_S,
+                timeout=2 * HANG_S,
                 check=False,
                 start_new_session=True,
             ).returncode
@@ -1354,7 +1358,7 @@ def test_what_is_taken_out_is_there_once() -> None:
 def test_a_protection_holds(package: Path, place: Path, row: Row) -> None:
     """Safety: each protection has a test."""
     needed(row)
-    status, said = status_of(row, package, place)
+    status, said = status_of(row, package, place, HANG_S)
     assert status == HOLDS, said
 
 
@@ -1365,5 +1369,5 @@ def test_a_protection_is_missed_when_it_is_taken_out(
     """Safety: the test of each protection turns red when the protection is taken out."""
     needed(row)
     without = mutated(package, tmp_path / "without", (row.text, *row.again))
-    status, said = status_of(row, without, place)
+    status, said = status_of(row, without, place, 2)
     assert status == GONE, f"nobody would notice: {status}\n{said}"

@@ -12,7 +12,7 @@ import pytest
 
 from codingagent.core.session import Phase, Session
 from codingagent.homes import Home
-from tests.helpers import REPOSITORY, new_marker, none_left, processes_with, wait_until
+from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import command_line_here, kill_when
 
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
@@ -285,7 +285,7 @@ def test_ctrl_c_ends_it_and_all_that_it_started(home: Path) -> None:
         # The words of codingagent itself have it too.
         wait_until(lambda: len(processes_with(marker)) > 1)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, err.count("\n")) == (130, 1)
     assert "stopped; nothing is lost" in err
     assert inbox(home) == []

@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ from codingagent.rpc import (
     Vsock,
 )
 from codingagent.world.runner import open_transport
-from tests.helpers import REPOSITORY, children, wait_until
+from tests.helpers import HANG_S, REPOSITORY, children, wait_until
 from tests.serving import World, beside, server_at
 
 Serve = Callable[[socket.socket], None]
@@ -62,7 +61,7 @@ def scripted(script: Serve) -> Iterator[Client]:
         with theirs:
             script(theirs)
 
-    with beside(work), Client(ours, timeout_s=10) as client:
+    with beside(work), Client(ours, timeout_s=HANG_S) as client:
         yield client
 
 
@@ -267,19 +266,17 @@ def test_a_server_that_hangs_up_is_said() -> None:
 def test_after_a_time_out_the_connection_is_closed(either: Listenable, world: World) -> None:
     """The late answer would be taken for the next call's; and what runs is ended."""
     with Client.connect(either, timeout_s=0.1) as client:
-        started = time.monotonic()
         with pytest.raises(CallTimeoutError, match=r"wait gave no answer in 0\.1 s"):
             client.call("wait")
-        assert time.monotonic() - started < 2
         with pytest.raises(ClosedError, match="the connection has ended: a call took too long"):
             client.ping()
-    wait_until(lambda: world.waiting == 0 and world.closed == 1, 1.0)
+    wait_until(lambda: world.waiting == 0 and world.closed == 1)
 
 
 def test_a_call_may_have_a_time_of_its_own(either: Listenable) -> None:
     with Client.connect(either, timeout_s=0.05) as client:
         assert client.call("pause", [0.2], timeout_s=None) == 0.2
-        assert client.call("pause", [0.2], timeout_s=10) == 0.2
+        assert client.call("pause", [0.2], timeout_s=HANG_S) == 0.2
 
 
 def test_a_time_limit_counts_from_the_call_not_from_the_last_byte() -> None:
@@ -347,12 +344,10 @@ def test_a_server_that_is_still_starting_is_waited_for(tmp_path: Path, world: Wo
 
 def test_nobody_there_is_said_when_the_time_is_up(tmp_path: Path) -> None:
     endpoint = UnixSocket(str(tmp_path / "s"))
-    started = time.monotonic()
     with pytest.raises(
         ConnectError, match=r"nobody answers at socket .*/s in 0\.2 s: No such file"
     ):
         Client.connect(endpoint, patience_s=0.2)
-    assert time.monotonic() - started < 2
 
 
 def test_a_refusing_port_is_said() -> None:
@@ -363,10 +358,8 @@ def test_a_refusing_port_is_said() -> None:
 
 
 def test_a_path_that_is_no_socket_is_said_at_once(tmp_path: Path) -> None:
-    started = time.monotonic()
     with pytest.raises(ConnectError, match=r"can't be reached: .*too long"):
         Client.connect(UnixSocket(str(tmp_path / ("x" * 200))))
-    assert time.monotonic() - started < 2
 
 
 def test_a_guest_without_vsock_is_said() -> None:
@@ -444,9 +437,7 @@ def test_a_command_that_ends_is_said() -> None:
 
 def test_a_command_that_does_not_end_is_ended() -> None:
     transport = open_transport(["sleep", "1000"])
-    started = time.monotonic()
     assert transport.close() == -15
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(

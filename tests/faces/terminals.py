@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.helpers import REPOSITORY
+from tests.helpers import HANG_S, REPOSITORY
 
 # ECMA-48: what moves the cursor or colours text, and is no text.
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -56,7 +56,6 @@ def on_terminal(
     variables: Mapping[str, str] | None = None,
     answers: Iterable[tuple[str, str]] = (),
     folder: Path = REPOSITORY,
-    timeout_s: float = 30.0,
 ) -> Shown:
     """Runs the command line in a terminal.
 
@@ -66,7 +65,6 @@ def on_terminal(
         variables: the environment's, besides the usual.
         answers: what to type once a text has come, one after the other. Ctrl-C is "\\x03".
         folder: the current one.
-        timeout_s: then it is killed.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -84,8 +82,8 @@ def on_terminal(
     )
     os.close(theirs)
     try:
-        data = _read(ours, list(answers), time.monotonic() + timeout_s)
-        process.wait(timeout_s)
+        data = _read(ours, list(answers), time.monotonic() + HANG_S)
+        process.wait(HANG_S)
     finally:
         process.kill()
         process.wait()

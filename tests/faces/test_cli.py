@@ -14,7 +14,7 @@ import pytest
 
 from codingagent import __version__
 from codingagent.faces import cli
-from tests.helpers import REPOSITORY, wait_until
+from tests.helpers import HANG_S, REPOSITORY, wait_until
 
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
 CREATE = '[CREATE_FILE path="a.txt"]\nalpha\n[/CREATE_FILE]\n'
@@ -98,7 +98,7 @@ def test_new_waits_and_each_reply_is_a_turn(home: Path) -> None:
         drop(home, CREATE)
         wait_until(lambda: len(outboxes(home)) == 2)
         drop(home, DONE, "second.txt")
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_S)
     session = session_of(home)
     assert process.returncode == 0, err
     assert err == ""
@@ -131,7 +131,7 @@ def test_a_reply_that_is_still_being_written_is_not_taken(home: Path) -> None:
             assert path.exists()
             assert len(outboxes(home)) == 1
             file.write(f"whole\n[/CREATE_FILE]\n{DONE}")
-        process.wait(timeout=20)
+        process.wait(timeout=HANG_S)
     assert (home / "workspace" / "a.txt").read_text() == "whole\n"
 
 
@@ -153,7 +153,7 @@ def test_files_that_lie_in_the_inbox_are_named_and_not_taken_by_new(home: Path) 
     with started(home, "new", "Write a file") as process:
         wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
         drop(home, DONE, "new.txt")
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=HANG_S)
     assert "old.txt" in out
     assert (home / "inbox" / "old.txt").exists()
     assert not (home / "workspace" / "old").exists()
@@ -354,7 +354,7 @@ def test_an_inbox_that_is_removed_ends_the_wait_with_one_line(home: Path) -> Non
     with started(home, "new", "Write a file") as process:
         wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
         (home / "inbox").rmdir()
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 1
     assert err.count("\n") == 1
     assert "can't be read" in err
@@ -496,7 +496,7 @@ def test_ctrl_c_leaves_a_session_that_can_be_resumed(home: Path) -> None:
     with started(home, "new", "Write a file") as process:
         wait_until(lambda: (home / "outbox").is_dir() and len(outboxes(home)) == 1)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=HANG_S)
     session = session_of(home)
     assert process.returncode == 130
     assert err == f"codingagent: stopped; nothing is lost: `codingagent resume {session}` goes on\n"
@@ -516,7 +516,7 @@ def test_ctrl_c_during_a_command_ends_it_and_never_runs_it_again(
     with started(waiting, "resume") as process:
         wait_until(log.exists)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)
     assert process.returncode == 130
     assert run(waiting, "resume", "--once") == 0
     assert log.read_text() == "started\n"

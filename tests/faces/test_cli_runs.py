@@ -17,7 +17,7 @@ from codingagent import validate_event, validate_events_message
 from codingagent.core.results import NOT_RUN_AGAIN
 from codingagent.faces import cli
 from tests.faces.test_cli import started
-from tests.helpers import new_marker, none_left, wait_until
+from tests.helpers import HANG_S, new_marker, none_left, wait_until
 from tests.killing import kill_when
 
 SAY = {"type": "message", "content": "hello"}
@@ -117,7 +117,7 @@ def test_run_reads_stdin(caller: Caller) -> None:
         input=f"\ufeff{message}",
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -160,7 +160,7 @@ def test_events_come_when_they_happen(caller: Caller) -> None:
         assert json.loads(process.stdout.readline())["type"] == "createFile"
         assert process.poll() is None
         (caller.workspace / "go").touch()
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_S)
     assert [json.loads(line).get("type") for line in out.splitlines()] == [
         "shell",
         "createFile",
@@ -178,7 +178,7 @@ def test_a_reader_that_goes_does_not_stop_the_work(caller: Caller) -> None:
         process.stdout.readline()
         process.stdout.close()
         (caller.workspace / "go").touch()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=HANG_S) == 0
     assert (caller.workspace / "b.txt").exists()
     assert caller.call("show", caller.run_id, "--json") == 0
     assert json.loads(caller.out)["isComplete"] is True
@@ -523,7 +523,7 @@ def test_ctrl_c_ends_the_command_and_the_run_can_be_resumed(caller: Caller) -> N
     with none_left(marker), started(caller.home, "run", file, "--sandbox", "off") as process:
         wait_until((caller.workspace / "begun").exists)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, out) == (130, "")
     assert re.fullmatch(r"codingagent: stopped; .*codingagent resume RUN_ID.*\n", err)
     assert not (caller.workspace / "a.txt").exists()

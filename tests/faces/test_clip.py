@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import HANG_S
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip")
 
 CLIPBOARD = """#!/bin/sh
@@ -46,7 +48,7 @@ class Desk:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=False,
         )
 

@@ -19,7 +19,7 @@ from codingagent.core.errands import Errand, encode
 from codingagent.world.desk import Desk
 from codingagent.world.lock import HomeLock
 from tests.faces.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
-from tests.helpers import REPOSITORY, new_marker, none_left, processes_with, wait_until
+from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import (
     command_line_here,
     has_lines,
@@ -89,11 +89,11 @@ class Holder:
             self.said += line
 
     def says(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self.said.count(text) >= times, 30)
+        wait_until(lambda: self.said.count(text) >= times)
 
     def ends(self) -> int:
-        status = self.process.wait(30)
-        self._reader.join(10)
+        status = self.process.wait(HANG_S)
+        self._reader.join(HANG_S)
         return status
 
 
@@ -400,7 +400,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
             )
             for word in said
         ]
-        assert [asker.wait(60) for asker in askers] == [0] * 4
+        assert [asker.wait(HANG_S) for asker in askers] == [0] * 4
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)
     assert on_desk(waiting) == []
@@ -416,7 +416,7 @@ def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
         )
         for word in said
     ]
-    assert [asker.wait(60) for asker in askers] == [0] * 3
+    assert [asker.wait(HANG_S) for asker in askers] == [0] * 3
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)
     assert on_desk(waiting) == []
@@ -474,7 +474,7 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
     command = f"[RUN_COMMAND]\nsleep {marker} || test -e go\n[/RUN_COMMAND]\n"
     with none_left(marker), holding(waiting) as holder:
         drop(waiting, command)
-        wait_until(lambda: bool(processes_with(marker)), 20)
+        wait_until(lambda: bool(processes_with(marker)))
         with started(waiting, "say", "too late") as asker:
             said = Holder(asker)
             said.says("is at work in")
@@ -485,11 +485,11 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
             assert "nothing was handed over" in asker.stderr.read()
         assert on_desk(waiting) == []
         with started(waiting, "say", "in time") as asker:
-            wait_until(lambda: bool(on_desk(waiting)), 20)
+            wait_until(lambda: bool(on_desk(waiting)))
             for pid in processes_with(marker):
                 if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]:
                     os.kill(pid, signal.SIGTERM)
-            assert asker.wait(30) == 0
+            assert asker.wait(HANG_S) == 0
         holder.says("waiting for the answer", 2)
     assert words(waiting) == ["in time"]
     assert "The person says:\nin time\n" in request(waiting, 2)
@@ -500,9 +500,9 @@ def test_a_command_that_does_not_attend_is_waited_for(waiting: Path) -> None:
     """`run`, `undo`, `serve`: whoever asks does it itself once they have ended."""
     with started(waiting, "say", "patient") as asker:
         with locked(waiting):
-            wait_until(lambda: bool(on_desk(waiting)), 20)
+            wait_until(lambda: bool(on_desk(waiting)))
             assert asker.poll() is None
-        assert asker.wait(30) == 0
+        assert asker.wait(HANG_S) == 0
     assert words(waiting) == ["patient"]
     assert "The person says:\npatient\n" in request(waiting)
     assert on_desk(waiting) == []
@@ -514,12 +514,12 @@ def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Pat
     shell = {"type": "shell", "command": f"touch begun; sleep {marker} || true"}
     message.write_text(json.dumps({"protocolVersion": "1.0", "operations": [shell]}), "utf-8")
     with none_left(marker), started(waiting, "run", str(message)) as runner:
-        wait_until(lambda: bool(processes_with(marker)), 20)
+        wait_until(lambda: bool(processes_with(marker)))
         with started(waiting, "say", "behind it") as asker:
-            wait_until(lambda: bool(on_desk(waiting)), 20)
+            wait_until(lambda: bool(on_desk(waiting)))
             assert asker.poll() is None
             runner.send_signal(signal.SIGINT)
-            assert asker.wait(30) == 0
+            assert asker.wait(HANG_S) == 0
     assert words(waiting) == ["behind it"]
     assert on_desk(waiting) == []
 
@@ -589,7 +589,7 @@ def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, mo
             pause.wait(0.0002)
         holder.process.kill()
         assert holder.ends() == -signal.SIGKILL
-        status = asker.wait(30)
+        status = asker.wait(HANG_S)
         assert asker.stderr is not None
         assert (status, asker.stderr.read()) == (0, "")
     assert words(waiting) == ["THE WORDS"]
@@ -620,7 +620,7 @@ def test_whoever_asked_is_heard_by_the_next_that_waits(waiting: Path) -> None:
     desk.leave(name, encode(Errand("say", session_of(waiting), "THE WORDS")))
     assert [left.name for left in desk.take()] == [name]
     with holding(waiting):
-        wait_until(lambda: desk.fetch(name) is not None, 20)
+        wait_until(lambda: desk.fetch(name) is not None)
     assert words(waiting) == ["THE WORDS"]
     assert on_desk(waiting) == []
 
@@ -668,7 +668,7 @@ class Terminal:
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
 
     def says(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self.said.count(text) >= times, 30)
+        wait_until(lambda: self.said.count(text) >= times)
 
     def types(self, text: str) -> None:
         os.write(self._handle, text.encode())
@@ -721,7 +721,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
         drop(building, DONE)
-        assert asked.process.wait(30) == 0
+        assert asked.process.wait(HANG_S) == 0
     assert on_desk(building) == []
     assert words(building) == ["keep src"]
 
@@ -748,7 +748,7 @@ def test_an_answer_is_never_one_to_what_is_asked_next(building: Path) -> None:
         desk.leave(desk.new_name(), encode(errand))
     with terminal(building, "resume") as asked:
         asked.says("Do it?")
-        wait_until(lambda: sum(name.endswith(".report") for name in on_desk(building)) == 2, 20)
+        wait_until(lambda: sum(name.endswith(".report") for name in on_desk(building)) == 2)
         assert "answered elsewhere" not in asked.said
         asked.types("n\n\n")
         asked.says("Request 2 is ready")
@@ -771,7 +771,7 @@ def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> 
 
 def test_a_question_without_a_terminal_ends_the_wait_and_is_answered_here(building: Path) -> None:
     with started(building, "resume") as process:
-        assert process.wait(30) == 3
+        assert process.wait(HANG_S) == 3
     assert run(building, "approve", session_of(building)) == 0
     assert not (building / "workspace" / "build").exists()
 
@@ -790,9 +790,9 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(wai
     journal.write_bytes(first)
     with started(waiting, "approve", session) as asker:
         with locked(waiting):
-            wait_until(lambda: bool(on_desk(waiting)), 20)
+            wait_until(lambda: bool(on_desk(waiting)))
             journal.write_bytes(second)
-        assert asker.wait(30) == 2
+        assert asker.wait(HANG_S) == 2
     assert (waiting / "workspace" / "kept").exists()
     assert run(waiting, "approve", session, "op-2") == 0
     assert not (waiting / "workspace" / "kept").exists()

@@ -860,22 +860,21 @@ def test_a_killed_restore_is_finished_by_the_next(yard: Yard) -> None:
         words = (GIT or "", str(yard.store), str(yard.root), "restore", old, now)
         with python(_RESTORER, *words) as process:
             assert line_from(process) == "ready"
-            deadline = time.monotonic() + 20
-            while process.poll() is None and time.monotonic() < deadline:
-                found = tree_lenient(yard.root)
-                if sum(found.get(path) == what for path, what in was.items()) >= count:
-                    break
+            wait_until(
+                lambda: process.poll() is not None or so_far(yard.root, was) >= count  # noqa: B023
+            )
             process.kill()
     restored = yard.checkpoints.restore(old, now, paths)
     assert restored.left_alone == ()
     assert tree(yard.root) == was
 
 
-def tree_lenient(root: Path) -> Tree:
-    """Gives the tree though someone changes it meanwhile."""
+def so_far(root: Path, was: Tree) -> int:
+    """Return how many paths are as they were, though someone changes them meanwhile."""
     with contextlib.suppress(FileNotFoundError):
-        return tree(root)
-    return {}
+        found = tree(root)
+        return sum(found.get(path) == what for path, what in was.items())
+    return 0
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs exchanged names, as Linux has them")

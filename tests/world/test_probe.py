@@ -16,6 +16,7 @@ import pytest
 
 from codingagent.world import probe
 from codingagent.world.seccomp import filter_program
+from tests.helpers import HANG_S
 from tests.sandboxes import BWRAP, SWITCH, Lures, lures, needs_bwrap, needs_root
 
 Profile: TypeAlias = dict[str, list[str]]
@@ -135,7 +136,7 @@ def run_probe(
             text=True,
             pass_fds=pass_fds,
             check=False,
-            timeout=60,
+            timeout=HANG_S,
         )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,15 @@ import pytest
 from codingagent.core.findings import digest_of
 from codingagent.errors import OperationError
 from codingagent.world.workspace import Workspace
-from tests.helpers import can_swap, swapping
+from tests.helpers import can_swap, swapping, wait_until
 
 # Of another length than what is inside: even a size tells where it came from.
 SECRET = b"SECRET, outside"
 INSIDE = b"inside"
 NAMES = ("secret", "victim")
 
-RACE_S = 4.0
+# How often is acted at least, and how often both outcomes must have come about, or there was no race.
+ROUNDS, OFTEN = 1000, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,41 +66,46 @@ def guarded(arena: Arena) -> Iterator[Arena]:
     assert looks == [(w.st_ino, w.st_mtime_ns, w.st_ctime_ns, w.st_mode) for w in after]
 
 
-def race(act: Callable[[], object]) -> tuple[int, int]:
-    """Acts again and again; gives how often it was done and how often refused."""
+def race(act: Callable[[], object], rounds: int) -> None:
+    """Act so often, and then until it was done often and refused often."""
     done = refused = 0
-    deadline = time.monotonic() + RACE_S
-    while time.monotonic() < deadline:
+
+    def once() -> bool:
+        nonlocal done, refused
         try:
             act()
             done += 1
         except OperationError:
             refused += 1
-    return done, refused
+        return done > OFTEN < refused
+
+    for _ in range(rounds):
+        once()
+    wait_until(once)
 
 
-# Both outcomes must have come about often, or there was no race.
-OFTEN = 20
+@pytest.fixture(params=[ROUNDS, pytest.param(30 * ROUNDS, marks=pytest.mark.deep)])
+def rounds(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
 
 
-def test_a_race_never_reads_outside(guarded: Arena) -> None:
+def test_a_race_never_reads_outside(guarded: Arena, rounds: int) -> None:
     """Design, workspace: a link swapped in between check and use gains nothing, reading."""
 
     def read() -> None:
         assert guarded.workspace.read("d/secret").data == INSIDE
 
-    done, refused = race(read)
-    assert done > OFTEN < refused
+    race(read, rounds)
 
 
-def test_a_race_never_makes_a_file_outside(guarded: Arena) -> None:
+def test_a_race_never_makes_a_file_outside(guarded: Arena, rounds: int) -> None:
     """Design, workspace: a link swapped in between check and use gains nothing, creating."""
     numbers = iter(range(10**9))
-    done, refused = race(lambda: guarded.workspace.write(f"d/new-{next(numbers)}", b"x", None))
-    assert done > OFTEN < refused
+    race(lambda: guarded.workspace.write(f"d/new-{next(numbers)}", b"x", None), rounds)
 
 
-def test_a_race_never_replaces_a_file_outside(guarded: Arena) -> None:
+def test_a_race_never_replaces_a_file_outside(guarded: Arena, rounds: int) -> None:
     """Design, workspace: a link swapped in between check and use gains nothing, replacing."""
 
     def replace() -> None:
@@ -109,11 +114,10 @@ def test_a_race_never_replaces_a_file_outside(guarded: Arena) -> None:
         assert seen.data == INSIDE
         guarded.workspace.write("d/secret", INSIDE, seen)
 
-    done, refused = race(replace)
-    assert done > OFTEN < refused
+    race(replace, rounds)
 
 
-def test_a_race_never_deletes_outside(guarded: Arena) -> None:
+def test_a_race_never_deletes_outside(guarded: Arena, rounds: int) -> None:
     """Design, workspace: a link swapped in between check and use gains nothing, deleting."""
 
     def delete() -> None:
@@ -121,11 +125,10 @@ def test_a_race_never_deletes_outside(guarded: Arena) -> None:
             guarded.workspace.write("d/victim", b"again", None)
         guarded.workspace.delete("d/victim")
 
-    done, refused = race(delete)
-    assert done > OFTEN < refused
+    race(delete, rounds)
 
 
-def test_a_race_never_looks_outside(guarded: Arena) -> None:
+def test_a_race_never_looks_outside(guarded: Arena, rounds: int) -> None:
     """Design, workspace: a link swapped in gains nothing, listing, digesting, entering a folder."""
 
     def look() -> None:
@@ -135,8 +138,7 @@ def test_a_race_never_looks_outside(guarded: Arena) -> None:
         with guarded.workspace.folder("d") as folder:
             assert os.stat(folder).st_ino != guarded.outside.stat().st_ino  # noqa: PTH116
 
-    done, refused = race(look)
-    assert done > OFTEN < refused
+    race(look, rounds)
 
 
 # --- the attack is real ------------------------------------------------------------------------------
@@ -169,9 +171,8 @@ def naive_delete(arena: Arena) -> bool:
 @pytest.mark.parametrize("naive", [naive_read, naive_write, naive_delete])
 def test_the_naive_way_does_escape(arena: Arena, naive: Callable[[Arena], bool]) -> None:
     """Safety, races: a look at the real path before the use is beaten by the same attack."""
-    deadline = time.monotonic() + RACE_S
-    while time.monotonic() < deadline:
+    for _ in range(20 * ROUNDS):
         with contextlib.suppress(OperationError, OSError):  # realpath itself stumbles over a swap
             if naive(arena):
                 return
-    pytest.skip("the naive way was lucky here: it did not escape in time")
+    pytest.skip("the naive way was lucky here: it did not escape")

@@ -27,7 +27,7 @@ from codingagent.world.sandbox import (
     find_bubblewrap,
     git_folders,
 )
-from tests.helpers import REPOSITORY
+from tests.helpers import HANG_S, REPOSITORY
 from tests.sandboxes import needs_bwrap, needs_root
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
@@ -66,7 +66,7 @@ class Site:
         assert found is not None
         return replace(found, home=self.home or self.person, tools=(*found.tools, *self.tools))
 
-    def run(self, line: str, timeout_s: float = 30) -> Outcome:
+    def run(self, line: str, timeout_s: float = HANG_S) -> Outcome:
         """Runs a shell line in the workspace; it must have started."""
         variables = environment({**os.environ, **self.variables}, tuple(self.variables))
         runner = Runner(self.sandbox(), variables)
@@ -347,7 +347,7 @@ def test_a_git_file_that_is_a_trap_does_not_hold_us(tmp_path: Path, trap: str) -
             cwd=REPOSITORY,
             capture_output=True,
             text=True,
-            timeout=5,
+            timeout=HANG_S,
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -23,6 +23,7 @@ from codingagent.world.seccomp import (
     TERMINAL_REQUESTS,
     filter_program,
 )
+from tests.helpers import HANG_S
 from tests.sandboxes import BWRAP, needs_bwrap
 
 ALLOWED = 0
@@ -313,7 +314,7 @@ def in_sandbox(program: str, *arguments: str, filtered: bool = True) -> str:
             text=True,
             pass_fds=[handle],
             check=False,
-            timeout=60,
+            timeout=HANG_S,
         )
     finally:
         os.close(handle)

@@ -9,7 +9,7 @@ import pytest
 
 from codingagent.world.sandbox import tools_for
 from codingagent.world.toolchains import folders
-from tests.helpers import REPOSITORY
+from tests.helpers import HANG_S, REPOSITORY
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
 
@@ -319,7 +319,7 @@ def test_a_virtual_environment_that_is_a_trap_does_not_hold_us(tmp_path: Path, t
             cwd=REPOSITORY,
             capture_output=True,
             text=True,
-            timeout=5,
+            timeout=HANG_S,
             check=False,
         )
     except subprocess.TimeoutExpired:

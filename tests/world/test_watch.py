@@ -1,5 +1,8 @@
 """The watch: what happens in the inbox is heard at once."""
 
+import contextlib
+import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +12,8 @@ import pytest
 from codingagent.core.settling import Hint
 from codingagent.world.watch import Watch
 from tests.helpers import wait_until
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks the system what is watched")
 
 
 class Ear:
@@ -23,7 +28,7 @@ class Ear:
             self.heard.update(self._watch.wait(0.05))
             return self.heard.get(name) in hints
 
-        wait_until(is_heard, 5)
+        wait_until(is_heard)
 
 
 @pytest.fixture
@@ -38,6 +43,17 @@ def ear(inbox: Path) -> Iterator[Ear]:
     with Watch(inbox) as watch:
         assert not watch.fault
         yield Ear(watch)
+
+
+def inodes_watched() -> set[int]:
+    """Return the inodes that this process watches, as Linux tells of its descriptors."""
+    told = ""
+    for path in Path("/proc/self/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the listing's own
+            told += path.read_text("ascii")
+    return {
+        int(number, 16) for number in re.findall(r"^inotify .*?ino:([0-9a-f]+)", told, re.MULTILINE)
+    }
 
 
 def test_a_closed_file_is_heard(inbox: Path, ear: Ear) -> None:
@@ -77,22 +93,21 @@ def test_what_happens_below_is_not_told(inbox: Path, ear: Ear) -> None:
     assert set(ear.heard) == {"a.txt"}
 
 
+@on_linux
 def test_a_reply_that_left_does_not_hold_up_the_next(inbox: Path, ear: Ear) -> None:
     """Design, inbox: with processed/ watched too, no event is held back after a file has left."""
-    took_s = []
+    assert inodes_watched() >= {inbox.stat().st_ino, (inbox / "processed").stat().st_ino}
     for number in range(3):
         (inbox / "a.txt").write_text("reply", "utf-8")
         ear.hears("a.txt", Hint.CLOSED)
         ear.heard.clear()
         (inbox / "a.txt").rename(inbox / "processed" / f"{number}.txt")
-        started = time.monotonic()
         (inbox / "b.txt").write_text("reply", "utf-8")
         ear.hears("b.txt", Hint.CLOSED)
-        took_s.append(time.monotonic() - started)
         ear.heard.clear()
-    assert min(took_s) < 0.3
 
 
+@on_linux
 def test_a_folder_made_later_is_watched_too(tmp_path: Path) -> None:
     """Design, inbox: processed/ comes with the first reply, and must not slow down the second."""
     inbox = tmp_path / "inbox"
@@ -102,15 +117,12 @@ def test_a_folder_made_later_is_watched_too(tmp_path: Path) -> None:
         (inbox / "a.txt").write_text("reply", "utf-8")
         ear.hears("a.txt", Hint.CLOSED)
         (inbox / "processed").mkdir()
-        took_s = []
+        wait_until(lambda: (inbox / "processed").stat().st_ino in inodes_watched())
         for number in range(3):
             (inbox / "a.txt").rename(inbox / "processed" / f"{number}.txt")
-            started = time.monotonic()
             (inbox / "a.txt").write_text("reply", "utf-8")
             ear.heard.clear()
             ear.hears("a.txt", Hint.CLOSED)
-            took_s.append(time.monotonic() - started)
-        assert min(took_s) < 0.3
 
 
 def test_waiting_ends_with_its_time(inbox: Path) -> None:
@@ -118,7 +130,7 @@ def test_waiting_ends_with_its_time(inbox: Path) -> None:
     with Watch(inbox) as watch:
         started = time.monotonic()
         assert watch.wait(0.1) == {}
-        assert 0.09 <= time.monotonic() - started < 2
+        assert time.monotonic() - started >= 0.09
 
 
 def test_a_folder_that_cannot_be_watched_is_no_end(tmp_path: Path) -> None:
