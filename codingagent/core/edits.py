@@ -137,6 +137,7 @@ def apply(
                 at_end=replacement.end is not None,
                 may_shift=replacement.may_shift,
                 proven=proven,
+                is_verbatim=replacement.is_verbatim,
             )
             found = matching.find(lines.contents(), sought)
         except OperationError as fault:

@@ -68,6 +68,8 @@ class Sought:
     """It may have been written with another indentation, or been damaged on its way."""
     proven: Channel = UNHARMED
     """What others of the same edit have certainly suffered."""
+    is_verbatim: bool = False
+    """It came in a code block: no line has lost its indentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def find(lines: list[str], sought: Sought) -> Found:
             if (found := _as_the_others(lines, sought, place)) is not None:
                 return found
             new = place.new(sought.replace)
-            if fits is _indented:
+            if fits is _indented and not sought.is_verbatim:
                 check_flush(sought, place, lines)
             check_new_lines(lines, sought, new)
             return Found(
@@ -351,7 +353,8 @@ def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> 
     spared. One that has no such character says nothing of REPLACE.
     """
     known = set(sought.search)
-    _check_levels(lines, sought)
+    if not sought.is_verbatim:
+        _check_levels(lines, sought)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
     _check_indentation(lines, [line for _, line in pairs])
     if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
@@ -367,8 +370,7 @@ def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> 
         if any(trace.search(line) for line in new):
             raise OperationError(
                 f"the tags of this reply came with {damage.value}, and REPLACE holds some that may be"
-                " damage too; send the edit again inside of a code block, with a line that has such"
-                f" characters in {sought.label}"
+                f" damage too; {_again(sought)}, with a line that has such characters in {sought.label}"
             )
     _check_characters(lines, sought, new)
     for line in new:
@@ -377,6 +379,11 @@ def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> 
                 f"REPLACE has the line '{_clip(line.strip())}' in place of others: a part never takes"
                 " the place of the whole; write all lines that are to stand there"
             )
+
+
+def _again(sought: Sought) -> str:
+    where = "" if sought.is_verbatim else " inside of a code block"
+    return f"send the edit again{where}"
 
 
 def _check_indentation(lines: list[str], new: list[str]) -> None:
@@ -640,7 +647,8 @@ def _mended(lines: list[str], sought: Sought) -> Found | None:
             ):
                 raise OperationError(
                     f"{sought.label} fits after undoing what a chat did to it, but what REPLACE was before"
-                    " can be read in more than one way; send the edit again inside of a code block",
+                    f" can be read in more than one way; {_again(sought)}, its SEARCH letter by letter as"
+                    " the file has it",
                     around(lines, [(results[0].start + 1, results[0].start + results[0].count)]),
                 )
             return results[0]
@@ -670,7 +678,10 @@ def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
                 any(map(_NUMBER.match, new)) or all(line[:1].isspace() for line in sought.search)
             ):
                 continue  # some have a number; or all were indented, and no one knows by how much
-        yield name, Sought(search, new, sought.label, sought.way)
+        yield (
+            name,
+            Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim),
+        )
 
 
 def _unfenced(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
@@ -719,7 +730,7 @@ def _worked_out(
         if not is_bare and any(repair.undo(line).endswith(place.trail) for line in fresh):
             raise OperationError(
                 f"{sought.label} was damaged on its way, blanks at the end of its lines too, and REPLACE may"
-                " have the like; send the edit again inside of a code block"
+                f" have the like; {_again(sought)}, its SEARCH letter by letter as the file has it"
             )
     derive = _NewLines(lines, sought, repair, there)
     new: list[str] = []
@@ -873,7 +884,7 @@ class _NewLines:
     def _refusal(self, what: str) -> OperationError:
         return OperationError(
             f"{self._sought.label} was damaged on its way, and REPLACE has a new line {what};"
-            " send the edit again inside of a code block, letter by letter as the file has it",
+            f" {_again(self._sought)}, letter by letter as the file has it",
             "The lines in the file are:\n"
             + "\n".join(f"  {_clip(line)}" for line in self._there[:_EXCERPT_LIMIT_LINES]),
         )

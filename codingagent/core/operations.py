@@ -57,6 +57,8 @@ class Replacement:
     """Given: the place must be the end of the file, which then ends so."""
     may_shift: bool = True
     """Whether lines that differ from the search by one constant indentation are the place, too."""
+    is_verbatim: bool = False
+    """It came in a code block, where no chat takes indentation away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,9 @@ _INVENTED = (
 )
 
 
+BLOCK_LINE = "\0"
+"""What stands in the place of a block's first line in the text beside it; its other lines are empty."""
+
 Foreign = Literal["no", "asked", "accepted"]
 """Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
 

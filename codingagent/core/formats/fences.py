@@ -30,12 +30,16 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A line that opens or closes a fence; `indent` is the blanks before it."""
+    """A line that opens or closes a fence; `indent` is the blanks before it.
+
+    `joins` tells that it does both: the end of one and the beginning of the next, written on one line.
+    """
 
     line: int
     indent: str
     marks: str
     info: str
+    joins: bool = False
 
     @property
     def language(self) -> str:
@@ -47,11 +51,14 @@ class Fences:
     """All fence lines of a text."""
 
     def __init__(self, lines: list[str]) -> None:
-        self._all = [
-            Fence(at, found[1], found[2], found[3])
-            for at, line in enumerate(lines)
-            if ("```" in line or "~~~" in line) and (found := _FENCE.fullmatch(line)) is not None
-        ]
+        self._all = _parted(
+            [
+                Fence(at, found[1], found[2], found[3])
+                for at, line in enumerate(lines)
+                if ("```" in line or "~~~" in line)
+                and (found := _FENCE.fullmatch(line)) is not None
+            ]
+        )
         self._lines = [fence.line for fence in self._all]
         # What was found from which line on: openings without a close must not each look to the end.
         self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
@@ -65,6 +72,11 @@ class Fences:
         """Gives the fence at a line."""
         return self._by_line.get(line)
 
+    def next_from(self, line: int) -> Fence | None:
+        """Return the first fence from a line on."""
+        index = bisect_right(self._lines, line - 1)
+        return self._all[index] if index < len(self._all) else None
+
     def first_close(self, opening: Fence, start: int) -> int | None:
         """Gives the first line from `start` on that could close a fence."""
         key = (opening.marks, len(opening.indent))
@@ -74,11 +86,16 @@ class Fences:
         found = None
         for index in range(bisect_right(self._lines, start - 1), len(self._all)):
             fence = self._all[index]
-            if not fence.info and _belongs(opening, fence):
+            if (not fence.info or fence.joins) and _belongs(opening, fence):
                 found = fence.line
                 break
         self._closes[key] = (start, found)
         return found
+
+    def behind(self, close: int) -> int:
+        """Return the index after the line that closes a fence; it may open the next."""
+        fence = self._by_line.get(close)
+        return close if fence is not None and fence.joins else close + 1
 
     def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
         """Gives the line that closes a fence, and how certain that is.
@@ -92,7 +109,7 @@ class Fences:
             fence = self._all[index]
             if not _belongs(opening, fence):
                 continue
-            if fence.info:
+            if fence.info and not fence.joins:
                 if inner:
                     return None, Ending.DOUBTFUL
                 inner, ending = True, Ending.NESTED
@@ -103,6 +120,31 @@ class Fences:
                 bare = behind is not None and not behind.info and _belongs(opening, behind)
                 return fence.line, Ending.DOUBTFUL if bare and is_markdown else ending
         return None, Ending.DOUBTFUL
+
+
+def _parted(all_of_them: list[Fence]) -> list[Fence]:
+    """Return fences with those parted that a chat wrote on one line, ```` ``````diff ````.
+
+    Its marks are twice those of the fence that is open there, and one that is bare closes it below.
+    """
+    found: list[Fence] = []
+    bare = {fence.marks: fence.line for fence in all_of_them if not fence.info}
+    opened: Fence | None = None
+    for fence in all_of_them:
+        if opened is None:
+            opened = fence
+        elif not fence.info and fence.marks.startswith(opened.marks):
+            opened = None
+        elif (
+            fence.info
+            and fence.marks == 2 * opened.marks
+            and bare.get(opened.marks, -1) > fence.line
+        ):
+            opened = Fence(fence.line, fence.indent, opened.marks, fence.info, joins=True)
+            found.append(opened)
+            continue
+        found.append(fence)
+    return found
 
 
 def _belongs(opening: Fence, fence: Fence) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from codingagent.core import paths
+from codingagent.core.formats import elements
 from codingagent.errors import OperationError
 
 
@@ -23,6 +24,8 @@ _LINE_LIMIT = 300
 _MARKS = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _TICKED = re.compile(r"`+([^`\n]+)`+")
 _LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
+_BRACKETED = re.compile(r"\[(?:(?i:file(?:name)?|path)[ \t]*:[ \t]*)?([^\[\]\n]+)\]")
+_HTML = re.compile(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _COMMENT = re.compile(
     r"[ \t]*(?:<!--[ \t]*(?P<html>.+?)[ \t]*-->|/\*+[ \t]*(?P<block>.+?)[ \t]*\*+/"
@@ -30,7 +33,8 @@ _COMMENT = re.compile(
 )
 _LINE_QUOTE = re.compile(r"\d+:\d+:\S+")
 _INFO_VALUE = re.compile(
-    r"\b(?:title|file|filename|file_name|path|name)[ \t]*[=:][ \t]*(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'}]+))"
+    r"\b(?:(?P<sure>file|filename|file_name|path)|title|name)[ \t]*[=:][ \t]*"
+    r"(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'}]+))"
 )
 
 # Words that may stand beside a path in a line that is its heading, and say nothing of its content.
@@ -40,6 +44,11 @@ _PLAIN_WORDS = words(
     " updated updates version"
 )
 _NEW_WORDS = words("add added create created creating new")
+_GONE_WORDS = words("delete deleted remove removed")
+_MOVE_WORDS = words("move moved rename renamed")
+_SIDE_WORDS = words("as from old to")
+# Beside one of these a word is a path, though its name tells nothing.
+_FILE_WORDS = words("file filename filepath path")
 _WHOLE_WORDS = words("complete entire full final rewritten whole")
 
 _BUILD_NAMES = words(
@@ -61,10 +70,13 @@ _EXTENSIONS = words(
     " lua m md mdx mjs cjs mk ml mli mm mod nim nix patch php pl plist pm po properties proto ps1 pug py"
     " pyi pyx r rake rb rs rst sass sbt scala scss service sh sln sol sql sum svelte svg swift tcl tex tf"
     " tfvars toml ts tsv tsx twig txt v vb vim vue xml xsd yaml yml zig zsh"
+    " astro avsc bats cshtml cts ejs fsproj glsl j2 jinja jinja2 liquid mako mermaid mts mustache nuspec"
+    " plantuml prisma puml razor resx styl svx thrift tmpl tpl vbproj wgsl xaml xcconfig"
 )
 _PART = r"[^\s/\\`'\"<>|*?:;,]+"
 _PATH = re.compile(rf"(?:[~.]{{0,2}}[/\\])?{_PART}(?:[/\\]{_PART})*")
 _EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9_]{0,12})")
+_DOT_NAME = re.compile(r"\.[A-Za-z_]\w+(?:[.-]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,8 @@ class Name:
     """A path as some line gives it.
 
     `texts` are all that the line names, `line` its index. `is_heading` tells whether the line is
-    a path and nothing else but words such as "File:".
+    a path and nothing else but words such as "File:". `is_gone` and `is_moved` tell that it is a path
+    and words for its deletion, or two paths and words for a renaming.
     """
 
     texts: tuple[str, ...]
@@ -80,6 +93,8 @@ class Name:
     is_heading: bool = True
     is_new: bool = False
     is_whole: bool = False
+    is_gone: bool = False
+    is_moved: bool = False
 
 
 class Files:
@@ -113,17 +128,32 @@ class Files:
             self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
         return name in self._folders
 
+    def plain(self, text: str) -> str:
+        r"""Return a path of the workspace; `a\b` and `/a/b` are ones where that file or its folder exists.
+
+        Raises:
+            OperationError: if it is none.
+        """
+        written = text.replace("\\", "/").removeprefix("/")
+        if written == text or text in self._listed:
+            return paths.workspace_path(text)
+        folder = written.rpartition("/")[0]
+        is_known = self.fits(written) or (
+            "\\" in text and any(listed.startswith(f"{folder}/") for listed in self._listed)
+        )
+        return paths.workspace_path(written if is_known else text)
+
     def existing(self, text: str) -> tuple[str, str]:
         """Gives the file that an edit means, and a note if it was written otherwise.
 
         Raises:
             OperationError: if the text is no path, or fits two files.
         """
-        path = paths.workspace_path(text)
+        path = self.plain(text)
         fits = self.fits(path)
         if len(fits) > 1:
             raise OperationError(_ambiguous(path, fits))
-        return (fits[0], _taken(path, fits[0])) if fits else (path, "")
+        return (fits[0], _taken(text, fits[0])) if fits else (path, _taken(text, path))
 
     def whole(self, name: Name) -> tuple[str, str]:
         """Gives the path that a whole file is to have, and a note if it was written otherwise.
@@ -131,22 +161,23 @@ class Files:
         Raises:
             OperationError: if the text is no path, or if it can't be told whether it is an old file's.
         """
-        path = paths.workspace_path(name.texts[0])
+        text = name.texts[0]
+        path = self.plain(text)
         if name.is_new or path in self._listed:
-            return path, ""
+            return path, _taken(text, path)
         fits = self.fits(path)
         if len(fits) > 1:
             raise OperationError(_ambiguous(path, fits))
         if not fits:
-            return path, ""
+            return path, _taken(text, path)
         if "/" in path:
             if self.has_folder(path.partition("/")[0]):
-                return path, ""
+                return path, _taken(text, path)
             raise OperationError(
                 f"'{paths.shown(path)}' may be a new file, or {fits[0]}: write the path from the"
                 " workspace root"
             )
-        return fits[0], _taken(path, fits[0])
+        return fits[0], _taken(text, fits[0])
 
 
 def _ambiguous(path: str, fits: list[str]) -> str:
@@ -155,7 +186,8 @@ def _ambiguous(path: str, fits: list[str]) -> str:
 
 
 def _taken(path: str, meant: str) -> str:
-    return "" if path == meant else f"{paths.shown(path)} was taken as {paths.shown(meant)}"
+    is_same = path.removeprefix("./") == meant
+    return "" if is_same else f"{paths.shown(path)} was taken as {paths.shown(meant)}"
 
 
 def name_in(line: str, at: int, files: Files) -> Name | None:
@@ -165,7 +197,12 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
     rest = line.strip()
     if (marks := _MARKS.match(rest)) is not None and rest not in files:
         rest = rest[marks.end() :]
+    if (element := elements.opening(rest)) is not None:
+        rest = element.path
+    rest = _HTML.sub("", rest) if "<" in rest else rest
     rest = _LINK.sub(r"`\1`", rest.replace("**", "").strip().rstrip("#").strip())
+    if (inner := _BRACKETED.fullmatch(rest)) is not None:
+        rest = inner[1].strip()
     bare = rest.strip("`*").removesuffix(":").strip("`*").strip()
     if bare in files or (is_path(bare, files, labelled=True) and bare not in _TEXT_NAMES):
         return Name((bare,), at) if not _PRODUCTS.fullmatch(bare) else None
@@ -184,18 +221,38 @@ def name_in(line: str, at: int, files: Files) -> Name | None:
                 outside = outside.replace(text, " ")
     elif len(texts) < len(ticked):
         outside += " ".join(text for text in ticked if text not in texts)
+    if not texts and (called := _called_a_file(rest, ticked)) is not None:
+        texts, outside = [called[0]], called[1]
     if not texts:
         return None
     beside = [word.lower() for word in _WORD.findall(outside) if not word.isdigit()]
     known = _PLAIN_WORDS | _NEW_WORDS | _WHOLE_WORDS
     distinct = tuple(dict.fromkeys(texts))
+
+    def says(about: frozenset[str], among: frozenset[str]) -> bool:
+        return any(word in about for word in beside) and all(word in among for word in beside)
+
     return Name(
         distinct,
         at,
         len(distinct) == 1 and all(word in known for word in beside),
         any(word in _NEW_WORDS for word in beside),
         any(word in _WHOLE_WORDS for word in beside),
+        len(distinct) == 1 and says(_GONE_WORDS, _PLAIN_WORDS | _GONE_WORDS),
+        len(distinct) == 2 and says(_MOVE_WORDS, known | _MOVE_WORDS | _SIDE_WORDS),
     )
+
+
+def _called_a_file(line: str, ticked: list[str]) -> tuple[str, str] | None:
+    """Return what a line calls a file though its name looks like none (`File: bin/tool`), and the rest."""
+    label, _, text = line.partition(":")
+    text, outside = (ticked[0], _TICKED.sub(" ", line)) if len(ticked) == 1 else (text, label)
+    text = text.strip().strip("*`").strip()
+    beside = {word.lower() for word in _WORD.findall(outside)}
+    if not (beside & _FILE_WORDS or ("/" in text and beside & _NEW_WORDS)):
+        return None
+    is_possible = _PATH.fullmatch(text) and "://" not in text and text[-1] not in "/\\."
+    return (text, outside) if is_possible and len(text) <= 255 else None
 
 
 def name_in_comment(line: str, at: int, files: Files) -> Name | None:
@@ -207,7 +264,7 @@ def name_in_comment(line: str, at: int, files: Files) -> Name | None:
     )
     if text.startswith("!"):
         return None
-    name = re.sub(r"(?i)^(?:file(?:name|path)?|path)[ \t]*:[ \t]*", "", text).strip("`")
+    name = re.sub(r"(?i)^(?:file(?:name|path)?|path)[ \t]*:[ \t]*", "", text).strip("`\"'")
     if is_path(name, files) and (
         "/" in name or name in files or name != text or _has_known_extension(name)
     ):
@@ -220,8 +277,9 @@ def name_in_info(info: str, at: int, files: Files) -> Name | None:
     if len(info) > _LINE_LIMIT or _LINE_QUOTE.search(info):
         return None
     if (value := _INFO_VALUE.search(info)) is not None:
-        text = value[1] or value[2] or value[3]
-        return Name((text,), at) if is_path(text, files, labelled=True) else None
+        text = value["double"] or value["single"] or value["bare"]
+        is_sure = value["sure"] is not None and _PATH.fullmatch(text) is not None
+        return Name((text,), at) if is_sure or is_path(text, files, labelled=True) else None
     language, _, behind = info.partition(" ")
     behind = behind.strip().strip("()`'\"")
     if behind and is_path(behind, files, labelled=True):
@@ -252,10 +310,10 @@ def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
     if len(text) > 255 or "://" in text or not _PATH.fullmatch(text) or text[-1] in "/\\.":
         return False
     last = re.split(r"[/\\]", text)[-1]
-    if last in _BUILD_NAMES | _TEXT_NAMES or (
-        last.startswith(".") and len(last) > 2 and last[1:].isidentifier()
-    ):
+    if last in _BUILD_NAMES | _TEXT_NAMES:
         return labelled or last != text
+    if (labelled or last != text) and _DOT_NAME.fullmatch(last):
+        return True
     at = last.rfind(".")
     extension = _EXTENSION.fullmatch(last, at) if at > 0 else None
     if extension is None:

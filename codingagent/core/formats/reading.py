@@ -1,19 +1,23 @@
-"""A reply without any block of ours: the operations that it asks for in whatever other formats it has.
+"""An answer in other formats than ours: the operations that it asks for, and what is said of the rest.
 
 How it works. Lines at which something may begin (a fence, a marker, a difference's header) are found
 first; then the parts are read in order, each to its own end. A path is looked for in the part, in its
 fence line, and in the lines above it, back to the part before. What has no path, or no certain end, or
-may mean two things, is a problem that says what to send; nothing is guessed.
+may mean two things, is a problem that says what to send; nothing is guessed, and nothing that looks
+like a file or a change is passed over without a word.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from codingagent.core import paths, tags
-from codingagent.core.formats import conflicts, diffs, fences, patches, wholes
-from codingagent.core.formats.conflicts import Conflict
+from codingagent.core.edit_markers import MarkedEdit
+from codingagent.core.formats import conflicts, diffs, elements, fences, patches, wholes
+from codingagent.core.formats.elements import Element
 from codingagent.core.formats.fences import Ending, Fence, Fences
+from codingagent.core.formats.items import Items
 from codingagent.core.formats.names import (
     Files,
     Name,
@@ -23,8 +27,8 @@ from codingagent.core.formats.names import (
     name_in_info,
     words,
 )
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Replacement
-from codingagent.core.reply import Problem, Step
+from codingagent.core.operations import CreateFile, DeleteFile, EditFile
+from codingagent.core.reply import BLOCK_LINE, Problem, Step
 from codingagent.errors import OperationError
 
 # How far above a part its path may stand, in lines that are not blank.
@@ -32,32 +36,35 @@ _ABOVE_LIMIT = 8
 _INSIDE_LIMIT = 3
 
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
-_WRAPPER_LANGUAGES = frozenset(
-    ("", "text", "txt", "plaintext", "plain", *wholes.MARKDOWN_LANGUAGES)
-)
-_STARTS = ("```", "~~~", "<<<<<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
+_TEXT_LANGUAGES = ("", "text", "txt", "plaintext", "plain")
+_WRAPPER_LANGUAGES = frozenset((*_TEXT_LANGUAGES, *wholes.MARKDOWN_LANGUAGES))
+_STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".fish", ".ps1", ".psm1", ".bat", ".cmd", ".env", ".bats")
 _SESSIONS = words("console terminal shell-session shellsession sh-session")
-_NOTE_LIMIT = 12
-_SHOWN_LINES = 10
-
-_TAGS = {CreateFile: "CREATE_FILE", EditFile: "EDIT_FILE", DeleteFile: "DELETE_FILE"}
-_WORDS = {
-    conflicts.TAG: "SEARCH/REPLACE",
-    diffs.TAG: "The difference",
-    patches.TAG: "The patch",
-    wholes.TAG: "The file",
-}
-
-FileOperation = CreateFile | EditFile | DeleteFile
+# Words of a line that may tell of a deletion or a renaming.
+_CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
+_TITLE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\*\*|<)")
+_BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]")
+_SAYS_WHOLE = re.compile(
+    r"\b(?:complete|entire|full|whole)\b.*\b(?:file|version|code|contents?|script|module)\b[^.]*:[ \t]*$",
+    re.IGNORECASE,
+)
+# What follows such a word is how a file is used, or what it does.
+_SAYS_USE = re.compile(
+    r"\b(?:call|example|imports?|output|prints|run|test|usage|used?|using|would)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a reply asks for in other formats, in its order, and what is said of the rest of it."""
+    """What an answer asks for in other formats, in its order, and what is said of the rest of it.
+
+    `notes` are about parts that name a file, `asides` about code blocks that name none.
+    """
 
     items: tuple[Step | Problem, ...]
     notes: tuple[str, ...]
+    asides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +76,18 @@ class Description:
 
 
 def read(text: str, files: Collection[str]) -> Found:
-    """Reads a reply that has no block of ours. Never raises: what can't be read is a problem.
+    """Return what a text asks for. Never raises: what can't be read is a problem.
 
     Args:
-        text: the reply.
+        text: an answer without commands of ours, or one with `BLOCK_LINE` in the place of each.
         files: the paths that exist in the workspace, in plain form.
     """
     lines = tags.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
-    return _Reader(_unwrapped(lines), Files(files)).run()
+    return _Reader(_unwrapped(_without_wrappers(lines)), Files(files)).run()
 
 
 def describe(item: Step | Problem) -> Description:
-    """Gives what the screen says of an item before the person is asked."""
+    """Return what the screen says of an item before the person is asked."""
     if isinstance(item, Problem):
         return Description(paths.shown(item.subject) or f"line {item.line}", item.reason)
     match item.operation:
@@ -101,8 +108,27 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+def _without_wrappers(lines: list[str]) -> list[str]:
+    """Return the lines without the fences around commands of ours: they belong to these."""
+    if BLOCK_LINE not in lines:
+        return lines
+    lines = list(lines)
+    found = Fences(lines)
+    at = 0
+    while (fence := found.next_from(at)) is not None:
+        close = found.first_close(fence, fence.line + 1)
+        end = len(lines) if close is None else close
+        at = end + 1
+        if BLOCK_LINE in lines[fence.line : end]:
+            lines[fence.line] = BLOCK_LINE
+            if close is not None:
+                lines[close] = ""
+            found, at = Fences(lines), fence.line + 1
+    return lines
+
+
 def _unwrapped(lines: list[str]) -> list[str]:
-    """Gives the lines without a fence round all of them, if there are fences inside."""
+    """Return the lines without a fence around all of them, if there are fences inside."""
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if first is None or not lines[first].strip().startswith(("```", "~~~")):
         return lines
@@ -118,40 +144,46 @@ def _unwrapped(lines: list[str]) -> list[str]:
 
 
 class _Reader:
-    """One pass over one reply; `_floor` is the index behind the last part."""
+    """One pass over one answer; `_floor` is the index after the last part."""
 
     def __init__(self, lines: list[str], files: Files) -> None:
         self._lines = lines
         self._files = files
         self._fences = Fences(lines)
-        self._openings = [i for i, line in enumerate(lines) if conflicts.begins(line)]
+        self._edits = {edit.start: edit for edit in conflicts.find(lines)}
+        self._openings = list(self._edits)
         self._floor = 0
-        self._items: list[Step | Problem] = []
-        self._notes: list[str] = []
-        self._shells: list[int] = []
-        self._unused = 0
-        self._wholes: dict[str, int] = {}
-        self._run: _Run | None = None
+        self._items = Items(files)
+        self._changes: list[Name] = []
 
     def run(self) -> Found:
         at = 0
         for start, line in enumerate(self._lines):
-            if start >= at and line.lstrip().startswith(_STARTS):
+            if start < at:
+                continue
+            if start in self._edits or line.lstrip().startswith(_STARTS):
                 behind = self._read_part(start)
                 if behind is not None:
                     at = self._floor = behind
-        self._flush()
-        return Found(tuple(self._items), (*self._notes, *self._closing_notes()))
+                    continue
+            if line == BLOCK_LINE:
+                self._floor = start + 1
+            elif _CHANGE.search(line, 0, 300):
+                self._hear(start)
+        self._tell_of_changes()
+        items = self._items.all()
+        return Found(items, self._items.notes(), self._items.asides())
 
     def _read_part(self, at: int) -> int | None:
-        """Reads the part that begins at a line; None if none does."""
+        """Read the part that begins at a line and return the index after it; None: none does."""
         line = self._lines[at]
         if (fence := self._fences.at(at)) is not None:
             return self._read_fence(fence)
-        if conflicts.begins(line):
-            found = conflicts.read(self._lines, at, self._limit(at))
-            self._take_conflict(found, None)
-            return found.end
+        if (edit := self._edits.get(at)) is not None:
+            self._take_edit(edit, None)
+            return edit.end
+        if (element := elements.opening(line)) is not None:
+            return self._read_element(at, len(self._lines), element)
         if patches.begins(line):
             return self._read_patch(at, len(self._lines), fenced=False)
         if diffs.begins(self._lines, at, len(self._lines)):
@@ -163,23 +195,30 @@ class _Reader:
     def _read_fence(self, fence: Fence) -> int:
         first = fence.line + 1
         close = self._fences.first_close(fence, first)
-        opening = self._next_opening(fence.line)
-        if opening is not None and (close is None or opening < close):
-            return self._read_conflicts(fence, opening)
+        start = None if close is None else self._first_line(first, close)
+        edit = self._next_edit(fence.line)
+        if edit is not None and (close is None or edit.start < close):
+            is_context = start is not None and close is not None and start < edit.start
+            if not (is_context and self._begins_difference(start or 0, close or 0)):
+                return self._read_edits(fence, edit)
         name = self._name_above(fence)
-        if close is not None:
-            start = self._first_line(first, close)
-            if start is not None and self._is_patch(start, close):
-                return self._read_patch(self._patch_start(start, close), close, fenced=True)
-            if start is not None and self._is_diff(fence, name, start, close):
-                self._read_diff(
-                    diffs.start(self._lines, start, close), close, fenced=True, name=name
-                )
-                return close + 1
+        if close is not None and start is not None:
+            behind = self._fences.behind(close)
+            if self._is_patch(start, close):
+                self._read_patch(self._patch_start(start, close), close, fenced=True)
+                return behind
+            if self._is_diff(fence, name, start, close):
+                begin = diffs.start(self._lines, start, close)
+                self._read_diff(begin, close, fenced=True, name=self._diff_name(fence, name))
+                return behind
         return self._read_block(fence, name)
 
+    def _begins_difference(self, start: int, close: int) -> bool:
+        begin = diffs.start(self._lines, start, close)
+        return self._is_patch(start, close) or diffs.begins(self._lines, begin, close)
+
     def _read_block(self, fence: Fence, above: Name | None) -> int:
-        """Reads a fence that holds a file, a command or an example."""
+        """Read a fence that holds a file, a command or an example."""
         named = name_in_info(fence.info, fence.line, self._files) or above
         path = named.texts[0] if named is not None else ""
         is_markdown = wholes.is_markdown(path, fence.language)
@@ -189,6 +228,10 @@ class _Reader:
         is_doubtful = ending is Ending.NESTED and bool(path) and not is_markdown
         if close is None or ending is Ending.DOUBTFUL or is_doubtful:
             return self._read_unclosed(fence, close, path)
+        first = self._first_line(fence.line + 1, close)
+        if first is not None and self._holds_elements(first, close):
+            self._read_elements(first, close)
+            return self._fences.behind(close)
         lines = fences.dedented(self._lines[fence.line + 1 : close], fence.indent)
         line = fence.line + 1
         try:
@@ -198,22 +241,22 @@ class _Reader:
                 operation, notes = wholes.operation_of(
                     lines, name, self._files, is_inside=is_inside
                 )
-                self._add_whole(operation, line, notes)
+                self._items.add_whole(operation, line, notes)
         except OperationError as fault:
-            self._refuse(wholes.TAG, line, fault.reason, path)
-            return close + 1
+            self._items.refuse(wholes.TAG, line, fault.reason, path)
+            return self._fences.behind(close)
         if name is None:
             self._pass_over(fence, above, lines)
             if ending is Ending.NESTED:
-                self._note(
+                self._items.note(
                     f"the fence at line {line} holds other fences, and nothing in it was used"
                 )
-        return close + 1
+        return self._fences.behind(close)
 
     def _file_name(
         self, fence: Fence, above: Name | None, lines: list[str]
     ) -> tuple[Name | None, bool]:
-        """Gives the path of a whole file, and whether it stands in its first line only.
+        """Return the path of a whole file, and whether it stands in its first line only.
 
         Raises:
             OperationError: if two places name two files.
@@ -222,30 +265,90 @@ class _Reader:
             return None, False
         info = name_in_info(fence.info, fence.line, self._files)
         heading = above if above is not None and self._is_file_heading(above) else None
+        if info is None and heading is None:
+            heading = self._bare_name(fence, lines) or self._far_heading(fence)
         outside = _one(info, heading)
         if fence.language in fences.SHELLS and not _may_be_script(outside, fence, lines):
             return None, False
         if outside is not None:
-            inside = wholes.name_inside(lines, fence.line + 1, self._files)
+            inside = wholes.name_inside(lines, fence.line + 1, self._files, fence.language)
             if len(outside.texts) == 1 and inside is not None:
                 outside = _longer(outside, inside, self._files)
             return outside, False
-        return wholes.name_inside(lines, fence.line + 1, self._files), True
+        return wholes.name_inside(lines, fence.line + 1, self._files, fence.language), True
 
     def _is_file_heading(self, name: Name) -> bool:
-        """Tells whether the line above says that a whole file follows, not a piece of it."""
+        """Tell whether the line above says that a whole file follows, not a piece of it."""
         if name.is_heading or len(name.texts) > 1:
             return name.is_heading
         return name.is_whole or (name.is_new and name.texts[0] not in self._files)
 
+    def _bare_name(self, fence: Fence, lines: list[str]) -> Name | None:
+        """Return the word alone on the line above, which only its place or a script shows to be a path."""
+        if fence.line <= self._floor:
+            return None
+        text = self._lines[fence.line - 1].strip().strip("`").removesuffix(":").strip("`")
+        is_script = bool(lines) and lines[0].startswith("#!")
+        plain = fence.language in (*_TEXT_LANGUAGES, text.rpartition(".")[2].lower())
+        if _is_bare_path(text, self._files) and (is_script or (plain and "/" not in text)):
+            return Name((text,), fence.line - 1)
+        return None
+
+    def _far_heading(self, fence: Fence) -> Name | None:
+        """Return the heading of a section whose text stands between it and its only code block.
+
+        It must be certain that the whole file follows: it is new, or the text says so.
+        """
+        name = self._section_name(fence.line)
+        if name is None or not self._is_file_heading(name):
+            return None
+        between = [line for line in self._lines[name.line + 1 : fence.line] if line.strip()]
+        if any(name_in(line, 0, self._files) not in (None, name) for line in between):
+            return None
+        is_whole = name.is_whole or (bool(between) and _SAYS_WHOLE.search(between[-1]) is not None)
+        text = name.texts[0]
+        is_new = text not in self._files and not self._files.fits(text)
+        is_sure = name.is_new or (
+            wholes.is_of_language(fence.language, text)
+            and self._is_only_fence(name.line, fence)
+            and not any(map(_SAYS_USE.search, between))
+        )
+        if is_whole or (is_new and is_sure):
+            return replace(name, is_whole=True)
+        return None
+
+    def _section_name(self, at: int) -> Name | None:
+        """Return the one path of the heading over a line, if nothing but a few lines of text is between."""
+        seen = 0
+        for index in range(at - 1, self._floor - 1, -1):
+            line = self._lines[index]
+            if not line.strip():
+                continue
+            name = None if _BULLET.match(line) else name_in(line, index, self._files)
+            if _TITLE.match(line) or (name is not None and name.is_heading):
+                return name if name is not None and len(name.texts) == 1 else None
+            seen += 1
+            if seen > _ABOVE_LIMIT:
+                break
+        return None
+
+    def _is_only_fence(self, heading: int, fence: Fence) -> bool:
+        """Tell whether no other code block stands between a heading and the next."""
+        close = self._fences.first_close(fence, fence.line + 1)
+        following = None if close is None else self._fences.next_from(close + 1)
+        if following is None:
+            return True
+        between = self._lines[(close or heading) + 1 : following.line]
+        return any(_TITLE.match(line) for line in between)
+
     def _read_unclosed(self, fence: Fence, close: int | None, path: str) -> int:
-        """A fence without a certain end: nothing behind it is sure to be what it looks like."""
+        """A fence without a certain end: nothing after it is sure to be what it looks like."""
         line = fence.line + 1
         end = len(self._lines)
         if close is None and self._first_line(line, end) is None:
             return end
         if close is None:
-            self._refuse(
+            self._items.refuse(
                 "REPLY" if not path else wholes.TAG,
                 line,
                 "its fence is not closed with certainty, so nothing from there on was used; send what"
@@ -254,9 +357,9 @@ class _Reader:
             )
             return end
         if not path:
-            self._pass_over(fence, None, [])
+            self._pass_over(fence, None, self._lines[fence.line + 1 : close])
             return close + 1
-        self._refuse(
+        self._items.refuse(
             wholes.TAG,
             line,
             "it holds fences as long as its own, so its end is not certain; nothing from there on was"
@@ -266,22 +369,23 @@ class _Reader:
         return end
 
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
-        """Says what a fence was taken for that is no file."""
+        """Say what a fence was taken for that is no file."""
         line = fence.line + 1
         start = next((text for text in lines if text.strip()), "")
         if fence.language in fences.SHELLS or start.startswith("$ "):
-            self._flush()
-            self._shells.append(line)
+            self._items.pass_over_shell(line)
             return
-        near = above if above is not None else self._name_near(fence.line)
+        near = above or self._section_name(fence.line) or self._name_near(fence.line)
         if is_line_quote(fence.info):
-            self._note(f"the block at line {line} quotes lines of a file and was not used")
-        elif near is not None and (above is not None or near.texts[0] in self._files):
-            self._note(
+            self._items.note(f"the block at line {line} quotes lines of a file and was not used")
+        elif near is not None and (above or near.is_heading or near.texts[0] in self._files):
+            self._items.note(
                 f"the block at line {line} was not used: '{paths.shown(near.texts[0])}' is named at line"
                 f" {near.line + 1}, but not as the path of a whole file; for one, write its path alone on"
                 " the line above the fence, for a piece of one send SEARCH/REPLACE"
             )
+        elif start:
+            self._items.pass_over_unnamed(line)
 
     def _is_patch(self, start: int, close: int) -> bool:
         return any(patches.begins(self._lines[i]) for i in range(start, min(start + 3, close)))
@@ -296,143 +400,250 @@ class _Reader:
         start = diffs.start(self._lines, start, close)
         return fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, start, close)
 
+    def _diff_name(self, fence: Fence, above: Name | None) -> Name | None:
+        """Return the path that stands above a difference: next to it, or as the heading of its section."""
+        far = self._section_name(fence.line)
+        if far is None or not far.is_heading:
+            return above
+        between = range(far.line + 1, fence.line)
+        near = [name_in(self._lines[i], i, self._files) for i in between]
+        others = [name for name in near if name is not None and name.texts != far.texts]
+        if not others:
+            return far
+        if above is not None and above.is_heading:
+            return above
+        return Name((*far.texts, *others[0].texts), far.line)
+
+    # --- elements ------------------------------------------------------------------------------
+
+    def _holds_elements(self, first: int, close: int) -> bool:
+        """Tell whether a fence holds files in elements and nothing else."""
+        if self._lines[first].strip().lower() == "<files>":
+            return True
+        element = elements.opening(self._lines[first])
+        if element is None or not element.is_whole:
+            return False
+        last = next(i for i in range(close - 1, first - 1, -1) if self._lines[i].strip())
+        return self._lines[last].strip() == f"</{element.tag}>"
+
+    def _read_elements(self, start: int, end: int) -> None:
+        at = start
+        while at < end:
+            element = elements.opening(self._lines[at])
+            behind = None if element is None else self._read_element(at, end, element)
+            at = at + 1 if behind is None else behind
+
+    def _read_element(self, at: int, end: int, element: Element) -> int | None:
+        """Read a file, or a change of one, in an element; None: its text is read as if it stood bare."""
+        line, path = at + 1, element.path
+        if element.is_gone:
+            self._changes.append(Name((path,), at, is_heading=False, is_gone=True))
+            return elements.close(self._lines, at + 1, end, element.tag) or at + 1
+        close = elements.close(self._lines, at + 1, end, element.tag)
+        first = None if close is None else self._first_line(at + 1, close)
+        if close is None or first is None or not element.is_whole:
+            is_named = is_path(path, self._files, labelled=True)
+            first = self._first_line(at + 1, end)
+            if is_named and (first is None or self._fences.at(first) is None):
+                self._items.note(
+                    f"the element <{element.tag}> at line {line} names '{paths.shown(path)}' and was not"
+                    ' used; send [CREATE_FILE path="…"], or an edit'
+                )
+            return None
+        if self._fences.at(first) is not None or self._next_edit_before(at, close) is not None:
+            return None
+        name = Name((path,), at)
+        start, last = elements.inner(self._lines, first, close)
+        if start < last and self._begins_difference(start, last):
+            self._read_diff(start, last, fenced=True, name=name)
+            return close + 1
+        text = self._lines[at + 1 : close]
+        try:
+            operation, notes = wholes.operation_of(text, name, self._files, is_inside=False)
+            self._items.add_whole(operation, line, notes)
+        except OperationError as fault:
+            self._items.refuse(wholes.TAG, line, fault.reason, path)
+        return close + 1
+
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
 
-    def _read_conflicts(self, fence: Fence, opening: int) -> int:
-        """Reads the blocks in a fence; markers end them, whatever fences they hold."""
-        found: list[Conflict] = []
+    def _read_edits(self, fence: Fence, edit: MarkedEdit) -> int:
+        """Read the blocks in a fence; markers end them, whatever fences they hold."""
+        found: list[MarkedEdit] = []
         strays: list[int] = []
-        at, behind = opening, fence.line + 1
+        behind = fence.line + 1
         while True:
-            strays += self._strays(behind, at)
-            found.append(conflicts.read(self._lines, at, self._limit(at)))
-            behind = found[-1].end
+            strays += self._strays(behind, edit.start)
+            found.append(edit)
+            behind = edit.end
             close = self._fences.first_close(fence, behind)
-            following = self._next_opening(at)
-            if following is None or (close is not None and close < following):
+            following = self._next_edit(edit.start)
+            if following is None or (close is not None and close < following.start):
                 break
-            if close is None and self._fences.at(following - 1) is not None:
+            if close is None and self._fences.at(following.start - 1) is not None:
                 break
-            at = following
+            edit = following
         if close is not None:
             strays += self._strays(behind, close)
-            behind = close + 1
-        if strays and any(conflict.is_git for conflict in found):
+            behind = self._fences.behind(close)
+        if strays and not all(edit.asks for edit in found):
             reason = (
                 f"it stands among other lines (line {strays[0] + 1}), so it may be a whole file; send the"
                 " file whole and resolved, or only SEARCH/REPLACE"
             )
-            self._refuse(conflicts.TAG, opening + 1, reason, "")
+            self._items.refuse(conflicts.TAG, found[0].start + 1, reason, "")
             return behind
-        for conflict in found:
-            self._take_conflict(conflict, fence)
-            self._floor = conflict.end
+        for edit in found:
+            self._take_edit(edit, fence)
+            self._floor = edit.end
         if strays:
-            self._note(
-                f"line {strays[0] + 1}, between SEARCH/REPLACE blocks, was passed over:"
+            more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+            self._items.note(
+                f"line {strays[0] + 1}{more}, between SEARCH/REPLACE blocks, was passed over:"
                 f" '{paths.shown(self._lines[strays[0]].strip()[:60])}'"
             )
         return behind
 
-    def _take_conflict(self, found: Conflict, fence: Fence | None) -> None:
-        name = self._conflict_name(found, fence)
+    def _take_edit(self, edit: MarkedEdit, fence: Fence | None) -> None:
+        name = self._edit_name(edit, fence)
         shown = "" if name is None else name.texts[0]
-        line = found.start + 1
+        opening = self._lines[edit.start]
+        indent = opening[: len(opening) - len(opening.lstrip())]
+        line = edit.start + 1
         try:
-            self._add_replacement(found.replacement(), _only(name), line)
+            found, way = conflicts.replacement(edit, indent, fenced=fence is not None)
+            self._items.add_replacement(found, way, _only(name), line)
         except OperationError as fault:
-            self._refuse(conflicts.TAG, line, fault.reason, shown, keep_run=name)
+            self._items.refuse(conflicts.TAG, line, fault.reason, shown, keep_run=name)
 
-    def _add_replacement(self, replacement: Replacement, text: str, line: int) -> None:
-        if not replacement.search.strip():
-            path = paths.workspace_path(text)
-            if path in self._files:
-                raise OperationError(
-                    f"its SEARCH is empty and '{paths.shown(path)}' exists; give the lines whose place"
-                    " the new ones take"
-                )
-            self._flush()
-            self._add(CreateFile(path, replacement.replace, overwrite=False), line, ())
-            self._run = _Run(text, path, line, [], ())
-            return
-        path, note = self._files.existing(text)
-        if self._run is None or self._run.path != path:
-            self._flush()
-            self._run = _Run(text, path, line, [], (note,) if note else ())
-        elif not self._run.replacements:
-            self._run = _Run(text, path, line, [], self._run.notes)
-        self._run.replacements.append(replacement)
-
-    def _conflict_name(self, found: Conflict, fence: Fence | None) -> Name | None:
-        if found.name and is_path(found.name, self._files, labelled=True):
-            return Name((found.name,), found.start)
+    def _edit_name(self, edit: MarkedEdit, fence: Fence | None) -> Name | None:
+        said = edit.label.partition(" ")[2] if edit.asks else edit.label
+        said = said.strip(" ()`'\"")
+        if said in self._files or (edit.asks and is_path(said, self._files, labelled=True)):
+            return Name((said,), edit.start)
         start = self._floor if fence is None else max(self._floor, fence.line + 1)
-        name = self._name_between(start, found.start, _INSIDE_LIMIT if fence else _ABOVE_LIMIT)
+        name = self._name_between(start, edit.start, _INSIDE_LIMIT if fence else _ABOVE_LIMIT)
         if name is None and fence is not None:
             name = name_in_info(fence.info, fence.line, self._files)
             if name is None and self._floor <= fence.line:
                 name = self._name_between(self._floor, fence.line, _ABOVE_LIMIT)
-        if name is None and self._run is not None:
-            return Name((self._run.text,), self._run.line)
-        return name
+        return name or self._items.run_name() or self._bare_edit_name(edit, fence)
+
+    def _bare_edit_name(self, edit: MarkedEdit, fence: Fence | None) -> Name | None:
+        """Return the one word next above a block: it can only be its path, whatever it looks like."""
+        for at in (edit.start - 1, fence.line - 1 if fence is not None else -1):
+            text = self._lines[at].strip().strip("*`").strip() if at >= self._floor else ""
+            if _is_bare_path(text, self._files):
+                return Name((text,), at)
+        return None
 
     def _strays(self, start: int, end: int) -> list[int]:
-        """Gives the first line between blocks that names no path."""
-        for at in range(start, end):
-            text = self._lines[at].strip()
-            if text and name_in(text, at, self._files) is None and self._comment_name(at) is None:
-                return [at]
-        return []
+        """Return the lines between blocks that name no path."""
+        return [
+            at
+            for at in range(start, end)
+            if (text := self._lines[at].strip())
+            and name_in(text, at, self._files) is None
+            and self._comment_name(at) is None
+            and not (at + 1 == end and _is_bare_path(text, self._files))
+        ]
 
-    def _next_opening(self, at: int) -> int | None:
+    def _next_edit(self, at: int) -> MarkedEdit | None:
         index = bisect_right(self._openings, at)
-        return self._openings[index] if index < len(self._openings) else None
+        return self._edits[self._openings[index]] if index < len(self._openings) else None
 
-    def _limit(self, at: int) -> int:
-        following = self._next_opening(at)
-        return len(self._lines) if following is None else following
+    def _next_edit_before(self, at: int, end: int) -> MarkedEdit | None:
+        edit = self._next_edit(at)
+        return edit if edit is not None and edit.start < end else None
 
     # --- differences and patches ---------------------------------------------------------------
 
     def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None = None) -> int:
         above = name if fenced else self._name_between(self._floor, at, _ABOVE_LIMIT)
         found, behind = diffs.read(self._lines, at, end, fenced=fenced)
-        self._flush()
+        self._items.flush()
         for difference in found:
             try:
                 operation, notes = diffs.operation_of(difference, above, self._files)
             except OperationError as fault:
                 subject = difference.new or difference.old or (above.texts[0] if above else "")
-                self._refuse(diffs.TAG, difference.line, fault.reason, subject)
+                self._items.refuse(diffs.TAG, difference.line, fault.reason, subject)
             else:
-                self._add(operation, difference.line, notes)
+                self._items.add(operation, difference.line, notes)
         return max(behind, at + 1)
 
     def _read_patch(self, at: int, end: int, *, fenced: bool) -> int:
         sections, behind = patches.read(self._lines, at, end, fenced=fenced)
-        self._flush()
+        self._items.flush()
         for section in sections:
             try:
                 operation, notes = patches.operation_of(section, self._files)
             except OperationError as fault:
-                self._refuse(patches.TAG, section.line, fault.reason, section.path)
+                self._items.refuse(patches.TAG, section.line, fault.reason, section.path)
             else:
-                self._add(operation, section.line, notes)
+                self._items.add(operation, section.line, notes)
         if not sections:
-            self._refuse(patches.TAG, at + 1, "it has no sections; send them", "")
+            self._items.refuse(patches.TAG, at + 1, "it has no sections; send them", "")
         return end + 1 if fenced else behind
+
+    # --- deletions and renamings in words ------------------------------------------------------
+
+    def _hear(self, at: int) -> None:
+        """Keep a line that tells of nothing but the deletion or the renaming of a file."""
+        name = name_in(self._lines[at], at, self._files)
+        if name is not None and (name.is_gone or name.is_moved):
+            self._changes.append(name)
+
+    def _tell_of_changes(self) -> None:
+        """Do what headings such as "Deleted file:" say, where no part of the answer does it."""
+        self._items.flush()
+        for name in self._changes:
+            if name.is_moved:
+                self._tell_of_renaming(name)
+                continue
+            text, line = name.texts[0], name.line + 1
+            shown = paths.shown(text)
+            try:
+                path = self._files.existing(text)[0]
+            except OperationError as fault:
+                self._items.refuse("DELETE_FILE", line, fault.reason, text)
+                continue
+            if self._items.is_deleted(path):
+                continue
+            written = self._lines[name.line]
+            is_title = _TITLE.match(written) or re.search(r"(?i)\bfile\b", written)
+            if path in self._files and is_title:
+                self._items.add(DeleteFile(path), line, ())
+            elif path in self._files:
+                self._items.note(
+                    f"line {line} tells of the deletion of '{shown}', and it was not deleted; send"
+                    f' [DELETE_FILE path="{shown}"]'
+                )
+            elif is_title:
+                self._items.note(
+                    f"line {line} says that '{shown}' is deleted; there is no such file"
+                )
+
+    def _tell_of_renaming(self, name: Name) -> None:
+        old, new = name.texts
+        if old not in self._files and new in self._files:
+            old, new = new, old
+        said = any(self._items.is_refused(path, "renames") for path in (old, new))
+        if old in self._files and new not in self._files and not said:
+            reason = diffs.renaming(old, new, edited=False)
+            self._items.refuse("RENAME", name.line + 1, reason, new)
 
     # --- names ---------------------------------------------------------------------------------
 
     def _name_above(self, fence: Fence) -> Name | None:
-        """Gives what the nearest line above a fence names, at most two blank lines away."""
+        """Return what the nearest line above a fence names, at most two blank lines away."""
         return self._name_between(max(self._floor, fence.line - 3), fence.line, 1)
 
     def _name_near(self, at: int) -> Name | None:
         return self._name_between(self._floor, at, _ABOVE_LIMIT)
 
     def _name_between(self, start: int, end: int, limit: int) -> Name | None:
-        """Gives the nearest name above `end`, looking at some lines that are not blank."""
+        """Return the nearest name above `end`, looking at some lines that are not blank."""
         for at in range(end - 1, max(start, end - 3 * limit - 3) - 1, -1):
             if self._lines[at].strip():
                 name = name_in(self._lines[at], at, self._files) or self._comment_name(at)
@@ -449,79 +660,16 @@ class _Reader:
     def _first_line(self, start: int, end: int) -> int | None:
         return next((i for i in range(start, end) if self._lines[i].strip()), None)
 
-    # --- what is kept --------------------------------------------------------------------------
 
-    def _add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
-        self._items.append(Step(operation, _TAGS[type(operation)], line, notes))
-
-    def _add_whole(self, operation: CreateFile, line: int, notes: tuple[str, ...]) -> None:
-        self._flush()
-        index = self._wholes.setdefault(operation.path, len(self._items))
-        if index == len(self._items):
-            self._add(operation, line, notes)
-            return
-        first = self._items[index]
-        if isinstance(first, Step) and first.operation == operation:
-            self._note(f"'{paths.shown(operation.path)}' stands there twice, at line {line} again")
-            return
-        reason = (
-            f"The file '{paths.shown(operation.path)}' is given whole at line {first.line} and again at"
-            f" line {line}, with another text, so neither was used: send it once"
-        )
-        self._items[index] = Problem(wholes.TAG, reason, first.line, subject=operation.path)
-
-    def _refuse(
-        self, tag: str, line: int, reason: str, subject: str, *, keep_run: Name | None = None
-    ) -> None:
-        self._flush()
-        what = _WORDS.get(tag, "The block")
-        text = f"{what} at line {line} was not used: {reason}"
-        self._items.append(Problem(tag, text, line, subject=subject[:300]))
-        if keep_run is not None and len(keep_run.texts) == 1:
-            # The blocks behind a broken one are of the same file.
-            self._run = _Run(keep_run.texts[0], "", line, [], ())
-
-    def _flush(self) -> None:
-        """Keeps the edit whose blocks are all there."""
-        run, self._run = self._run, None
-        if run is not None and run.replacements:
-            self._add(EditFile(run.path, tuple(run.replacements)), run.line, run.notes)
-
-    def _note(self, text: str) -> None:
-        if len(self._notes) < _NOTE_LIMIT:
-            self._notes.append(text)
-        else:
-            self._unused += 1
-
-    def _closing_notes(self) -> tuple[str, ...]:
-        notes: list[str] = []
-        if self._unused:
-            notes.append(f"{self._unused} more remarks are not shown")
-        count = len(self._shells)
-        if count:
-            numbers = ", ".join(map(str, self._shells[:_SHOWN_LINES]))
-            more = f" and {count - _SHOWN_LINES} more" if count > _SHOWN_LINES else ""
-            what = "a shell block at line" if count == 1 else "shell blocks at lines"
-            was = "was" if count == 1 else "were"
-            notes.append(
-                f"{what} {numbers}{more} {was} not executed; to run a command send [RUN_COMMAND]"
-            )
-        return tuple(notes)
-
-
-@dataclass(slots=True)
-class _Run:
-    """SEARCH/REPLACE blocks of one file that follow one another: all are applied, or none."""
-
-    text: str
-    path: str
-    line: int
-    replacements: list[Replacement]
-    notes: tuple[str, ...]
+def _is_bare_path(text: str, files: Files) -> bool:
+    """Tell whether a word that stands where a path is expected can be one, though its name tells nothing."""
+    if "/" in text:
+        return is_path(f"{text}.txt", files)
+    return is_path(f"./{text}", files, labelled=True)
 
 
 def _only(name: Name | None) -> str:
-    """Gives the one path of a name.
+    """Return the one path of a name.
 
     Raises:
         OperationError: if there is none, or more.
@@ -535,7 +683,7 @@ def _only(name: Name | None) -> str:
 
 
 def _one(info: Name | None, heading: Name | None) -> Name | None:
-    """Gives the name of a fence line and a heading, if they say the same.
+    """Return the name of a fence line and a heading, if they say the same.
 
     Raises:
         OperationError: if they say two.
@@ -549,7 +697,7 @@ def _one(info: Name | None, heading: Name | None) -> Name | None:
 
 
 def _longer(outside: Name, inside: Name, files: Files) -> Name:
-    """Gives the name that says more of the two, where the second is the first line of the file.
+    """Return the name that says more of the two, where the second is the first line of the file.
 
     Raises:
         OperationError: if it says another file that exists.
@@ -575,7 +723,7 @@ def _two(one: Name, other: Name) -> str:
 
 
 def _may_be_script(name: Name | None, fence: Fence, lines: list[str]) -> bool:
-    """Tells whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
+    """Tell whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
     if fence.language in _SESSIONS:
         return False
     if name is None:

@@ -4,9 +4,9 @@ import re
 from itertools import pairwise
 
 from codingagent.core import paths
-from codingagent.core.formats import elisions
+from codingagent.core.formats import elements, elisions
 from codingagent.core.formats.hunks import joined
-from codingagent.core.formats.names import Files, Name, name_in_comment, words
+from codingagent.core.formats.names import Files, Name, is_path, name_in_comment, words
 from codingagent.core.operations import CreateFile
 from codingagent.errors import OperationError
 
@@ -75,15 +75,25 @@ _FAMILIES = tuple(
 )
 
 
+def is_of_language(language: str, path: str) -> bool:
+    """Tell whether a fence says the language that its path's ending does."""
+    says, ends = _families(language, path)
+    return any(family in ends for family in says) or path.lower().endswith(f".{language}")
+
+
+def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+    ending = path.rpartition(".")[2].lower()
+    says = [family for family in _FAMILIES if language in family]
+    return says, [family for family in _FAMILIES if ending in family]
+
+
 def check_language(language: str, path: str) -> None:
     """Refuses a fence whose language is another than its path's.
 
     Raises:
         OperationError: if so; it may be the output, the settings or the use of that file.
     """
-    ending = path.rpartition(".")[2].lower()
-    says = [family for family in _FAMILIES if language in family]
-    ends = [family for family in _FAMILIES if ending in family]
+    says, ends = _families(language, path)
     if says and ends and not any(family in ends for family in says):
         raise OperationError(
             f"its fence says {language}, which '{paths.shown(path)}' is not; if it is that file, send it"
@@ -96,9 +106,18 @@ def is_markdown(path: str, language: str) -> bool:
     return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
 
 
-def name_inside(lines: list[str], at: int, files: Files) -> Name | None:
-    """Gives the path that the first line of a file names in a comment, or None."""
-    return name_in_comment(lines[0], at, files) if lines else None
+def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> Name | None:
+    """Return the path that the first line of a file names in a comment, or None.
+
+    A bare path is one too, where it can't be a line of the fence's language.
+    """
+    if not lines:
+        return None
+    bare = lines[0].strip()
+    is_code = language not in MARKDOWN_LANGUAGES and bool(_families(language, "")[0])
+    if is_code and "/" in bare and is_path(bare, files) and is_of_language(language, bare):
+        return Name((bare,), at)
+    return name_in_comment(lines[0], at, files)
 
 
 def operation_of(
@@ -128,6 +147,17 @@ def operation_of(
             " diff, or the file whole and without + and -"
         )
     elided = elisions.first_elision(lines)
+    has_label = bool(lines) and (is_inside or _is_label(lines, path, files))
+    text = [i for i, line in enumerate(lines) if line.strip()][has_label:]
+    if has_label and not text:
+        raise OperationError(
+            f"it has nothing but the path '{paths.shown(path)}'; send its text too"
+        )
+    if elided is not None and all(elisions.is_elision(lines, i) for i in text):
+        raise OperationError(
+            f"all of '{paths.shown(path)}' was left out ('{lines[elided].strip()}'); send it whole, or"
+            " nothing if it is to stay as it is"
+        )
     if elided is not None and path in files:
         raise OperationError(
             f"'{paths.shown(path)}' exists, and '{lines[elided].strip()}' stands for text that was left"
@@ -135,9 +165,11 @@ def operation_of(
         )
     if elided is not None:
         notes += (f"'{lines[elided].strip()}' was written as it stands",)
-    if lines and (is_inside or _is_label(lines, path, files)):
+    if has_label:
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
+    start, end = elements.inner(lines, 0, len(lines))
+    lines = lines[start:end]
     return CreateFile(path, joined(lines), overwrite=path in files), notes
 
 

@@ -33,7 +33,7 @@ class Done:
     @property
     def notes(self) -> tuple[str, ...]:
         own = [note for item in self.found.items for note in item.notes]
-        return (*self.found.notes, *own)
+        return (*self.found.notes, *self.found.asides, *own)
 
     @property
     def operations(self) -> list[object]:

@@ -50,7 +50,11 @@ b
 
 def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
     found = read(_ALL, {"a.py", "old.py", "x/cart.py", "y/cart.py"})
-    edit = EditFile("a.py", (Replacement("a = 1\n", "a = 2\n"), Replacement("b = 1\n", "b = 2\n")))
+    replacements = (
+        Replacement("a = 1\n", "a = 2\n", is_verbatim=True),
+        Replacement("b = 1\n", "b = 2\n", is_verbatim=True),
+    )
+    edit = EditFile("a.py", replacements)
     reason = (
         "SEARCH/REPLACE at line 36 was not used: 'cart.py' fits x/cart.py and y/cart.py: write the path"
         " from the workspace root"
@@ -61,7 +65,8 @@ def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
         Step(CreateFile("new.py", "x = 1\n", overwrite=False), "CREATE_FILE", 26),
         Problem("SEARCH/REPLACE", reason, 36, subject="cart.py"),
     )
-    assert found.notes == (
+    assert found.notes == ()
+    assert found.asides == (
         "a shell block at line 30 was not executed; to run a command send [RUN_COMMAND]",
     )
     assert [describe(item) for item in found.items] == [
@@ -96,7 +101,7 @@ def test_a_whole_file_that_exists_is_overwritten_and_one_that_is_not_listed_neve
 
 def test_remarks_are_few_however_many_blocks() -> None:
     text = "```sh\nls\n```\n" * 40
-    (note,) = read(text, set()).notes
+    (note,) = read(text, set()).asides
     assert note.startswith(
         "shell blocks at lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 30 more were"
     )

@@ -1,0 +1,8 @@
+def a(x):
+return x
+def b():
+    pass
+
+
+def c():
+    pass
