@@ -137,7 +137,7 @@ def served(
     chosen = () if "--root" in options else ("--root", str(root))
     where = {
         "unix": ("--socket", str(socket_path)),
-        "tcp": ("--tcp", "127.0.0.1:0"),
+        "tcp": ("--tcp", "127.0.0.1:0", *(() if "--token-file" in options else ("--no-token",))),
         "stdio": ("--stdio",),
     }[kind]
     piped = subprocess.PIPE if kind == "stdio" else None

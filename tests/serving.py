@@ -103,11 +103,11 @@ def beside(work: Callable[[], None]) -> Iterator[threading.Thread]:
 
 @contextlib.contextmanager
 def server_at(
-    endpoint: Listenable, world: World, *, shows_bodies: bool = False
+    endpoint: Listenable, world: World, *, shows_bodies: bool = False, token: str | None = None
 ) -> Iterator[Listenable]:
     """Runs a server beside the test; gives where it listens. Told to stop, it must end."""
     listener = listen(endpoint)
-    server = Server(world.open_methods, world.log.append, shows_bodies=shows_bodies)
+    server = Server(world.open_methods, world.log.append, shows_bodies=shows_bodies, token=token)
 
     def work() -> None:
         with server:

@@ -1,7 +1,7 @@
 """Where a server listens and a client finds it, as values; nothing here opens one."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codingagent.errors import UsageError
 
@@ -30,10 +30,17 @@ class UnixSocket:
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """A port of this machine; 0 lets the system choose one."""
+    """A port of this machine; 0 lets the system choose one.
+
+    Args:
+        host: a name or an address.
+        port: its number.
+        token: for a client: what the server asks for in the first line.
+    """
 
     host: str
     port: int
+    token: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"tcp {f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"

@@ -14,6 +14,9 @@ _HEAD_BYTES = 256
 # Firecracker's hypervisor says it to a guest before the host's first byte.
 _HANDSHAKE = re.compile(rb"CONNECT ([0-9]{1,10})\r?")
 
+# A port of this machine is open to all its users: the first line then has the server's token.
+_TOKEN = re.compile(rb"TOKEN ([\x21-\x7e]{1,200})\r?")
+
 # What a browser's request begins with: a web page may send one to any port of this machine, and the
 # lines of its body would be requests. Nothing that speaks JSON begins so.
 _HTTP = re.compile(rb"(?:[A-Z]{3,20} +(?:/|\*|https?:|[^ ]+ +HTTP/)|PRI \* HTTP/)")
@@ -87,6 +90,21 @@ def handshake(first_line: bytes) -> bytes | None:
     """Gives what to answer to a first line that is a handshake, else None."""
     found = _HANDSHAKE.fullmatch(first_line)
     return b"OK %s\n" % found[1] if found else None
+
+
+def token_line(token: str) -> bytes:
+    """Return the first line with which a client presents a token."""
+    return b"TOKEN %s\n" % token.encode("ascii", "replace")
+
+
+TOKEN_TAKEN = b"OK\n"
+"""The server's answer to the right token."""
+
+
+def presented_token(first_line: bytes) -> bytes | None:
+    """Return the token that a first line presents, or None if it presents none."""
+    found = _TOKEN.fullmatch(first_line)
+    return found[1] if found else None
 
 
 def is_http(first_line: bytes) -> bool:

@@ -9,6 +9,7 @@ before it reads anything. Past the bound it is a peer that reads nothing, and on
 """
 
 import contextlib
+import hmac
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,12 @@ from typing import Protocol, TypeVar
 
 from codingagent.core.framing import (
     LINE_LIMIT_BYTES,
+    TOKEN_TAKEN,
     LineBuffer,
     TooLong,
     handshake,
     is_http,
+    presented_token,
 )
 from codingagent.core.jsonrpc import Answer, Code, Dispatcher, Method, Request, refusal
 from codingagent.core.plain import visible
@@ -115,6 +118,7 @@ class Connection:
         watch: looks after what takes long.
         log: gets one line for each event.
         shows_bodies: the log has the messages too, clipped.
+        token: what the first line must present; None: nothing.
     """
 
     def __init__(
@@ -125,6 +129,7 @@ class Connection:
         log: Log,
         *,
         shows_bodies: bool = False,
+        token: str | None = None,
     ) -> None:
         self._stream = stream
         self._open_methods = open_methods
@@ -133,6 +138,7 @@ class Connection:
         self._shows_bodies = shows_bodies
         self._lines = LineBuffer()
         self._is_first_line = True
+        self._token = token
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
         self._input_ended = False
@@ -220,11 +226,13 @@ class Connection:
     def _take(self, line: bytes | TooLong, dispatcher: Dispatcher) -> bool:
         """Answers a line; False if the connection has to end."""
         if self._is_first_line:
-            self._is_first_line = False
             head = line.head if isinstance(line, TooLong) else line
             if is_http(head):
                 self._refuse(Code.INVALID_REQUEST, "this is JSON-RPC, a line a message, not HTTP")
                 return False
+            if (token := presented_token(head)) is not None or self._token is not None:
+                return self._admit(token)
+            self._is_first_line = False
             if (ok := handshake(head)) is not None:
                 self._write(ok)
                 return True
@@ -245,6 +253,17 @@ class Connection:
                 self._write_all(data + b"\n")
             elif data:
                 self._write(data, b"\n")
+        return True
+
+    def _admit(self, token: bytes | None) -> bool:
+        """Answer the token that a peer presents; False if it must not go on."""
+        needed = self._token
+        if needed is not None and not hmac.compare_digest(token or b"", needed.encode()):
+            said = "that is not its token" if token else "send the line TOKEN and the token first"
+            self._refuse(Code.INVALID_REQUEST, f"this server needs its token: {said}")
+            return False
+        self._token = None
+        self._write(TOKEN_TAKEN)
         return True
 
     def _answer_batch(self, requests: Sequence[Request]) -> None:

@@ -9,6 +9,7 @@ import ipaddress
 import os
 import socket
 import stat
+import struct
 import time
 from collections.abc import Callable, Iterator
 from typing import assert_never
@@ -54,9 +55,12 @@ class Listener:
         """Gives the next connection.
 
         Raises:
-            OSError: if there is none (BlockingIOError), or nothing to serve it with.
+            OSError: if there is none (BlockingIOError), nothing to serve it with, or it is another
+                user's (PermissionError).
         """
         connection, _ = self._socket.accept()
+        if isinstance(self.endpoint, UnixSocket):
+            _refuse_others(connection)
         connection.setblocking(True)
         if isinstance(self.endpoint, Tcp):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -66,6 +70,25 @@ class Listener:
     def close(self) -> None:
         self._forget()
         self._socket.close()
+
+
+def _refuse_others(connection: socket.socket) -> None:
+    """Close a connection of another user's, where the system tells whose it is.
+
+    The file's mode keeps them out already, unless somebody has changed it. Root may do anything anyway.
+
+    Raises:
+        PermissionError: if it is another user's.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    if uid not in (0, os.geteuid()):
+        connection.close()
+        raise PermissionError(errno.EACCES, f"it came from user {uid}")
 
 
 def listen(endpoint: Listenable) -> Listener:

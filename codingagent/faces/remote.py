@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ from codingagent.core.endpoints import (
     Command,
     Endpoint,
     Listenable,
+    Tcp,
     UnixSocket,
     Vsock,
     tcp_from,
@@ -22,6 +23,7 @@ from codingagent.core.endpoints import (
 from codingagent.core.policy import describe
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
+from codingagent.faces import tcp_token
 from codingagent.faces.listening import listen
 from codingagent.faces.server import HandleLog, Server, stopped_by_signals
 from codingagent.faces.streams import HandleStream, take_stdio
@@ -43,6 +45,8 @@ class Named:
     command: str | None = None
     cid: int | None = None
     """Of a vsock: whom a client calls; None is the host."""
+    token_file: Path | None = None
+    no_token: bool = False
 
     def chosen(self) -> Listenable | Command | None:
         """Gives the endpoint; None is standard input and output.
@@ -58,6 +62,10 @@ class Named:
             raise UsageError(
                 "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
             )
+        if self.tcp is None and (self.token_file is not None or self.no_token):
+            raise UsageError("a token is for --tcp; the other endpoints are closed to other users")
+        if self.token_file is not None and self.no_token:
+            raise UsageError("--token-file and --no-token say the opposite; leave one out")
         if self.socket is not None:
             return UnixSocket(self.socket)
         if self.tcp is not None:
@@ -87,6 +95,9 @@ def serve(named: Named, served: Served, *, verbose: bool) -> None:
     endpoint = named.chosen()
     if isinstance(endpoint, Command):
         raise UsageError("--command is for `call`")
+    token = tcp_token.ServerToken(None, "")
+    if isinstance(endpoint, Tcp):
+        token = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
     log = HandleLog(sys.stderr.fileno())
     _share_heap()
     # Before anything of ours is opened: it would get the number of what is closed.
@@ -100,9 +111,11 @@ def serve(named: Named, served: Served, *, verbose: bool) -> None:
             return
         with (
             closing(listen(place)) as listener,
-            Server(host.open_methods, log, shows_bodies=verbose) as server,
+            Server(host.open_methods, log, shows_bodies=verbose, token=token.value) as server,
         ):
             _say(log, host, str(listener.endpoint))
+            if token.remark:
+                log(token.remark)
             with stopped_by_signals(server):
                 server.serve(listener)
 
@@ -159,6 +172,8 @@ def call(
             raise UsageError("the params must be a JSON object or array")
     chosen = named.chosen()
     endpoint: Endpoint = _served_here(home) if chosen is None else chosen
+    if isinstance(endpoint, Tcp) and named.token_file is not None:
+        endpoint = replace(endpoint, token=tcp_token.read(named.token_file))
     with Client.connect(endpoint, timeout_s=timeout_s) as client:
         result = client.call(method, values)
     sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")

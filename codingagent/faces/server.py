@@ -45,12 +45,21 @@ class Server:
         open_methods: gives a connection's methods; called in its thread, one context for each.
         log: gets one line for each event, from any thread; must not raise.
         shows_bodies: the log has the messages too, clipped.
+        token: what each connection must present in its first line; None: nothing.
     """
 
-    def __init__(self, open_methods: OpenMethods, log: Log, *, shows_bodies: bool = False) -> None:
+    def __init__(
+        self,
+        open_methods: OpenMethods,
+        log: Log,
+        *,
+        shows_bodies: bool = False,
+        token: str | None = None,
+    ) -> None:
         self._open_methods = open_methods
         self._log = log
         self._shows_bodies = shows_bodies
+        self._token = token
         self._stopped, self._stop = socket.socketpair()
         self._stop.setblocking(False)
         self._watch = Watch()
@@ -85,6 +94,8 @@ class Server:
                 self._start(listener.accept())
             except (BlockingIOError, ConnectionError):
                 continue  # it has gone again
+            except PermissionError as fault:
+                self._log(f"a connection was refused: {fault.strerror}")
             except (OSError, RuntimeError) as fault:
                 if isinstance(fault, OSError) and fault.errno in _BROKEN:
                     raise
@@ -124,7 +135,12 @@ class Server:
             self._log(f"{number} {line}")
 
         connection = Connection(
-            stream, self._open_methods, self._watch, log, shows_bodies=self._shows_bodies
+            stream,
+            self._open_methods,
+            self._watch,
+            log,
+            shows_bodies=self._shows_bodies,
+            token=self._token,
         )
 
         def run() -> None:

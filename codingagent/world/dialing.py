@@ -3,9 +3,11 @@
 import errno
 import socket
 import time
+from collections.abc import Callable
 from typing import assert_never
 
 from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock
+from codingagent.core.framing import TOKEN_TAKEN, token_line
 from codingagent.core.plain import visible
 from codingagent.errors import UsageError
 
@@ -41,11 +43,7 @@ def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
         case UnixSocket():
             connection = _opened(socket.AF_UNIX, endpoint.path, timeout_s)
             if endpoint.guest_port is not None:
-                try:
-                    _shake_hands(connection, endpoint.guest_port, deadline)
-                except BaseException:
-                    connection.close()
-                    raise
+                _greet(connection, lambda: _shake_hands(connection, endpoint.guest_port, deadline))
             return connection
         case Tcp():
             try:
@@ -55,6 +53,8 @@ def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
                     f"{endpoint.host!r} is not known here: {fault.strerror}"
                 ) from fault
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if endpoint.token is not None:
+                _greet(connection, lambda: _present(connection, endpoint.token or "", deadline))
             return connection
         case Vsock():
             if not hasattr(socket, "AF_VSOCK"):
@@ -75,22 +75,48 @@ def _opened(family: int, address: str | tuple[int, int], timeout_s: float) -> so
     return connection
 
 
-def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
-    """Asks a hypervisor for a port of its guest.
+def _greet(connection: socket.socket, say: Callable[[], None]) -> None:
+    try:
+        say()
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _shake_hands(connection: socket.socket, port: int | None, deadline: float) -> None:
+    """Ask a hypervisor for a port of its guest.
 
     Raises:
         OSError: it says no, or hangs up since nobody listens there yet.
     """
-    connection.sendall(b"CONNECT %d\n" % port)
+    said = _ask(connection, b"CONNECT %d\n" % (port or 0), deadline)
+    if not said.endswith(b"\n"):
+        raise ConnectionResetError(f"the guest does not listen on port {port}")
+    if not said.startswith(b"OK "):
+        raise ConnectionAbortedError(
+            f"the handshake failed: {visible(said.decode(errors='replace'))}"
+        )
+
+
+def _present(connection: socket.socket, token: str, deadline: float) -> None:
+    """Present a token to a server.
+
+    Raises:
+        OSError: the server did not take it.
+    """
+    if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
+        raise PermissionError(errno.EACCES, "the server did not take the token")
+
+
+def _ask(connection: socket.socket, line: bytes, deadline: float) -> bytes:
+    """Send a line and return the line that answers it; without a line end if there was none."""
+    connection.sendall(line)
     said = b""
     while not said.endswith(b"\n"):
         connection.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
         # A byte at a time: what follows the line is not ours to take.
         byte = connection.recv(1)
         if not byte or len(said) > _REPLY_LIMIT_BYTES:
-            raise ConnectionResetError(f"the guest does not listen on port {port}")
+            break
         said += byte
-    if not said.startswith(b"OK "):
-        raise ConnectionAbortedError(
-            f"the handshake failed: {visible(said.decode(errors='replace'))}"
-        )
+    return said

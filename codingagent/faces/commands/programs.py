@@ -76,6 +76,12 @@ _Tcp = Annotated[
     str | None,
     typer.Option("--tcp", metavar="HOST:PORT", help="A port of this machine: 127.0.0.1:8000."),
 ]
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file", metavar="FILE", help="The file with the token of --tcp; `serve` makes it."
+    ),
+]
 _Vsock = Annotated[
     int | None,
     typer.Option(
@@ -95,6 +101,11 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     socket: _Socket = None,
     tcp: _Tcp = None,
     vsock: _Vsock = None,
+    token_file: _TokenFile = None,
+    no_token: Annotated[
+        bool,
+        typer.Option("--no-token", help="With --tcp: let every user of this machine in."),
+    ] = False,
     root: Annotated[
         Path | None,
         typer.Option(help="The folder to serve; / is the whole machine. [default: the workspace]"),
@@ -117,7 +128,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     from codingagent.core.settings import DEFAULT
     from codingagent.faces import remote
 
-    named = remote.Named(stdio, socket, tcp, vsock)
+    named = remote.Named(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is made for an endpoint that is none
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=home_was_found(context))
@@ -152,6 +163,7 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     socket: _Socket = None,
     tcp: _Tcp = None,
     vsock: _Vsock = None,
+    token_file: _TokenFile = None,
     cid: Annotated[
         int | None,
         typer.Option(
@@ -169,5 +181,5 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     """Call a method of a server, and print its result; exit status 1 with its error."""
     from codingagent.faces import remote
 
-    named = remote.Named(stdio, socket, tcp, vsock, command, cid)
+    named = remote.Named(stdio, socket, tcp, vsock, command, cid, token_file)
     return remote.call(named, context.obj, method, params, timeout)

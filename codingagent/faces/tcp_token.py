@@ -1,0 +1,85 @@
+"""The token of `serve --tcp`: a port of this machine is open to all of its users, a token is not."""
+
+import os
+import re
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.errors import UsageError
+
+# 128 bits: nobody guesses them through a socket.
+_BYTES = 16
+_TOKEN = re.compile(r"[\x21-\x7e]{16,200}")
+_READ_LIMIT_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServerToken:
+    """What clients must present, and how the person learns it; `value` is None if nothing is needed."""
+
+    value: str | None
+    remark: str
+
+
+def for_server(file: Path | None, *, is_needed: bool) -> ServerToken:
+    """Return the token of a server on a port: the one that a file holds, or a new one.
+
+    Args:
+        file: where it is kept; made, for its owner alone, if it is not there.
+        is_needed: False if the person said that none is.
+
+    Raises:
+        UsageError: if the file can't be used.
+    """
+    if not is_needed:
+        remark = "no token: every user of this machine can run commands here"
+        return ServerToken(None, remark)
+    if file is None:
+        value = secrets.token_hex(_BYTES)
+        return ServerToken(value, f"token {value}")
+    if not file.exists():
+        _make(file, secrets.token_hex(_BYTES))
+    return ServerToken(read(file), f"the token is in {file}")
+
+
+def read(file: Path) -> str:
+    """Return the token in a file.
+
+    Raises:
+        UsageError: if it can't be read, others may read it, or it holds no token.
+    """
+    try:
+        # A named pipe must not hold us up.
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            state = os.fstat(handle)
+            if not stat.S_ISREG(state.st_mode):
+                raise UsageError(f"{file} is not a regular file; name another for the token")
+            text = os.read(handle, _READ_LIMIT_BYTES).decode("ascii", "replace").strip()
+        finally:
+            os.close(handle)
+    except OSError as fault:
+        raise UsageError(f"{file} can't be read: {fault.strerror or fault}") from fault
+    if os.name != "nt" and state.st_mode & 0o077:
+        raise UsageError(f"others can read {file}; make it yours alone: chmod 600 {file}")
+    if not _TOKEN.fullmatch(text):
+        raise UsageError(
+            f"{file} holds no token: 16 to 200 letters, digits or signs on one line;"
+            " remove it, and `serve` writes a new one"
+        )
+    return text
+
+
+def _make(file: Path, token: str) -> None:
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(handle, f"{token}\n".encode())
+        finally:
+            os.close(handle)
+    except FileExistsError:
+        return  # another server was quicker: its token is read
+    except OSError as fault:
+        raise UsageError(f"{file} can't be written: {fault.strerror or fault}") from fault
