@@ -235,9 +235,9 @@ class Execution:
             self.ledger.record(asked)
         assert asked is not None
         if self.session.always.issuperset(question.rules):
-            answer = Answer("yes", "always")
+            answer = Answer("yes", "always", how="always")
         elif self._means.approves_all:
-            answer = Answer("yes", "--yes")
+            answer = Answer("yes", "--yes", how="--yes")
         else:
             answer = self._ask(asked)
         self.ledger.record(ApprovalAnswered(index, answer, self._means.now()))

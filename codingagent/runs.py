@@ -125,7 +125,7 @@ class Run:
             UsageError: if the run does not wait, or waits for another operation, or its space is
                 closed; nothing is executed.
         """
-        self.decide(operation_id, Answer("yes"))
+        self.decide(operation_id, Answer("yes", how="program"))
 
     def deny(self, operation_id: str | None = None, reason: str = "") -> None:
         """Refuses what waits: its event is `policyDenied`, with the reason; the rest goes on.
@@ -133,7 +133,7 @@ class Run:
         Raises:
             UsageError: as `approve`.
         """
-        self.decide(operation_id, Answer("no", reason=reason))
+        self.decide(operation_id, Answer("no", reason=reason, how="program"))
 
     def answer(self, message: object) -> None:
         """Does what an answer says that came as a message: `{"approval": …}`, or a `userMessage`.

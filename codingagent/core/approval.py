@@ -24,13 +24,34 @@ class Question:
     digest: str
 
 
+How = Literal["", "terminal", "command", "--yes", "always", "program"]
+"""The way an answer came: typed at the terminal that asked, with `approve` or `deny`, with `--yes` before,
+from an earlier `always`, from a program. Sessions from before this was recorded have none."""
+
+_HOW: dict[How, str] = {
+    "terminal": "person, typed at the terminal",
+    "always": "always, remembered in this session",
+    "program": "a program",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was decided, by whom (`person`, `--yes`, `always`), and why, if that was said."""
+    """What was decided, by whom (`person`, `--yes`, `always`), why, if that was said, and which way."""
 
     decision: Decision
     by: str = "person"
     reason: str = ""
+    how: How = ""
+
+    @property
+    def said(self) -> str:
+        """The decision in words: by whom, which way, and why."""
+        reason = f": {self.reason}" if self.reason else ""
+        by = _HOW.get(self.how, self.by)
+        if self.how == "command":
+            by += f", with `codingagent {'deny' if self.decision == 'no' else 'approve'}`"
+        return f"{self.decision}, by {by}{reason}"
 
 
 def nothing_awaits(session_id: str) -> str:

@@ -91,9 +91,7 @@ def _words(record: Record) -> str:
             subject = plain.one_line(question.subject, 200)
             return f"{operation_id(record.index)} {question.tag} awaits approval: {subject} ({why})"
         case ApprovalAnswered():
-            answer = record.answer
-            reason = f": {answer.reason}" if answer.reason else ""
-            return f"{operation_id(record.index)} answered {answer.decision} by {answer.by}{reason}"
+            return f"{operation_id(record.index)} answered {record.answer.said}"
         case CheckpointTaken():
             when = "before" if record.before else "after"
             left = f"; without {'; '.join(record.left_out)}" if record.left_out else ""

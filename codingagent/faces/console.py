@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
@@ -31,7 +32,8 @@ from codingagent.core.notices import (
 )
 from codingagent.core.plain import on_screen, unmasked, without_controls
 from codingagent.core.results import CHECK
-from codingagent.faces import looks
+from codingagent.faces import keyboard, looks
+from codingagent.faces.keyboard import Keyboard, PasteError
 from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
 from codingagent.faces.looks import Line, Span
 from codingagent.faces.screens import Elsewhere
@@ -42,6 +44,9 @@ _FAILURE_LINES = 15
 
 _LOOK_ELSEWHERE_S = 0.2
 
+_TYPED_BEFORE = "  what was typed before this question was discarded"
+_PASTED = "  pasted text is no answer: type it"
+
 _DECISIONS: dict[str, Decision] = {
     "y": "yes",
     "yes": "yes",
@@ -50,20 +55,6 @@ _DECISIONS: dict[str, Decision] = {
     "a": "always",
     "always": "always",
 }
-
-
-def _wait_for_line(elsewhere: Callable[[], Answer | None]) -> Answer | None:
-    """Waits until something was typed, or answered elsewhere; then gives that answer."""
-    if sys.platform == "win32":
-        return (
-            None  # a console can't be waited for beside something else: the keyboard alone answers
-        )
-    import select
-
-    while (answer := elsewhere()) is None:
-        if select.select([sys.stdin], [], [], _LOOK_ELSEWHERE_S)[0]:
-            break
-    return answer
 
 
 # What the styles of `looks` are here.
@@ -167,25 +158,50 @@ class Console:
         """
         if not self._can_ask:
             return None
+        while not keyboard.is_ours(sys.stdin):
+            if (found := elsewhere(notice)) is not None:
+                return self._answered_elsewhere(found)
+            time.sleep(_LOOK_ELSEWHERE_S)
+        try:
+            with Keyboard(sys.stdin, sys.stdout) as keys:
+                return self._ask(keys, lambda: elsewhere(notice))
+        except EOFError:
+            raise KeyboardInterrupt from None
+
+    def _ask(self, keys: Keyboard, elsewhere: Callable[[], Answer | None]) -> Answer:
         choices = "([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session"
+        if keys.discard():
+            self._say((_TYPED_BEFORE, "dim"))
         while True:
-            self._rich.print(f"  Do it? {choices}: ", end="")
-            if (answer := _wait_for_line(lambda: elsewhere(notice))) is not None:
+            found = self._line(keys, f"  Do it? {choices}: ", elsewhere)
+            if isinstance(found, Answer):
                 self._rich.print()
-                self._say((f"  answered elsewhere: {answer.decision}", "dim"))
-                return answer
-            try:
-                said = self._rich.input().strip().lower()
-            except EOFError:
-                raise KeyboardInterrupt from None
-            if said in _DECISIONS:
+                return self._answered_elsewhere(found)
+            if (said := found.strip().lower()) in _DECISIONS:
                 break
-        decision = _DECISIONS[said]
-        reason = ""
+            keys.discard(settles=True)
+        decision, reason = _DECISIONS[said], ""
         if decision == "no":
             with contextlib.suppress(EOFError):
-                reason = self._rich.input("  Why not? (for the model; may be empty): ").strip()
-        return Answer(decision, reason=reason)
+                why = "  Why not? (for the model; may be empty): "
+                typed = self._line(keys, why, lambda: None)
+                reason = typed.strip() if isinstance(typed, str) else ""
+        return Answer(decision, reason=reason, how="terminal")
+
+    def _line(
+        self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]
+    ) -> str | Answer:
+        """Return what is typed after a prompt, or the answer that came from elsewhere first."""
+        while True:
+            keys.discard()
+            try:
+                return keys.line(lambda: self._rich.print(prompt, end=""), elsewhere)
+            except PasteError:
+                self._say((_PASTED, "warn"))
+
+    def _answered_elsewhere(self, answer: Answer) -> Answer:
+        self._say((f"  answered elsewhere: {answer.decision}", "dim"))
+        return answer
 
     def _show_awaited(self, notice: ApprovalAwaited) -> None:
         mark = (f"? {notice.command_type}", "bold yellow")

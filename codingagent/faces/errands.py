@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codingagent.core import errands
@@ -157,7 +158,7 @@ class Attendant:
             is_ours = errand.session_id == awaited.session_id
             if is_ours and named and is_meant and errand.answer is not None:
                 self._tell(left, Report())
-                return errand.answer
+                return replace(errand.answer, how="command")
             what = (
                 f"{awaited.operation_id} of {awaited.session_id} awaits approval, and nothing else:"
                 " see what it is where it is asked"

@@ -88,7 +88,7 @@ def screen_for(json: bool) -> Iterator[Screen]:
     elif is_living(sys.stdout):
         from codingagent.faces.console import Console
 
-        screen = Console(can_ask=sys.stdin.isatty())
+        screen = Console(can_ask=sys.stdin.isatty() and sys.stdout.isatty())
     else:
         from codingagent.faces.lines import Lines
 

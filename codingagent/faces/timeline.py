@@ -147,10 +147,7 @@ def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
 
 def _asking(asking: Asking, look: Look) -> Iterator[Line]:
     question, answered = asking.asked.question, asking.answered
-    said = "waits for an answer"
-    if answered is not None:
-        reason = f": {answered.answer.reason}" if answered.answer.reason else ""
-        said = f"{answered.answer.decision}, by {answered.answer.by}{reason}"
+    said = "waits for an answer" if answered is None else answered.answer.said
     subject = plain.one_line(question.subject)
     mark = "?" if look.has_marks else "asked "
     spans = [

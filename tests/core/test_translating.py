@@ -421,23 +421,23 @@ _SAID = {"type": "userMessage", "content": "approved"}
         (
             {"approval": {"operationId": "s", "decision": "approved"}},
             "s",
-            Answer("yes"),
+            Answer("yes", how="program"),
         ),
         (
             {"approval": {"operationId": "s", "decision": "denied", "reason": "no!"}},
             "s",
-            Answer("no", reason="no!"),
+            Answer("no", reason="no!", how="program"),
         ),
         (
             {"approval": {"operationId": "s", "decision": "approved", "reason": "ok", "x": 1}},
             "s",
-            Answer("yes", reason="ok"),
+            Answer("yes", reason="ok", how="program"),
         ),
-        (_SAID, None, Answer("yes")),
-        ({**_SAID, "timestamp": NOON}, None, Answer("yes")),
-        ({**_SAID, "content": " Approved\n"}, None, Answer("yes")),
-        ({**_SAID, "content": "DENIED"}, None, Answer("no")),
-        ({"events": [_SAID]}, None, Answer("yes")),
+        (_SAID, None, Answer("yes", how="program")),
+        ({**_SAID, "timestamp": NOON}, None, Answer("yes", how="program")),
+        ({**_SAID, "content": " Approved\n"}, None, Answer("yes", how="program")),
+        ({**_SAID, "content": "DENIED"}, None, Answer("no", how="program")),
+        ({"events": [_SAID]}, None, Answer("yes", how="program")),
     ],
 )
 def test_both_forms_of_an_answer_are_understood(

@@ -738,7 +738,7 @@ def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[s
         "op-3 RUN_COMMAND FAILED: DENIED 'sudo reboot'",
         "op-4 RUN_COMMAND begins",
         "op-5 RUN_COMMAND awaits approval: rm -r build",
-        "op-5 answered no by person",
+        "op-5 answered no, by person, with `codingagent deny`",
         "turn 1 ended",
     ):
         assert words in said, words

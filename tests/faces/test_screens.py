@@ -267,7 +267,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "\n"
         "turn 2  12:00, 0.1 s  SESSION__seq0002.txt\n"
         "  ? CREATE_FILE: .envrc ('.envrc' is protected: what it says is run by\n"
-        "    other programs): no, by person: not here\n"
+        "    other programs): no, by person, with `codingagent deny`: not here\n"
         "  ✗ CREATE_FILE: DENIED '.envrc': the person said no: not here\n"
         "\n"
         "undo  12:00\n"

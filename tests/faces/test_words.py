@@ -734,6 +734,8 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
         asked.says("Request 2 is ready")
         asked.says("waiting for the answer", 2)
     assert "the person said no: keep it" in request(building, 2)
+    _, told, _ = command_line_here(building, "log")
+    assert "answered no, by person, with `codingagent deny`: keep it" in told
     assert (building / "workspace" / "build").exists()
 
 
@@ -750,7 +752,9 @@ def test_an_answer_is_never_one_to_what_is_asked_next(building: Path) -> None:
         asked.says("Do it?")
         wait_until(lambda: sum(name.endswith(".report") for name in on_desk(building)) == 2)
         assert "answered elsewhere" not in asked.said
-        asked.types("n\n\n")
+        asked.types("n\n")
+        asked.says("Why not?")
+        asked.types("\n")
         asked.says("Request 2 is ready")
         asked.says("waiting for the answer", 2)
     assert (building / "workspace" / "build").exists()

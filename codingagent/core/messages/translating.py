@@ -286,7 +286,9 @@ def read_answer(source: object) -> tuple[str | None, Answer]:
         if not found.success:
             raise MessageError(found.error)
         decision: Decision = "yes" if found.data.decision == "approved" else "no"
-        return found.data.operation_id, Answer(decision, reason=found.data.reason or "")
+        return found.data.operation_id, Answer(
+            decision, reason=found.data.reason or "", how="program"
+        )
     if isinstance(value, dict) and isinstance(events := value.get("events"), list) and events[:1]:
         value = events[0] if len(events) == 1 else None
     if not isinstance(value, dict) or value.get("type") != "userMessage":
@@ -297,4 +299,4 @@ def read_answer(source: object) -> tuple[str | None, Answer]:
         raise MessageError(
             Fault("content", f"must be 'approved' or 'denied', not {described(content)}")
         )
-    return None, Answer(_DECISIONS[said])
+    return None, Answer(_DECISIONS[said], how="program")

@@ -284,7 +284,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     """Let an operation that awaits approval be done, and go on."""
     from codingagent.core.approval import Answer
 
-    answer = Answer("always" if always else "yes")
+    answer = Answer("always" if always else "yes", how="command")
     options = {**confinement_of(policy, sandbox, network), "diff": diff}
     return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
@@ -314,7 +314,7 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     """Refuse an operation that awaits approval, and go on without it."""
     from codingagent.core.approval import Answer
 
-    answer = Answer("no", reason=reason)
+    answer = Answer("no", reason=reason, how="command")
     options = {**confinement_of(policy, sandbox, network), "diff": diff}
     return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
 
