@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import io
 import math
 import os
 import signal
@@ -21,6 +22,7 @@ from codingagent import compose, homes
 from codingagent.conversation import Conversation
 from codingagent.core.notices import Notice
 from codingagent.core.settings import Settings
+from codingagent.faces import cli
 from codingagent.world.folders import NamedFolder
 from codingagent.world.workspace import Workspace
 
@@ -38,7 +40,11 @@ def one_in(count: int, cases: Iterable[object]) -> list[Any]:
     """Return cases for `parametrize`, all but every `count`-th of them marked as deep."""
     named = cases.items() if isinstance(cases, Mapping) else ((None, case) for case in cases)
     return [
-        pytest.param(case, id=name, marks=[pytest.mark.deep] if number % count else [])
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            id=name,
+            marks=[pytest.mark.deep] if number % count else [],
+        )
         for number, (name, case) in enumerate(named)
     ]
 
@@ -183,16 +189,38 @@ def line_from(process: "subprocess.Popen[bytes]") -> str:
     return process.stdout.readline().decode().strip()
 
 
-def command_line(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run `codingagent --home HOME …` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+def run_here(
+    *words: str, folder: Path | None = None, stdin: bytes | None = None, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run `codingagent …` to its end in this process, which costs no start; its streams are pipes.
+
+    For what is no matter of processes, terminals or signals. Variables are those of the environment
+    besides the usual; the empty one is none.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    with pytest.MonkeyPatch.context() as set_:
+        if folder is not None:
+            set_.chdir(folder)
+        for name, value in variables.items():
+            set_.setenv(name, value) if value else set_.delenv(name, raising=False)
+        if stdin is not None:
+            set_.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = cli.run(list(words))
+            except SystemExit as end:  # a shell that asks for completion gets it so
+                status = int(end.code or 0)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        stream.seek(0)
+        texts.append(stream.read())
+    return subprocess.CompletedProcess(words, status, *texts)
+
+
+def command_line(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run `codingagent --home HOME …` to its end in this process."""
+    return run_here("--home", str(home), *words)
 
 
 # --- races -----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import io
 import os
 import signal
 import stat
@@ -15,8 +14,7 @@ from pathlib import Path
 
 from codingagent.core.records import Record
 from codingagent.core.settings import Settings
-from codingagent.faces import cli
-from tests.helpers import REPOSITORY, children, is_zombie, wait_until
+from tests.helpers import REPOSITORY, children, is_zombie, run_here, wait_until
 from tests.sandboxes import needs_bwrap
 
 TIERS = ("none", "bwrap")
@@ -132,11 +130,9 @@ def tree(root: Path, without: Sequence[str] = ()) -> Tree:
 
 
 def command_line_here(home: Path, *arguments: str) -> tuple[int, str, str]:
-    """Runs a command line in this process, which costs no start; gives its status and its streams."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = cli.run(["--home", str(home), *arguments])
-    return status, out.getvalue(), err.getvalue()
+    """Run a command line in this process; return its status and its streams."""
+    done = run_here("--home", str(home), *arguments)
+    return done.returncode, done.stdout, done.stderr
 
 
 def everything(home: Path) -> Tree:

@@ -14,7 +14,7 @@ import pytest
 
 from codingagent import __version__
 from codingagent.faces import cli
-from tests.helpers import HANG_S, REPOSITORY, wait_until
+from tests.helpers import HANG_S, REPOSITORY, run_here, wait_until
 
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
 CREATE = '[CREATE_FILE path="a.txt"]\nalpha\n[/CREATE_FILE]\n'
@@ -233,14 +233,7 @@ def test_a_home_that_was_found_holds_only_sessions_of_its_folder(tmp_path: Path)
     home = project / ".codingagent"
     assert run(home, "new", "--no-wait", "--workspace", str(victim), "x") == 0
     drop(home, CREATE)
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "resume", "--once"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_here("resume", "--once", folder=project)
     assert done.returncode == 2
     assert "not where its home was found" in done.stderr
     assert list(victim.iterdir()) == []
@@ -340,10 +333,7 @@ def test_without_words_the_command_shows_its_help(capsys: pytest.CaptureFixture[
 
 def test_a_task_that_is_no_utf_8_begins_a_session_that_can_be_read(home: Path) -> None:
     """Design, journal: nothing is lost; a half character must not make the record unreadable."""
-    python = [sys.executable, "-m", "codingagent", "--home", str(home)]
-    done = subprocess.run(
-        [*python, "new", "--no-wait", "-"], cwd=REPOSITORY, input=b"fix caf\xe9\n", check=False
-    )
+    done = run_here("--home", str(home), "new", "--no-wait", "-", stdin=b"fix caf\xe9\n")
     assert done.returncode == 0
     assert run(home, "list") == 0
     assert run(home, "resume", "--once") == 0
@@ -368,15 +358,8 @@ def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
     task = tmp_path / "task.txt"
     task.write_text("First line\nsecond line\n")
     arguments = {"-": ["-"], "--file": ["--file", str(task)], "--edit": ["--edit"]}[how]
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "--home", str(home), "new", "--no-wait", *arguments],
-        cwd=REPOSITORY,
-        input=task.read_text(),
-        env={**os.environ, "VISUAL": "", "EDITOR": f"cp {task}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("--home", str(home), "new", "--no-wait", *arguments)
+    done = run_here(*words, stdin=task.read_bytes(), VISUAL="", EDITOR=f"cp {task}")
     assert done.returncode == 0, done.stderr
     text = (home / "outbox" / outboxes(home)[0]).read_text("utf-8")
     assert "Task: First line … (+1 line)\n" in text
@@ -390,27 +373,11 @@ def test_here_works_in_the_current_folder_and_is_found_from_below(
     below = tmp_path / "src" / "deep"
     below.mkdir(parents=True)
     (tmp_path / "a.py").write_text("x = 1\n")
-    python = [sys.executable, "-m", "codingagent"]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    new = subprocess.run(
-        [*python, "new", "--here", "--no-wait", "task"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    new = run_here("new", "--here", "--no-wait", "task", folder=tmp_path)
     assert new.returncode == 0, new.stderr
     text = next((tmp_path / ".codingagent" / "outbox").iterdir()).read_text("utf-8")
     assert "## Workspace Files\n  a.py (6 bytes)\n\n" in text
-    listed = subprocess.run(
-        [*python, "list", "--json"],
-        cwd=below,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    listed = run_here("list", "--json", folder=below)
     assert json.loads(listed.stdout)["workspace"] == str(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".codingagent", "a.py", "src"]
 
@@ -586,14 +553,8 @@ def test_json_is_one_object_a_line_and_nothing_else(
 def test_config_names_each_setting_and_its_source(waiting: Path) -> None:
     """Design, command line: config prints the settings in force and where each came from."""
     (waiting / "codingagent.toml").write_text("list_entries = 50\ncontext_chars = 20000\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "--home", str(waiting), "config", "--json"],
-        cwd=REPOSITORY,
-        env={**os.environ, "CODINGAGENT_CONTEXT_CHARS": "30000"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = ("--home", str(waiting), "config", "--json")
+    done = run_here(*words, CODINGAGENT_CONTEXT_CHARS="30000")
     rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert (rows["list_entries"]["value"], rows["list_entries"]["origin"]) == (
         50,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import HANG_S
+from tests.helpers import run_here
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip")
 
@@ -39,18 +39,9 @@ class Desk:
         assert done.returncode == 0, done.stderr
         (self.request,) = (root / "outbox").glob("*.txt")
 
-    def run(self, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
-        """Runs the command without a terminal."""
-        return subprocess.run(
-            [sys.executable, "-m", "codingagent", *words],
-            cwd=self.root,
-            env=self.variables,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=False,
-        )
+    def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run the command without a terminal."""
+        return run_here(*words, folder=self.root, stdin=stdin.encode())
 
     def on_terminal(self, *words: str, typed: str = "", **variables: str) -> tuple[int, str]:
         """Runs the command on a terminal; gives its exit status and what stood there."""
@@ -167,14 +158,7 @@ def test_paste_takes_what_is_piped(desk: Desk) -> None:
 def test_pasted_bytes_stay_as_they_are(desk: Desk) -> None:
     """The inbox knows more encodings than one; what is piped is not forced into another."""
     data = '[CREATE_FILE path="a.txt"]\ncafé\n[/CREATE_FILE]\n'.encode("latin-1")
-    subprocess.run(
-        [sys.executable, "-m", "codingagent", "paste"],
-        cwd=desk.root,
-        env=desk.variables,
-        input=data,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    assert run_here("paste", folder=desk.root, stdin=data).returncode == 0
     (saved,) = (desk.root / "inbox").glob("*.txt")
     assert saved.read_bytes() == data
 

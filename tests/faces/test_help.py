@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.faces import cli
+from tests.helpers import run_here
 
 NAMES = [name for group in cli.COMMANDS.values() for name in group]
 ENTRIES = {name: entry for group in cli.COMMANDS.values() for name, entry in group.items()}
@@ -87,15 +88,8 @@ SHELLS = {"bash": _of_bash, "zsh": _of_zsh, "fish": _of_fish}
 
 def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
     """Gives what a shell would be offered for the last word."""
-    variables = {
-        **os.environ,
-        "_CODINGAGENT_COMPLETE": f"complete_{shell}",
-        **SHELLS[shell](("codingagent", *words)),
-    }
-    script = Path(sys.executable).with_name("codingagent")
-    done = subprocess.run(
-        [script], capture_output=True, text=True, check=False, env=variables, cwd=home
-    )
+    asked = SHELLS[shell](("codingagent", *words))
+    done = run_here(folder=home, _CODINGAGENT_COMPLETE=f"complete_{shell}", **asked)
     assert done.stderr == ""
     if shell == "zsh":
         return [re.sub(r":.*", "", each) for each in re.findall(r'"([^"]*)"', done.stdout)]

@@ -2,9 +2,7 @@
 
 import itertools
 import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 
 from codingagent.faces import cli
 from tests.faces.terminals import HIDDEN, SHOWN, Shown, on_terminal
-from tests.helpers import REPOSITORY
+from tests.helpers import one_in, run_here
 
 CART = """\
 def total(items):
@@ -64,14 +62,7 @@ def seen(home: Path, *words: str, columns: int = 80, kind: str = "colours") -> S
 
 
 def piped(home: Path, *words: str, variables: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "codingagent", "--home", str(home), *words],
-        cwd=REPOSITORY,
-        env={**os.environ, **(variables or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_here("--home", str(home), *words, **(variables or {}))
     assert done.returncode in (0, 3), done.stderr
     return done.stdout
 
@@ -212,11 +203,14 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "columns", "kind"),
-    [
-        *itertools.product(["list", "show", "config"], [20, 60], KINDS),
-        *itertools.product(["list", "show", "config"], [80, 200], ["colours"]),
-        *itertools.product(["doctor"], [20, 60], ["colours", "ascii"]),
-    ],
+    one_in(
+        4,
+        (
+            *itertools.product(["list", "show", "config"], [20, 60], KINDS),
+            *itertools.product(["list", "show", "config"], [80, 200], ["colours"]),
+            *itertools.product(["doctor"], [20, 60], ["colours", "ascii"]),
+        ),
+    ),
 )
 def test_every_screen_follows_its_terminal(told: Path, words: str, columns: int, kind: str) -> None:
     """Its width, its colours, its characters: nothing is wider, coloured against the wish, or garbled."""
@@ -302,7 +296,9 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
 # --- the loop --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60, 80, 200], KINDS)])
+@pytest.mark.parametrize(
+    ("columns", "kind"), one_in(4, itertools.product([20, 60, 80, 200], KINDS))
+)
 def test_the_screen_that_waits_gives_the_terminal_back(
     waiting: Path, columns: int, kind: str
 ) -> None:
@@ -323,7 +319,7 @@ def test_the_screen_that_waits_gives_the_terminal_back(
         assert "?" not in shown.text
 
 
-@pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60], KINDS)])
+@pytest.mark.parametrize(("columns", "kind"), one_in(2, itertools.product([20, 60], KINDS)))
 def test_a_turn_with_a_question_fits_its_terminal(waiting: Path, columns: int, kind: str) -> None:
     """The rule, the difference, the output, the question, the bar: all of a turn."""
     drop(waiting, EDIT + FAIL + PROTECTED + DONE)
