@@ -518,7 +518,8 @@ _FOREIGN = "it came in another format than was asked for, and may have been mean
 
 def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
     """Has a change approved that came in another format, and one that takes most of a file away."""
-    if order.foreign == "no" or isinstance(verdict, Deny):
+    is_same = change.seen is not None and change.data == change.seen.data
+    if order.foreign == "no" or is_same or isinstance(verdict, Deny):
         return verdict
     rules = {"format.foreign": _FOREIGN} if order.foreign == "asked" else {}
     old, new = len(change.seen.data) if change.seen is not None else 0, len(change.data or b"")

@@ -5,6 +5,7 @@ turn, write the next request. All of it is in the journal, so that `recover` goe
 """
 
 import shlex
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -84,6 +85,11 @@ class Correspondence:
     locale_codec: str
     accepts_formats: bool = False
     """What comes in other formats than ours needs no yes."""
+
+
+def _too_many(items: Sized) -> Problem:
+    reason = f"The answer holds {len(items)} edits in another format: too many to be meant"
+    return Problem("REPLY", reason, 1)
 
 
 class Conversation:
@@ -227,7 +233,7 @@ class Conversation:
         if self.session.cut and continuation.seems_to_go_on(self.session.cut, text):
             found = reply.with_note(found, _NOT_JOINED)
         if not found.is_bare or found.has_outbox:
-            return self._with_note_on_others(found)
+            return self._with_others(found)
         is_json = self.session.protocol == "json"
         if "{" not in text and not is_json:
             return self._read_other_formats(text, found) or found
@@ -242,47 +248,53 @@ class Conversation:
             return replace(found, items=(replies.no_message(),))
         return other or found
 
-    @staticmethod
-    def _with_note_on_others(found: Reply) -> Reply:
-        """Names what stands beside commands in another format: it is not executed."""
-        if not found.beside or found.has_outbox:
+    def _with_others(self, found: Reply) -> Reply:
+        """Adds what stands beside commands in another format."""
+        # A turn that an older version began is gone on with as that version read its reply.
+        taken = self.session.reply
+        if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found
-        from codingagent.core.formats import reading
+        from codingagent.core.formats import mixing, reading
 
-        items = [reading.describe(item) for item in reading.read(found.beside, ()).items]
-        names = ", ".join(dict.fromkeys(item.path for item in items if item.path))
-        if not items:
-            return found
-        note = (
-            f"{len(items)} edits in another format stand beside the commands and were not executed"
-            f"{f' ({names})' if names else ''}: send them as commands"
-        )
-        return replace(found, notes=(*found.notes, note))
+        files = self._files()
+        other = reading.read(found.beside, files)
+        if not other.items:
+            return replace(found, notes=(*found.notes, *other.notes))
+        if len(other.items) > _FOREIGN_LIMIT:
+            mixed = replace(found, items=(_too_many(other.items), *found.items))
+        else:
+            mixed = mixing.mixed(found, other, self._foreign())
+        return replace(mixed, files=files or ("",))
 
     def _read_other_formats(self, text: str, found: Reply) -> Reply | None:
         """Reads what models write in place of commands; None if there is nothing of that."""
         from codingagent.core.formats import reading
 
-        taken = self.session.reply
-        if taken is None or not taken.files:
-            listing = self._means.workspace.listing(self.session.touched)
-            files = tuple(file.path for file in listing.files)
-        else:
-            # As when it was taken: what it has done since must not change what the rest of it means.
-            files = taken.files
+        files = self._files()
         other = reading.read(text, files)
+        said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
-            return replace(found, notes=(*found.notes, *other.notes)) if other.notes else None
-        foreign: Foreign = "accepted" if self._mail.accepts_formats else "asked"
+            return replace(found, notes=said) if other.notes or other.asides else None
+        if len(other.items) > _FOREIGN_LIMIT:
+            return replace(found, items=(_too_many(other.items),))
+        foreign = self._foreign()
         items = tuple(
             replace(item, foreign=foreign) if isinstance(item, Step) else item
             for item in other.items
         )
-        if len(items) > _FOREIGN_LIMIT:
-            reason = f"The answer holds {len(items)} edits in another format: too many to be meant"
-            return replace(found, items=(Problem("REPLY", reason, 1),))
-        notes = (*found.notes, *other.notes, _FOREIGN)
-        return replace(found, items=items, notes=notes, files=files or ("",))
+        return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
+
+    def _files(self) -> tuple[str, ...]:
+        """Gives the names that paths of other formats are made out by."""
+        taken = self.session.reply
+        if taken is None or not taken.files:
+            listing = self._means.workspace.listing(self.session.touched)
+            return tuple(file.path for file in listing.files)
+        # As when it was taken: what it has done since must not change what the rest of it means.
+        return taken.files
+
+    def _foreign(self) -> Foreign:
+        return "accepted" if self._mail.accepts_formats else "asked"
 
     def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
         """Gives why a reply is not to be executed, or None if it is."""

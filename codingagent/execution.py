@@ -21,6 +21,7 @@ from codingagent.core.events import (
     Finished,
     Interrupted,
     Refused,
+    succeeded,
 )
 from codingagent.core.notices import (
     ApprovalAwaited,
@@ -43,6 +44,10 @@ RETURNED_LIMIT = 64 * 2**20
 # A name that no shell takes for more than a word, and no option.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
+_FAILED_BESIDE = (
+    "Not taken: an edit in another format beside the commands was not done (see above); send it as a"
+    " command, then [DONE] again"
+)
 _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
@@ -124,7 +129,7 @@ class Execution:
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away under us.
             self._means.workspace.check()
-            self._perform(index, items[index])
+            self._perform(index, items)
             told()
         if not any(isinstance(event, Finished) for event in self.session.results):
             self._check(ends=False)
@@ -137,15 +142,15 @@ class Execution:
 
     # --- one item ------------------------------------------------------------------------------
 
-    def _perform(self, index: int, item: Step | Problem) -> None:
+    def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Does one item; whatever the model got wrong in it becomes its result."""
+        item = items[index]
         self._means.show(OperationBegan(index, item.tag, _subject(item)))
         event: Event
-        if (
-            isinstance(item, Step)
-            and isinstance(item.operation, Finish)
-            and not self._check(ends=True)
-        ):
+        is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
+        if is_end and self._failed_beside(items):
+            event = Refused(item.tag, _FAILED_BESIDE)
+        elif is_end and not self._check(ends=True):
             event = Refused(item.tag, self._why_not_done())
             self._means.show(
                 Remark(
@@ -165,6 +170,13 @@ class Execution:
         if item.notes:
             event = replace(event, notes=item.notes + event.notes)
         self._end(index, item.id, event)
+
+    def _failed_beside(self, items: Sequence[Step | Problem]) -> bool:
+        """Tells whether an edit that stood beside the commands in another format was not done."""
+        return any(
+            isinstance(item, Step) and item.foreign != "no" and not succeeded(event)
+            for item, event in zip(items, self.session.results, strict=False)
+        )
 
     # --- the person's check --------------------------------------------------------------------
 

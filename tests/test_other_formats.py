@@ -8,7 +8,7 @@ import pytest
 
 from codingagent import compose
 from codingagent.core.approval import Answer
-from codingagent.core.notices import ApprovalAwaited
+from codingagent.core.notices import ApprovalAwaited, OperationDone
 from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError
 from tests import helpers
@@ -26,6 +26,7 @@ DIFF = """Here is the change:
 ```
 """
 OLD, NEW = "    return net + discount\n", "    return net - discount\n"
+DONE = "[DONE]\nAll of it.\n[/DONE]\n"
 CART = f"def total(net, discount):\n{OLD}"
 
 
@@ -100,14 +101,128 @@ def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) ->
         assert path.read_text() == "x = 1\n" * 100
 
 
-def test_beside_commands_it_is_named_and_not_executed(tmp_path: Path) -> None:
-    """Design, replies: beside blocks of ours they are named as not executed."""
+def test_beside_commands_it_is_done_with_them(tmp_path: Path) -> None:
+    """Design, replies: beside blocks of ours it goes the same way where it can't be meant otherwise."""
+    shown: list[ApprovalAwaited] = []
+
+    def person(awaited: ApprovalAwaited) -> Answer:
+        shown.append(awaited)
+        return Answer("yes")
+
+    with desk_at(tmp_path, person) as desk:
+        path = lay(desk)
+        desk.drop(f"{DIFF}\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n{DONE}")
+        desk.conversation.take("reply.txt")
+        assert path.read_text() == CART.replace(OLD, NEW)
+        assert desk.conversation.session.is_complete
+    (awaited,) = shown
+    assert "+    return net - discount" in awaited.shown
+
+
+def test_beside_commands_a_no_leaves_the_task_open(tmp_path: Path) -> None:
+    """Design, replies: what was not done leaves the task open."""
+    with desk_at(tmp_path, lambda _: Answer("no")) as desk:
+        path = lay(desk)
+        desk.answer(f"{DIFF}\n{DONE}")
+        assert path.read_text() == CART
+        assert not desk.conversation.session.is_complete
+        assert "[FAILED] DONE: Not taken: an edit in another format" in desk.results()
+
+
+def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) -> None:
+    """Design, replies: the text must fit."""
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        lay(desk)
+        desk.answer(f"{DIFF.replace('def total', 'def sum_of')}\n{DONE}")
+        assert not desk.conversation.session.is_complete
+        results = desk.results()
+        assert "[FAILED] EDIT_FILE" in results
+        assert "[FAILED] DONE: Not taken" in results
+
+
+def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path) -> None:
+    """Design, replies: else it is named first in the results, and the answer's DONE does not count."""
     with desk_at(tmp_path, accepts_formats=True) as desk:
         path = lay(desk)
-        desk.answer(f"{DIFF}\n[MESSAGE]\nDone.\n[/MESSAGE]\n")
+        desk.answer(
+            f"[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n\n### cart.py\n\n```python\nx\n```\n{DONE}"
+        )
         assert path.read_text() == CART
-        assert "1 edits in another format stand beside the commands" in desk.request()
-        assert "(cart.py)" in desk.request()
+        assert not desk.conversation.session.is_complete
+        first, *_ = desk.results().splitlines()
+        assert "[FAILED] CREATE_FILE: What stands at line 7 was not used: 'cart.py' exists" in first
+
+
+def test_beside_commands_a_repetition_is_asked_for_nowhere(tmp_path: Path) -> None:
+    """The command did it; the file holds it already, and nothing is changed a second time."""
+    edit = f'[EDIT_FILE path="cart.py"]\n<<<<<<< SEARCH\n{OLD}=======\n{NEW}>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+    with desk_at(tmp_path) as desk:
+        path = lay(desk)
+        desk.drop(f"{DIFF}\n{edit}{DONE}")
+        desk.conversation.take("reply.txt")
+        assert path.read_text() == CART.replace(OLD, NEW)
+        assert desk.conversation.session.is_complete
+
+
+class Killed(BaseException):
+    """Ends the agent in the middle of a turn."""
+
+
+MIXED = (
+    '[DELETE_FILE path="lib/x.py"]\n\n'
+    "x.py\n```python\n<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE\n```\n\n"
+    '[CREATE_FILE path="z/y.py"]\ny = 1\n[/CREATE_FILE]\n\n'
+    "y.py\n```python\n<<<<<<< SEARCH\nb = 1\n=======\nb = 2\n>>>>>>> REPLACE\n```\n\n"
+    "### new.py\n```python\nc = 1\n```\n\n"
+    f"{DONE}"
+)
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
+    tmp_path: Path, at: int
+) -> None:
+    """The order and the meaning of its parts are those of the moment when it was taken.
+
+    Its own commands make one path fit that fitted two, and one fit two that fitted one.
+    """
+    seen = 0
+
+    def show(notice: object) -> None:
+        nonlocal seen
+        if isinstance(notice, OperationDone):
+            seen += 1
+            if seen == at:
+                raise Killed
+
+    with desk_at(tmp_path) as begun:
+        for name, text in (("src/x.py", "a"), ("lib/x.py", "a"), ("q/y.py", "b")):
+            (begun.workspace / name).parent.mkdir()
+            (begun.workspace / name).write_text(f"{text} = 1\n")
+    session_id = begun.session_id
+    for may_kill in (True, False):
+        session = begun.home.sessions.load(session_id)
+        who = compose.Person(show if may_kill else lambda _: None, accepts_formats=True)
+        with compose.conversation_in(begun.home, session, Settings(), who) as conversation:
+            desk = Desk(begun.home, session_id, conversation)
+            if may_kill:
+                desk.drop(MIXED)
+                with contextlib.suppress(Killed):
+                    conversation.take("reply.txt")
+                continue
+            conversation.recover()
+            lines = [line for line in desk.results().splitlines() if line.startswith("[")]
+    told = [line.partition(" (")[0][:60] for line in lines]
+    assert told == [
+        "[FAILED] SEARCH/REPLACE: SEARCH/REPLACE at line 5 was not us",
+        "[OK] DELETE_FILE: Deleted 'lib/x.py'",
+        "[OK] CREATE_FILE: Created 'z/y.py'",
+        "[OK] EDIT_FILE: Edited 'q/y.py'",
+        "[OK] CREATE_FILE: Created 'new.py'",
+        "[FAILED] DONE: Not taken: beside the commands stand edits in",
+    ]
+    assert (desk.workspace / "q" / "y.py").read_text() == "b = 2\n"
+    assert (desk.workspace / "src" / "x.py").read_text() == "a = 1\n"
 
 
 def test_shell_blocks_are_never_executed(tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ _RESULTS = re.compile(
     re.MULTILINE,
 )
 _OTHER_FORMAT = re.compile(
-    r"^(?:`{3,}|~{3,}|<{5,9} \w|diff --git |\*\*\* Begin Patch|--- \S)", re.MULTILINE
+    r"^[ \t]*(?:`{3,}|~{3,}|<|&(?:lt|#)|\\[<-]|-{3,}[ \t]*\S|diff --git |\*\*\* |@@|Index: "
+    r"|(?:#+|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
+    re.MULTILINE | re.IGNORECASE,
 )
 _INVENTED = (
     "Not taken: before it the answer shows results that this program did not write. Look at the real"
@@ -97,7 +99,7 @@ class Reply:
     files: tuple[str, ...] = ()
     """The names that there were when paths in another format were made out; they must stay the same."""
     beside: str = ""
-    """What stands around its blocks, if that looks like edits in another format."""
+    """Its text with `BLOCK_LINE` in the place of each block, if that looks like edits in another format."""
 
 
 def read(text: str) -> Reply:
@@ -152,11 +154,18 @@ def read(text: str) -> Reply:
 
 
 def _beside(mended: Mended) -> str:
-    """Gives the text around the blocks if it holds what other formats begin with."""
-    around = mended.scan.around
-    if not any(_OTHER_FORMAT.search(mended.text, start, end) for start, end in around):
+    """Return the text around the blocks, line by line, if it holds what other formats begin with."""
+    text, around = mended.text, mended.scan.around
+    if not any(_OTHER_FORMAT.search(text, start, end) for start, end in around):
         return ""
-    return "\n".join(mended.text[start:end] for start, end in _gaps(mended))
+    parts: list[str] = []
+    at = 0
+    for start, end in _gaps(mended):
+        if start > at:
+            parts.append(BLOCK_LINE + "\n" * text.count("\n", at, start))
+        parts.append(text[start:end])
+        at = end
+    return "".join(parts)
 
 
 def _finishes(item: Step | Problem) -> bool:

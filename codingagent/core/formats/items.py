@@ -10,6 +10,8 @@ from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Replac
 from codingagent.core.reply import Problem, Step
 from codingagent.errors import OperationError
 
+RENAMING = "RENAME"
+
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
 
@@ -19,6 +21,7 @@ _WORDS = {
     diffs.TAG: "The difference",
     patches.TAG: "The patch",
     wholes.TAG: "The file",
+    RENAMING: "What is said",
 }
 
 FileOperation = CreateFile | EditFile | DeleteFile

@@ -17,7 +17,7 @@ from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import conflicts, diffs, elements, fences, patches, wholes
 from codingagent.core.formats.elements import Element
 from codingagent.core.formats.fences import Ending, Fence, Fences
-from codingagent.core.formats.items import Items
+from codingagent.core.formats.items import RENAMING, Items
 from codingagent.core.formats.names import (
     Files,
     Name,
@@ -110,7 +110,7 @@ def _counted(count: int, what: str) -> str:
 
 def _without_wrappers(lines: list[str]) -> list[str]:
     """Return the lines without the fences around commands of ours: they belong to these."""
-    if BLOCK_LINE not in lines:
+    if not any(map(_is_block, lines)):
         return lines
     lines = list(lines)
     found = Fences(lines)
@@ -119,12 +119,16 @@ def _without_wrappers(lines: list[str]) -> list[str]:
         close = found.first_close(fence, fence.line + 1)
         end = len(lines) if close is None else close
         at = end + 1
-        if BLOCK_LINE in lines[fence.line : end]:
+        if any(map(_is_block, lines[fence.line : end])):
             lines[fence.line] = BLOCK_LINE
             if close is not None:
                 lines[close] = ""
             found, at = Fences(lines), fence.line + 1
     return lines
+
+
+def _is_block(line: str) -> bool:
+    return line.startswith(BLOCK_LINE)
 
 
 def _unwrapped(lines: list[str]) -> list[str]:
@@ -166,7 +170,7 @@ class _Reader:
                 if behind is not None:
                     at = self._floor = behind
                     continue
-            if line == BLOCK_LINE:
+            if _is_block(line):
                 self._floor = start + 1
             elif _CHANGE.search(line, 0, 300):
                 self._hear(start)
@@ -631,7 +635,7 @@ class _Reader:
         said = any(self._items.is_refused(path, "renames") for path in (old, new))
         if old in self._files and new not in self._files and not said:
             reason = diffs.renaming(old, new, edited=False)
-            self._items.refuse("RENAME", name.line + 1, reason, new)
+            self._items.refuse(RENAMING, name.line + 1, reason, new)
 
     # --- names ---------------------------------------------------------------------------------
 
