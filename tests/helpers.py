@@ -190,7 +190,10 @@ def line_from(process: "subprocess.Popen[bytes]") -> str:
 
 
 def run_here(
-    *words: str, folder: Path | None = None, stdin: bytes | None = None, **variables: str
+    *words: str,
+    folder: Path | None = None,
+    stdin: bytes | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run `codingagent …` to its end in this process, which costs no start; its streams are pipes.
 
@@ -201,7 +204,7 @@ def run_here(
     with pytest.MonkeyPatch.context() as set_:
         if folder is not None:
             set_.chdir(folder)
-        for name, value in variables.items():
+        for name, value in (variables or {}).items():
             set_.setenv(name, value) if value else set_.delenv(name, raising=False)
         if stdin is not None:
             set_.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))

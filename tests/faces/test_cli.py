@@ -359,7 +359,9 @@ def test_a_task_of_many_lines_comes_from_stdin_a_file_or_an_editor(
     task.write_text("First line\nsecond line\n")
     arguments = {"-": ["-"], "--file": ["--file", str(task)], "--edit": ["--edit"]}[how]
     words = ("--home", str(home), "new", "--no-wait", *arguments)
-    done = run_here(*words, stdin=task.read_bytes(), VISUAL="", EDITOR=f"cp {task}")
+    done = run_here(
+        *words, stdin=task.read_bytes(), variables={"VISUAL": "", "EDITOR": f"cp {task}"}
+    )
     assert done.returncode == 0, done.stderr
     text = (home / "outbox" / outboxes(home)[0]).read_text("utf-8")
     assert "Task: First line … (+1 line)\n" in text
@@ -554,7 +556,7 @@ def test_config_names_each_setting_and_its_source(waiting: Path) -> None:
     """Design, command line: config prints the settings in force and where each came from."""
     (waiting / "codingagent.toml").write_text("list_entries = 50\ncontext_chars = 20000\n")
     words = ("--home", str(waiting), "config", "--json")
-    done = run_here(*words, CODINGAGENT_CONTEXT_CHARS="30000")
+    done = run_here(*words, variables={"CODINGAGENT_CONTEXT_CHARS": "30000"})
     rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert (rows["list_entries"]["value"], rows["list_entries"]["origin"]) == (
         50,

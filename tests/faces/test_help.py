@@ -88,8 +88,8 @@ SHELLS = {"bash": _of_bash, "zsh": _of_zsh, "fish": _of_fish}
 
 def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
     """Gives what a shell would be offered for the last word."""
-    asked = SHELLS[shell](("codingagent", *words))
-    done = run_here(folder=home, _CODINGAGENT_COMPLETE=f"complete_{shell}", **asked)
+    asked = {"_CODINGAGENT_COMPLETE": f"complete_{shell}", **SHELLS[shell](("codingagent", *words))}
+    done = run_here(folder=home, variables=asked)
     assert done.stderr == ""
     if shell == "zsh":
         return [re.sub(r":.*", "", each) for each in re.findall(r'"([^"]*)"', done.stdout)]

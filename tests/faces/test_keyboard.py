@@ -248,7 +248,7 @@ def test_an_answer_typed_twice_answers_one_question(home: Path) -> None:
     with terminal(home, "resume") as asked:
         asked.says(ASKED)
         asked.types("y\n")
-        wait_until(lambda: folders(home) == ["kept"], 30)
+        wait_until(lambda: folders(home) == ["kept"])
         asked.types("y\ny\n")
         go.touch()
         asked.says("discarded")

@@ -62,7 +62,7 @@ def seen(home: Path, *words: str, columns: int = 80, kind: str = "colours") -> S
 
 
 def piped(home: Path, *words: str, variables: Mapping[str, str] | None = None) -> str:
-    done = run_here("--home", str(home), *words, **(variables or {}))
+    done = run_here("--home", str(home), *words, variables=variables)
     assert done.returncode in (0, 3), done.stderr
     return done.stdout
 
