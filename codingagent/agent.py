@@ -48,6 +48,7 @@ from codingagent.core.notices import FileChanged, ModelSaid, Notice, OutputCame
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
+    Diff,
     EditFile,
     FetchFile,
     Finish,
@@ -582,6 +583,8 @@ def _count(operation: EditFile) -> int:
             return 1
         case Substitutions():
             return len(operation.change.edits)
+        case Diff():
+            return len(operation.change.hunks)
         case _:
             return len(operation.change)
 

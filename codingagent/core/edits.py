@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codingagent.core import edit_markers, matching
+from codingagent.core import diff_apply, edit_markers, matching
 from codingagent.core.channel import UNHARMED, Channel
 from codingagent.core.events import Hunk
-from codingagent.core.operations import FileEnd, LineRange, Replacement
+from codingagent.core.operations import Diff, FileEnd, LineRange, Replacement
 from codingagent.errors import OperationError
 
 _OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
@@ -104,7 +104,7 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def apply(
-    change: LineRange | tuple[Replacement, ...], text: str, way: Channel = UNHARMED
+    change: LineRange | tuple[Replacement, ...] | Diff, text: str, way: Channel = UNHARMED
 ) -> Edited:
     """Gives the text after the change; all of it is applied, or none.
 
@@ -118,6 +118,8 @@ def apply(
             detail shows the nearest lines with their numbers.
     """
     lines = _Lines.of(text)
+    if isinstance(change, Diff):
+        return _apply_diff(change, lines)
     if not lines.raw:
         raise OperationError("The file is empty; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
@@ -134,25 +136,44 @@ def apply(
                 tuple(matching.split(replacement.replace)),
                 label,
                 way | proven,
-                at_end=replacement.end is not None,
-                may_shift=replacement.may_shift,
                 proven=proven,
                 is_verbatim=replacement.is_verbatim,
             )
             found = matching.find(lines.contents(), sought)
         except OperationError as fault:
-            # Seen in the wild: a model that sends only the failed one again, and loses the others.
-            all_of_them = f"; none of the {len(change)} was applied: send all of them again"
-            only = "; nothing was changed: send the edit again"
-            reason = fault.reason + (all_of_them if len(change) > 1 else only)
-            raise OperationError(reason, fault.detail) from None
+            raise _refused(fault, len(change)) from None
         if found.note:
             notes.append(f"{label} {found.note}")
         hunk = lines.put(found.start, found.count, found.new, found.same)
-        lines.finish(replacement.end)
         hunks = [_moved(earlier, hunk) for earlier in hunks]
         hunks.append(hunk)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
+
+
+def _apply_diff(diff: Diff, lines: "_Lines") -> Edited:
+    if not lines.raw:
+        if len(diff.hunks) > 1 or any(mark != "+" for mark, _ in diff.hunks[0].lines):
+            raise OperationError("the file is empty; send it whole")
+        lines.raw, lines.ended = [text for _, text in diff.hunks[0].lines], True
+        lines.finish(diff.hunks[0].end)
+        return Edited(lines.text(), (Hunk(1, 0, 1, len(lines.raw)),), ())
+    try:
+        puts, notes = diff_apply.apply(diff, lines.contents())
+    except OperationError as fault:
+        raise _refused(fault, len(diff.hunks)) from None
+    hunks: list[Hunk] = []
+    for put in puts:
+        hunk = lines.put(put.start, put.count, put.new, put.same)
+        lines.finish(put.end)
+        hunks = [*(_moved(earlier, hunk) for earlier in hunks), hunk]
+    return Edited(lines.text(), tuple(hunks), notes)
+
+
+def _refused(fault: OperationError, count: int) -> OperationError:
+    # Seen in the wild: a model that sends only the failed one again, and loses the others.
+    all_of_them = f"; none of the {count} was applied: send all of them again"
+    only = "; nothing was changed: send the edit again"
+    return OperationError(fault.reason + (all_of_them if count > 1 else only), fault.detail)
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
@@ -161,7 +182,7 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
     proven: Channel = UNHARMED
     for replacement in change:
         search = matching.split(replacement.search)
-        if "\n".join(("", *search, "")) in text or not replacement.may_shift:
+        if "\n".join(("", *search, "")) in text:
             continue
         try:
             proven |= matching.find(lines, matching.Sought(tuple(search), ())).undone
@@ -248,7 +269,7 @@ class _Lines:
         head, tail = same
         if at_end and not self.ended:
             head = min(head, count - 1)  # the last line may need an end now
-        return_mark = "\r" if self._has_return(start) else ""
+        return_mark = "\r" if self.raw and self._has_return(start) else ""
         old = self.raw[start : start + count]
         made = [f"{line}{return_mark}" for line in new[head : len(new) - tail]]
         self.raw[start : start + count] = [*old[:head], *made, *old[count - tail :]]

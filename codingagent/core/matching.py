@@ -62,14 +62,12 @@ class Sought:
     replace: tuple[str, ...]
     label: str = "SEARCH"
     way: Channel = UNHARMED
-    at_end: bool = False
-    """It stands at the end of the file, and nowhere else."""
-    may_shift: bool = True
-    """It may have been written with another indentation, or been damaged on its way."""
     proven: Channel = UNHARMED
     """What others of the same edit have certainly suffered."""
     is_verbatim: bool = False
     """It came in a code block: no line has lost its indentation."""
+    is_whole: bool = False
+    """Its lines are counted, so none of them stands for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +97,7 @@ def find(lines: list[str], sought: Sought) -> Found:
     if not search:
         raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
     for fits in (_exact, _trailing, _indented):
-        if fits is _indented and not sought.may_shift:
-            continue
-        places = fits(lines, search)
-        if sought.at_end:
-            places = [place for place in places if place.start + place.count == len(lines)]
-        if places:
+        if places := fits(lines, search):
             place = _only(lines, sought.label, places)
             if (found := _as_the_others(lines, sought, place)) is not None:
                 return found
@@ -115,14 +108,12 @@ def find(lines: list[str], sought: Sought) -> Found:
             return Found(
                 place.start, place.count, new, common_ends(search, sought.replace), place.note
             )
-    ways_out = (_mended, _elided, _applied) if sought.may_shift else (_applied,)
-    for way_out in () if sought.at_end else ways_out:
+    for way_out in (_mended, _elided, _applied):
         found = way_out(lines, sought)
         if found is not None:
             return found
-    where = " at the end of the file" if sought.at_end else ""
     raise OperationError(
-        f"{sought.label} was not found{where}; write its lines letter by letter as they stand in the file",
+        f"{sought.label} was not found; write its lines letter by letter as they stand in the file",
         detail=nearest(lines, search),
     )
 
@@ -156,8 +147,11 @@ class Place:
     note: str = ""
     change: Callable[[str], str] = str
     trail: str = ""
+    tab_width: int = 0
+    """How many blanks stand for a tab, where they do."""
 
     def new(self, replace: Sequence[str]) -> tuple[str, ...]:
+        """Return new lines as they fit here."""
         return tuple(map(self.change, self.without_trail(replace)))
 
     def without_trail(self, lines: Sequence[str]) -> Sequence[str]:
@@ -275,7 +269,8 @@ def _retabbed(lines: list[str], search: list[str]) -> list[Place]:
                 continue  # both, or neither: that is another difference
             note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
             change = _to_tabs(width) if has_tabs else _to_blanks(width)
-            found.append(_with_trail(Place(start, len(search), note, change), lines, search))
+            here = Place(start, len(search), note, change, tab_width=width)
+            found.append(_with_trail(here, lines, search))
     return found
 
 
@@ -319,7 +314,7 @@ def positions(lines: list[str], search: list[str]) -> list[int]:
     return found
 
 
-def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
     """Tells how many lines two lists share at the head, and of the rest at the tail."""
     pairs = list(zip(old, new, strict=False))
     head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
@@ -356,7 +351,7 @@ def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> 
     if not sought.is_verbatim:
         _check_levels(lines, sought)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
-    _check_indentation(lines, [line for _, line in pairs])
+    check_indentation(lines, [line for _, line in pairs])
     if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
         return
     there = set(lines)
@@ -373,7 +368,7 @@ def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> 
                 f" damage too; {_again(sought)}, with a line that has such characters in {sought.label}"
             )
     _check_characters(lines, sought, new)
-    for line in new:
+    for line in () if sought.is_whole else new:
         if _is_elision(line, bare=False):
             raise OperationError(
                 f"REPLACE has the line '{_clip(line.strip())}' in place of others: a part never takes"
@@ -386,7 +381,7 @@ def _again(sought: Sought) -> str:
     return f"send the edit again{where}"
 
 
-def _check_indentation(lines: list[str], new: list[str]) -> None:
+def check_indentation(lines: list[str], new: list[str]) -> None:
     """Refuses new lines that are indented as no line of the file is: by blanks where it has tabs alone."""
     kinds = {"tabs": "\t", "blanks": "  "}
     for came, has in (("blanks", "tabs"), ("tabs", "blanks")):

@@ -53,12 +53,37 @@ class Replacement:
 
     search: str
     replace: str
-    end: FileEnd | None = None
-    """Given: the place must be the end of the file, which then ends so."""
-    may_shift: bool = True
-    """Whether lines that differ from the search by one constant indentation are the place, too."""
     is_verbatim: bool = False
     """It came in a code block, where no chat takes indentation away."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffHunk:
+    """Lines of a diff that belong together, and what is said of their place.
+
+    A line is a mark and a text: " " is context, "-" is removed, "+" is added.
+    """
+
+    lines: tuple[tuple[str, str], ...]
+    old_start: int | None = None
+    """The number that its header gives to its first old line."""
+    new_start: int | None = None
+    """The number that its header gives to its first new line."""
+    sections: tuple[str, ...] = ()
+    """Lines above it in the file, the outermost first: the class and the function, as a rule."""
+    is_counted: bool = False
+    """Its header counts exactly these lines, so none was left out."""
+    is_verbatim: bool = False
+    """It came in a code block, where no chat takes indentation away."""
+    end: FileEnd | None = None
+    """Given: the place must be the end of the file, which then ends so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Hunks of one file, all of which count in the file as it is before them."""
+
+    hunks: tuple[DiffHunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +103,10 @@ class Substitutions:
 
 @dataclass(frozen=True, slots=True)
 class EditFile:
-    """Change part of a file: a range of lines, or replacements or substitutions, all or none."""
+    """Change part of a file: a range of lines, or replacements, substitutions or hunks, all or none."""
 
     path: str
-    change: LineRange | tuple[Replacement, ...] | Substitutions
+    change: LineRange | tuple[Replacement, ...] | Substitutions | Diff
     way: Channel = UNHARMED
     """What the text has suffered before it came here, as far as it is known."""
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from codingagent.core import edits, encoding
 from codingagent.core.edits import Edited
 from codingagent.core.events import Hunk
-from codingagent.core.operations import FileEnd, LineRange, Replacement
+from codingagent.core.operations import LineRange, Replacement
 from codingagent.errors import OperationError
 from tests.helpers import cpu_below
 
@@ -644,39 +644,3 @@ def test_markers_without_end_take_no_time() -> None:
     with cpu_below(50):
         assert unreadable("<<<<<<< SEARCH\n" * 300_000)
         assert unreadable("<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n" * 50_000 + "x")
-
-
-# --- the end of the file ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "end", "expected"),
-    [
-        ("x\na\nx\n", FileEnd.KEPT, "x\na\ny\n"),
-        ("x\na\nx", FileEnd.KEPT, "x\na\ny"),
-        ("x\na\nx", FileEnd.ENDED, "x\na\ny\n"),
-        ("x\na\nx\n", FileEnd.ENDED, "x\na\ny\n"),
-        ("x\na\nx\n", FileEnd.OPEN, "x\na\ny"),
-        ("x\r\na\r\nx", FileEnd.ENDED, "x\r\na\r\ny\r\n"),
-        ("x\r\na\r\nx\r\n", FileEnd.OPEN, "x\r\na\r\ny"),
-        ("x", FileEnd.ENDED, "y\n"),
-    ],
-)
-def test_a_place_at_the_end_is_taken_and_ends_as_said(
-    text: str, end: FileEnd, expected: str
-) -> None:
-    assert edits.apply((Replacement("x\n", "y\n", end),), text).text == expected
-
-
-def test_a_place_at_the_end_must_be_there() -> None:
-    with pytest.raises(OperationError, match="not found at the end of the file"):
-        edits.apply((Replacement("x\n", "y\n", FileEnd.KEPT),), "x\na\n")
-
-
-def test_an_edit_that_may_not_shift_fits_its_own_indentation_only() -> None:
-    """A hunk whose context has lost its marks would else get its new lines indented wrongly."""
-    text = "def f():\n    return 1\n"
-    shifted = (Replacement("   return 1\n", "   return 1\n    x\n"),)
-    assert edits.apply(shifted, text).text == "def f():\n    return 1\n     x\n"
-    with pytest.raises(OperationError, match="not found"):
-        edits.apply((Replacement("   return 1\n", "   return 1\n    x\n", may_shift=False),), text)

@@ -20,6 +20,8 @@ TAG = "DIFF"
 _HUNK = re.compile(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
 )
+_NUMBERS = re.compile(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
+_WORD = re.compile(r"\w")
 _EXTENDED = (
     "index ",
     "old mode ",
@@ -34,8 +36,8 @@ _EXTENDED = (
     "copy to ",
     "Binary files ",
     "GIT binary patch",
-    "=====",
 )
+_UNDERLINE = "====="
 # What diff and git put behind a path: a tab, or a date.
 _TIMESTAMP = re.compile(
     r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
@@ -120,7 +122,40 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Dif
         at = _read_header(lines, at, end, difference)
         if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
             at = _read_hunks(lines, at, end, difference, fenced=fenced)
-    return found, at
+    return _merged(found), at
+
+
+def _merged(found: list[Difference]) -> list[Difference]:
+    """Return differences with those made one that are one header written twice, or in two forms."""
+    made: list[Difference] = []
+    for difference in found:
+        last = made[-1] if made else difference
+        if last is not difference and _is_same(last, difference):
+            last.old, last.new = _side(last.old, difference.old), _side(last.new, difference.new)
+            last.git = last.git or difference.git
+            last.marks += difference.marks
+            last.hunks += difference.hunks
+            last.fault = last.fault or difference.fault
+        else:
+            made.append(difference)
+    return made
+
+
+def _is_same(one: Difference, other: Difference) -> bool:
+    """Tell whether two differences are of the same file, and one of them has nothing but a header."""
+    if (one.hunks and other.hunks) or one.says("rename ") or one.says("copy "):
+        return False
+    return bool(_names(one) & _names(other))
+
+
+def _names(difference: Difference) -> set[str]:
+    sides = (difference.old, difference.new, *(_git_sides(difference.git) or ()))
+    sides += (difference.says("Index: "),)
+    return {re.sub("^[ab]/", "", side) for side in sides if side and side != _NOTHING}
+
+
+def _side(one: str | None, other: str | None) -> str | None:
+    return _NOTHING if _NOTHING in (one, other) else one or other
 
 
 def _opened(found: list[Difference], at: int) -> Difference:
@@ -154,13 +189,16 @@ def _read_header(lines: list[str], at: int, end: int, difference: Difference) ->
     if line.startswith("diff --git "):
         difference.git = line[len("diff --git ") :].strip()
         at += 1
-    while at < end and lines[at].startswith(("Index: ", *_EXTENDED)):
+    while at < end and lines[at].startswith(("Index: ", _UNDERLINE, *_EXTENDED)):
         difference.marks.append(lines[at].rstrip())
         at += 1
     if at < end and _is_header(lines, at, end):
         difference.old = _path_of(lines[at][4:])
         difference.new = _path_of(lines[at + 1][4:])
         at += 2
+        while at < end and lines[at].startswith(_EXTENDED):
+            difference.marks.append(lines[at].rstrip())
+            at += 1
     return at
 
 
@@ -206,8 +244,12 @@ def _read_hunks(
             if not fenced and numbers is not None and numbers[1] is not None:
                 _check_not_cut(read_hunk, _counts(numbers), lines, difference)
         hunk, at = read_hunk
-        hunk.line = first + 1
-        if hunk.old or hunk.new:
+        hunk.line, hunk.is_verbatim = first + 1, fenced
+        if numbers is not None:
+            hunk.sections = sections_of(lines[first])
+            if numbers[1] is not None:
+                hunk.old_start, hunk.new_start = int(numbers[1]), int(numbers[3])
+        if hunk.lines:
             difference.hunks.append(hunk)
         behind = at
         while behind < end and not lines[behind].strip():
@@ -226,11 +268,17 @@ def _check_not_cut(
     """Doubts a hunk that ends with the answer though its header says more: it may be cut short."""
     (hunk, at), (old, new) = found, counts
     is_last = not any(line.strip() for line in lines[at:])
-    if is_last and len(hunk.new) < new and (len(hunk.old) < old or old == 0):
+    if is_last and hunk.new_count < new and (hunk.old_count < old or old == 0):
         difference.fault = (
-            f"it may be cut short: its last header tells of {new} lines, and {len(hunk.new)} arrived;"
+            f"it may be cut short: its last header tells of {new} lines, and {hunk.new_count} arrived;"
             " send it again, in a fence (```diff)"
         )
+
+
+def sections_of(header: str) -> tuple[str, ...]:
+    """Return what a header names after its numbers: the function or the class that the hunk is in."""
+    text = _NUMBERS.sub("", header.strip("@ \t")).strip("@ \t")
+    return (text,) if _WORD.search(text) else ()
 
 
 def _counts(numbers: re.Match[str]) -> tuple[int, int]:
@@ -241,12 +289,12 @@ def _by_counts(
     lines: list[str], at: int, end: int, counts: tuple[int, int], *, fenced: bool
 ) -> tuple[Hunk, int] | None:
     """Reads as many lines as a header says; None if that can't be what it means."""
-    hunk, (old, new) = Hunk(at), counts
-    while len(hunk.old) < old or len(hunk.new) < new:
+    hunk, (old, new) = Hunk(at, is_counted=True), counts
+    while hunk.old_count < old or hunk.new_count < new:
         # A removed comment `-- x` looks like a header too, but names no path.
         if at >= end or _is_next_file(lines, at, end) or not _take(hunk, lines[at]):
             return None
-        if len(hunk.old) > old or len(hunk.new) > new:
+        if hunk.old_count > old or hunk.new_count > new:
             return None
         at += 1
     if at < end and lines[at].startswith("\\"):
@@ -271,31 +319,24 @@ def _ends_hunk(lines: list[str], at: int, end: int, *, fenced: bool) -> bool:
 
 
 def _take(hunk: Hunk, line: str) -> bool:
-    """Takes one line by its mark; tells whether it had one."""
-    mark = line[:1]
-    if mark == "+":
-        hunk.add(line[1:])
-        hunk.new_open = False
-    elif mark == "-":
-        hunk.remove(line[1:])
-        hunk.old_open = False
-    elif mark in (" ", ""):
-        hunk.keep(line[1:])
-        hunk.old_open = hunk.new_open = False
-    elif mark == "\\":
+    """Take one line by its mark; tell whether it had one."""
+    mark = line[:1] or " "
+    if mark == "\\":
         _take_open_end(hunk)
-    else:
+        return True
+    if mark not in " +-":
         return False
-    hunk.last = mark if mark != "\\" else hunk.last
+    hunk.take(mark, line[1:])
+    hunk.old_open = hunk.old_open and mark == "+"
+    hunk.new_open = hunk.new_open and mark == "-"
     return True
 
 
 def _take_open_end(hunk: Hunk) -> None:
     """`\\ No newline at end of file`: it is said of the line before, in the text that has that line."""
-    if hunk.last in ("-", " ", ""):
-        hunk.old_open = True
-    if hunk.last in ("+", " ", ""):
-        hunk.new_open = True
+    last = hunk.lines[-1][0] if hunk.lines else " "
+    hunk.old_open = hunk.old_open or last != "+"
+    hunk.new_open = hunk.new_open or last != "-"
 
 
 def _by_marks(
@@ -318,8 +359,7 @@ def _by_marks(
             if not fenced:
                 break
             # Context that has lost its blank; that it fits the file will prove it.
-            hunk.keep(line)
-            hunk.last = " "
+            hunk.take(" ", line)
         at += 1
     return hunk.without_trailing_blanks(), at
 
@@ -345,15 +385,22 @@ def operation_of(
             shown = " and ".join(map(paths.shown, named.texts[:3]))
             raise OperationError(f"{shown} stand above it; write --- a/path and +++ b/path")
         old = new = named.texts[0]
-    _refuse_what_is_no_text(difference, new or old or "")
+    notes = _check_kind(difference, new or old or "", is_gone=new is None)
     if new is None:
-        return DeleteFile(paths.workspace_path(old or "")), ()
+        if any(hunk.new_count for hunk in difference.hunks):
+            raise OperationError(
+                f"it deletes '{paths.shown(old or '')}' and has lines that are to stay; begin each of its"
+                " lines with -, or send the changes without the header of a deleted file"
+            )
+        return DeleteFile(paths.workspace_path(old or "")), notes
     if old is None:
-        return hunks.creation_of(paths.workspace_path(new), difference.hunks), ()
+        if not difference.hunks and not _makes_empty(difference):
+            raise OperationError("it makes a new file and has none of its lines; send them")
+        return hunks.creation_of(paths.workspace_path(new), difference.hunks), notes
     if old != new:
         raise OperationError(renaming(old, new, edited=bool(difference.hunks)))
     path, note = files.existing(new)
-    notes = (note,) if note else ()
+    notes = (*notes, note) if note else notes
     if path not in files and _only_adds(difference.hunks):
         return hunks.creation_of(path, difference.hunks), notes
     if not difference.hunks:
@@ -375,19 +422,52 @@ def _only_adds(found: list[Hunk]) -> bool:
     return len(found) == 1 and bool(found[0].new) and not any(found[0].old)
 
 
-def _refuse_what_is_no_text(difference: Difference, path: str) -> None:
-    shown = paths.shown(path)
+def _makes_empty(difference: Difference) -> bool:
+    """Tell whether nothing says that a new file has text: git names the bytes of an empty one so."""
+    index = difference.says("index ")
+    return index is None or ".." not in index or index.partition("..")[2].startswith("e69de29")
+
+
+def _check_kind(difference: Difference, path: str, *, is_gone: bool) -> tuple[str, ...]:
+    """Refuse what is no text, or only a mode; return a note on a mode that stays as it was.
+
+    Raises:
+        OperationError: if no operation can do it.
+    """
+    shown, quoted = paths.shown(path), shlex.quote(paths.shown(path))
     if (source := difference.says("copy from ")) is not None:
         raise OperationError(f"it copies '{paths.shown(source)}'; send the new file whole")
-    if any(mark.startswith(("Binary files ", "GIT binary")) for mark in difference.marks):
-        raise OperationError(f"'{shown}' is binary; send it with encoding=\"base64\"")
-    is_mode = difference.says("old mode ") is not None and difference.says("rename from ") is None
-    if is_mode and not difference.hunks:
-        mode = (difference.says("new mode ") or "644")[-3:]
+    modes = [
+        mark.rpartition(" ")[2]
+        for mark in difference.marks
+        if mark.startswith(("old mode", "new mode", "new file mode", "deleted file", "index "))
+    ]
+    if "160000" in modes:
+        raise OperationError(f"'{shown}' is a submodule, which can't be changed here; leave it out")
+    if "120000" in modes:
+        target = "".join(line for hunk in difference.hunks for line in hunk.new)
+        command = f"rm {quoted}" if is_gone else f"ln -sfn {shlex.quote(target)} {quoted}"
         raise OperationError(
-            f"it changes the mode of '{shown}', which only a command can do; send"
-            f" [RUN_COMMAND]chmod {mode} {shlex.quote(shown)}[/RUN_COMMAND]"
+            f"'{shown}' is a symbolic link, which only a command can change; send"
+            f" [RUN_COMMAND]{command}[/RUN_COMMAND]"
         )
+    is_binary = any(mark.startswith(("Binary files ", "GIT binary")) for mark in difference.marks)
+    if is_binary and not is_gone:
+        raise OperationError(
+            f'\'{shown}\' is binary; send it with [CREATE_FILE path="{shown}" encoding="base64"]'
+        )
+    mode = difference.says("new mode ") or difference.says("new file mode ") or ""
+    if difference.says("new mode ") is None and not mode.endswith("755"):
+        return ()
+    change = (
+        f"the mode of '{shown}', which only a command can do; send"
+        f" [RUN_COMMAND]chmod {mode[-3:] or '644'} {quoted}[/RUN_COMMAND]"
+    )
+    if not difference.hunks and difference.says("new mode ") is not None:
+        if difference.says("rename from ") is None:
+            raise OperationError(f"it changes {change}")
+        return ()
+    return (f"it also changes {change}",)
 
 
 def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None]:
@@ -410,10 +490,14 @@ def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None
         new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
     elif old_path is not None:
         old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
-    if difference.says("new file mode") is not None:
-        old_path = None
-    if difference.says("deleted file mode") is not None:
-        new_path = None
+    is_new, is_gone = (
+        difference.says(f"{what} file mode") is not None for what in ("new", "deleted")
+    )
+    old_path, new_path = None if is_new else old_path, None if is_gone else new_path
+    if old_path is None and new_path is None:
+        raise OperationError(
+            "it says that its file is new, and that it is deleted; write one header"
+        )
     return old_path, new_path
 
 

@@ -1,72 +1,95 @@
-"""A hunk of a difference, in whichever format, and the replacement that it asks for.
-
-Numbers in a hunk's header are not believed: models count wrong. Its place is where its old lines stand.
-"""
+"""A hunk of a difference, in whichever format, and the part of an edit that it asks for."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from codingagent.core.formats import elisions
-from codingagent.core.operations import CreateFile, EditFile, FileEnd, Replacement
+from codingagent.core.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
 from codingagent.errors import OperationError
 
 
 @dataclass(slots=True)
 class Hunk:
-    """Lines before and after, from 1-based `line` of the reply on.
+    """Lines with their marks, from 1-based `line` of the reply on, and what is said of their place.
 
     `old_open` and `new_open` tell that the last of them is the file's last and has no line end;
     `at_end` that the last of them is the file's last.
     """
 
     line: int
-    old: list[str] = field(default_factory=list)
-    new: list[str] = field(default_factory=list)
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    old_count: int = 0
+    new_count: int = 0
+    old_start: int | None = None
+    new_start: int | None = None
+    sections: tuple[str, ...] = ()
+    is_counted: bool = False
+    is_verbatim: bool = False
     old_open: bool = False
     new_open: bool = False
     at_end: bool = False
-    kept: int = 0
-    """How many lines at the end are context."""
-    last: str = ""
-    """The mark of the line taken last."""
 
-    def keep(self, text: str) -> None:
-        """Takes a line of context."""
-        self.old.append(text)
-        self.new.append(text)
-        self.kept += 1
+    @property
+    def old(self) -> list[str]:
+        """Return its lines as they were."""
+        return [text for mark, text in self.lines if mark != "+"]
 
-    def remove(self, text: str) -> None:
-        """Takes a line that is to go."""
-        self.old.append(text)
-        self.kept = 0
+    @property
+    def new(self) -> list[str]:
+        """Return its lines as they are to be."""
+        return [text for mark, text in self.lines if mark != "-"]
 
-    def add(self, text: str) -> None:
-        """Takes a line that is to come."""
-        self.new.append(text)
-        self.kept = 0
+    @property
+    def changes(self) -> bool:
+        """Tell whether it makes anything different."""
+        return self.turns or self.old != self.new
+
+    @property
+    def turns(self) -> bool:
+        """Tell whether it gives the last line of the file its end, or takes it."""
+        return self.old_open != self.new_open
+
+    def take(self, mark: str, text: str) -> None:
+        """Take a line of context (" "), one that is to go ("-") or one that is to come ("+")."""
+        self.lines.append((mark, text))
+        self.old_count += mark != "+"
+        self.new_count += mark != "-"
 
     def without_trailing_blanks(self) -> "Hunk":
-        """Takes empty context off the end: it may as well be what parts the hunk from the next thing."""
-        while self.kept and not self.old[-1]:
-            self.old.pop()
-            self.new.pop()
-            self.kept -= 1
+        """Take empty context off the end: it may as well be what parts the hunk from the next thing."""
+        while self.lines and self.lines[-1] == (" ", ""):
+            self.lines.pop()
+            self.old_count -= 1
+            self.new_count -= 1
         return self
+
+    def as_said(self) -> DiffHunk:
+        """Return it as a part of an edit."""
+        return DiffHunk(
+            tuple(self.lines),
+            self.old_start,
+            self.new_start,
+            self.sections,
+            self.is_counted,
+            self.is_verbatim,
+            self._end(),
+        )
+
+    def _end(self) -> FileEnd | None:
+        if self.turns:
+            return FileEnd.OPEN if self.new_open else FileEnd.ENDED
+        return FileEnd.KEPT if self.at_end else None
 
 
 def edit_of(path: str, hunks: list[Hunk]) -> EditFile:
-    """Gives the edit that hunks of one file ask for.
+    """Return the edit that hunks of one file ask for.
 
     Raises:
-        OperationError: if the place of one is not certain.
+        OperationError: if one has no line of the old text, so that nothing tells its place.
     """
-    replacements = tuple(
-        _replacement(hunk) for hunk in hunks if hunk.old != hunk.new or _turns(hunk)
-    )
-    if not replacements:
+    said = tuple(_checked(hunk).as_said() for hunk in hunks if hunk.changes)
+    if not said:
         raise OperationError("it has no added and no removed line, so it changes nothing")
-    return EditFile(path, replacements)
+    return EditFile(path, Diff(said))
 
 
 def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
@@ -94,26 +117,11 @@ def joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _turns(hunk: Hunk) -> bool:
-    return hunk.old_open != hunk.new_open
-
-
-def _replacement(hunk: Hunk) -> Replacement:
-    if not any(line.strip() for line in hunk.old):
+def _checked(hunk: Hunk) -> Hunk:
+    has_text = any(line.strip() for line in hunk.old)
+    if not has_text and hunk.old_start != 0 and (not hunk.old or hunk.old_start is None):
         raise OperationError(
             f"the hunk at line {hunk.line} has no line of the old text, so its place is not certain; add"
             " the lines around it"
         )
-    elided = elisions.added_elision(hunk.old, hunk.new)
-    if elided is not None:
-        raise OperationError(
-            f"the hunk at line {hunk.line} adds '{hunk.new[elided].strip()}', which stands for text that"
-            " was left out; write that text"
-        )
-    return Replacement(joined(hunk.old), joined(hunk.new), _end(hunk), may_shift=False)
-
-
-def _end(hunk: Hunk) -> FileEnd | None:
-    if _turns(hunk):
-        return FileEnd.OPEN if hunk.new_open else FileEnd.ENDED
-    return FileEnd.KEPT if hunk.at_end else None
+    return hunk

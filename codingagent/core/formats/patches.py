@@ -28,6 +28,7 @@ class Section:
     body: list[str] = field(default_factory=list)
     moved_to: str = ""
     is_cut: bool = False
+    is_verbatim: bool = False
 
 
 def begins(line: str) -> bool:
@@ -57,7 +58,8 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Sec
             break
         if kind is not None:
             mark = next(mark for mark in _KINDS if line.startswith(mark))
-            sections.append(Section(at, kind, line[len(mark) :].strip().strip("`")))
+            path = line[len(mark) :].strip().strip("`")
+            sections.append(Section(at, kind, path, is_verbatim=fenced))
         elif line.startswith(_MOVE) and sections and not sections[-1].body:
             sections[-1].moved_to = line[len(_MOVE) :].strip()
         elif line == _BEGIN:
@@ -111,10 +113,12 @@ def _creation(section: Section) -> CreateFile:
 
 def _hunks(section: Section) -> list[Hunk]:
     found: list[Hunk] = []
+    sections: list[str] = []
     is_open = False
     for offset, line in enumerate(section.body):
         at = section.line + 1 + offset
         if line.startswith("@@"):
+            sections = [*([] if is_open else sections), *diffs.sections_of(line)]
             is_open = False
         elif line.rstrip() == _END_OF_FILE:
             if found:
@@ -122,22 +126,16 @@ def _hunks(section: Section) -> list[Hunk]:
             is_open = False
         elif is_open or line.strip():
             if not is_open:
-                found.append(Hunk(at))
+                found.append(Hunk(at, sections=tuple(sections), is_verbatim=section.is_verbatim))
                 is_open = True
             _take(found[-1], line)
     return [hunk.without_trailing_blanks() for hunk in found]
 
 
 def _take(hunk: Hunk, line: str) -> None:
-    mark, text = line[:1], line[1:]
-    if mark == "+":
-        hunk.add(text)
-    elif mark == "-":
-        hunk.remove(text)
-    elif mark in (" ", ""):
-        hunk.keep(text)
-    elif line.startswith("\\ No newline"):
-        return
-    else:
+    mark = line[:1] or " "
+    if mark in " +-":
+        hunk.take(mark, line[1:])
+    elif not line.startswith("\\ No newline"):
         # Context that has lost its blank; that it fits the file will prove it.
-        hunk.keep(line)
+        hunk.take(" ", line)

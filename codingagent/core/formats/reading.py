@@ -27,7 +27,7 @@ from codingagent.core.formats.names import (
     name_in_info,
     words,
 )
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile
+from codingagent.core.operations import CreateFile, DeleteFile, Diff, EditFile
 from codingagent.core.reply import BLOCK_LINE, Problem, Step
 from codingagent.errors import OperationError
 
@@ -96,6 +96,8 @@ def describe(item: Step | Problem) -> Description:
             ends = isinstance(content, str) and content and not content.endswith("\n")
             what = f"whole file, {_counted(count + bool(ends), 'line')}"
             return Description(paths.shown(path), what if overwrite else f"new file, {what[12:]}")
+        case EditFile(path=path, change=Diff(hunks=change)):
+            return Description(paths.shown(path), _counted(len(change), "edit"))
         case EditFile(path=path, change=tuple() as change):
             return Description(paths.shown(path), _counted(len(change), "edit"))
         case DeleteFile(path=path):

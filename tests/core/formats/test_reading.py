@@ -1,7 +1,15 @@
 """What is found in a reply, in which order, and what the screen says of it."""
 
 from codingagent.core.formats.reading import Description, describe, read
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile, FileEnd, Replacement
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    Diff,
+    DiffHunk,
+    EditFile,
+    FileEnd,
+    Replacement,
+)
 from codingagent.core.reply import Problem, Step
 
 _ALL = """Words.
@@ -85,9 +93,10 @@ def test_a_reply_of_prose_has_nothing_in_it() -> None:
 def test_the_end_of_a_file_that_a_difference_tells_is_in_the_edit() -> None:
     text = "```diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n```\n"
     (item,) = read(text, {"a"}).items
-    assert item == Step(
-        EditFile("a", (Replacement("x\n", "y\n", FileEnd.ENDED, may_shift=False),)), "EDIT_FILE", 2
+    hunk = DiffHunk(
+        (("-", "x"), ("+", "y")), 1, 1, is_counted=True, is_verbatim=True, end=FileEnd.ENDED
     )
+    assert item == Step(EditFile("a", Diff((hunk,))), "EDIT_FILE", 2)
 
 
 def test_a_whole_file_that_exists_is_overwritten_and_one_that_is_not_listed_never() -> None:

@@ -1,0 +1,549 @@
+"""Where the hunks of a diff belong in a file, and which lines they put there.
+
+How it works. All places that a hunk fits are found in the file as it is: exactly, else up to trailing
+blanks, one constant indentation, tabs shown as blanks, or blank lines between its lines. What leaves
+one place is then asked in turn: the order of the hunks, the line number, the enclosing function. A
+number alone proves nothing, for models count wrong; of several places that fit it may name one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from codingagent.core import matching
+from codingagent.core.formats import elisions
+from codingagent.core.matching import Place, Sought
+from codingagent.core.operations import Diff, DiffHunk, FileEnd
+from codingagent.errors import OperationError
+
+# Fewer characters may be in a file by chance.
+_APPLIED_FEWEST_CHARACTERS = 16
+_SHOWN_PLACES = 3
+
+_MORE_LINES = "give it more lines of context, or the right line number in its @@ line"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Lines that take the place of `count` lines from `start` on.
+
+    `same` tells how many of them at the head and at the tail are the old ones, to the byte.
+    """
+
+    start: int
+    count: int
+    new: tuple[str, ...]
+    same: tuple[int, int]
+    end: FileEnd | None = None
+
+
+def apply(diff: Diff, lines: list[str]) -> tuple[list[Put], tuple[str, ...]]:
+    """Return what is to be put into a file, in this order, and notes on how the diff was read.
+
+    Raises:
+        OperationError: if the place of a hunk, or one of its new lines, is not certain.
+    """
+    several = len(diff.hunks) > 1
+    hunks = [
+        _Hunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk")
+        for number, said in enumerate(diff.hunks, start=1)
+    ]
+    file = _File(lines)
+    if (puts := _all_applied(file, hunks)) is not None:
+        return puts, ("all of it is there already: nothing was to be done",)
+    for hunk in hunks:
+        hunk.fits = _anchored(file, hunk, _fits(file, hunk), is_last=hunk is hunks[-1])
+    placed = [hunk for hunk in hunks if hunk.fits]
+    _choose(file, placed)
+    proven = _proven_tabs(placed)
+    notes: list[str] = []
+    left: list[_Hunk] = []
+    ordered: list[tuple[int, int, int, Put]] = []
+    for index, hunk in enumerate(hunks):
+        if (at := _applied_at(file, hunk)) is not None:
+            ordered.append((at, at, index, _unchanged(file, at, len(hunk.new))))
+            notes.append(f"{hunk.label} is at line {at + 1} already: nothing was to be done")
+        elif hunk.fits:
+            fit = hunk.fits[0]
+            ordered.append((fit.first, fit.last, index, _put(file, hunk, fit, proven)))
+            notes += _note(hunk, fit)
+        else:
+            left.append(hunk)
+    # From the end to the top, so that none moves the place of another.
+    puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
+    for hunk in left:
+        # Some are written as if the hunks before them were applied.
+        after = _File(_spliced(file.lines, puts)) if puts else file
+        hunk.fits = _fits(after, hunk) if puts else []
+        if not hunk.fits:
+            raise _not_found(file, hunk)
+        _choose(after, [hunk])
+        puts.append(_put(after, hunk, hunk.fits[0], proven))
+        notes += _note(hunk, hunk.fits[0])
+    return puts, tuple(notes)
+
+
+def _note(hunk: "_Hunk", fit: "_Fit") -> tuple[str, ...]:
+    return (f"{hunk.label} {fit.places[0].note}",) if fit.places[0].note else ()
+
+
+# --- hunks and their fits --------------------------------------------------------------------------
+
+
+class _File:
+    """The lines of a file, and those of them that are known, without the blanks round them."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.known = {line.strip() for line in lines}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A place of a hunk: it changes the lines from `first` to before `last`.
+
+    `places` has one way to fit there for each width that a tab may have. `made` is what then stands
+    there: the index of a line that stays, or a new line; None where each old line has its own.
+    """
+
+    start: int
+    count: int
+    first: int
+    last: int
+    places: tuple[Place, ...]
+    made: tuple[int | str, ...] | None = None
+
+
+class _Hunk:
+    """A hunk with its two sides, the lines of context round its changes, and what it fits."""
+
+    def __init__(self, said: DiffHunk, label: str) -> None:
+        self.said = said
+        self.label = label
+        self.old = [text for mark, text in said.lines if mark != "+"]
+        self.new = [text for mark, text in said.lines if mark != "-"]
+        marks = [mark for mark, _ in said.lines]
+        changed = [index for index, mark in enumerate(marks) if mark != " "]
+        self.lead = changed[0]
+        self.trail = len(marks) - 1 - changed[-1]
+        self.only_adds = "-" not in marks
+        self.has_text = any(line.strip() for line in self.old)
+        self.fits: list[_Fit] = []
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Tell whether it has context on one side of its changes only, as at an end of a file."""
+        return bool(self.lead) != bool(self.trail)
+
+
+def _fits(file: _File, hunk: _Hunk) -> list[_Fit]:
+    """Return all places that a hunk fits in the first of the ways that fits any."""
+    if not hunk.old or any(line.strip() not in file.known for line in hunk.old if line.strip()):
+        return []
+    for fits in matching.FITS:
+        places = [
+            place for place in fits(file.lines, hunk.old) if not _lost_mark(file, hunk, place)
+        ]
+        if places:
+            grouped: dict[int, list[Place]] = {}
+            for place in places:
+                grouped.setdefault(place.start, []).append(place)
+            return [
+                _Fit(
+                    start,
+                    len(hunk.old),
+                    start + hunk.lead,
+                    start + len(hunk.old) - hunk.trail,
+                    tuple(ways),
+                )
+                for start, ways in sorted(grouped.items())
+            ]
+    return list(_spaced(file, hunk))
+
+
+def _lost_mark(file: _File, hunk: _Hunk, place: Place) -> bool:
+    """Tell whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
+    row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
+    return not place.tab_width and file.lines[place.start + row].rstrip() == (
+        f" {hunk.old[row].rstrip()}"
+    )
+
+
+def _spaced(file: _File, hunk: _Hunk) -> Iterator[_Fit]:
+    """Yield places that a hunk fits but for blank lines that are missing or too many between its lines."""
+    rows = [row for row, line in enumerate(file.lines) if line.strip()]
+    wanted = [line.rstrip() for line in hunk.old if line.strip()]
+    if not wanted:
+        return
+    note = "fitted with the blank lines of the file"
+    for at in matching.positions([file.lines[row].rstrip() for row in rows], wanted):
+        made = _with_blanks(hunk.said.lines, rows[at : at + len(wanted)])
+        if made is None:
+            continue
+        start, last = rows[at], rows[at + len(wanted) - 1] + 1
+        lead, trail = matching.common_ends(range(start, last), made)
+        place = Place(start, last - start, note)
+        yield _Fit(start, last - start, start + lead, last - trail, (place,), tuple(made))
+
+
+def _with_blanks(lines: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int | str] | None:
+    """Return what is to stand at a place whose lines are `rows`, with its own blank lines between them.
+
+    None where it can't be told on which side of a blank line a new line belongs.
+    """
+    made: list[int | str] = []
+    at = 0
+    for here, following in zip([-1, *rows], [*rows, -1], strict=True):
+        gap: list[tuple[str, str]] = []
+        while at < len(lines) and (lines[at][0] == "+" or not lines[at][1].strip()):
+            gap.append(lines[at])
+            at += 1
+        blanks = range(here + 1, following) if here >= 0 and following >= 0 else range(0)
+        marks = "".join(mark for mark, _ in gap)
+        if blanks and len(marks.replace("+", "")) == len(blanks):
+            there = iter(blanks)
+            both = [(mark, text if mark == "+" else next(there)) for mark, text in gap]
+            made += [each for mark, each in both if mark != "-"]
+        else:
+            # New lines right after one that they replace are on its side of any blank line.
+            replaces = at > len(gap) and lines[at - len(gap) - 1][0] == "-"
+            is_sure = replaces and "+" not in marks.lstrip("+")
+            if "-" in marks or ("+" in marks and (blanks or " " in marks) and not is_sure):
+                return None
+            made += [*(text for mark, text in gap if mark == "+"), *blanks]
+        if at < len(lines):
+            made += [following] if lines[at][0] == " " else []
+            at += 1
+    return made
+
+
+# --- which of several ------------------------------------------------------------------------------
+
+
+def _anchored(file: _File, hunk: _Hunk, fits: list[_Fit], *, is_last: bool) -> list[_Fit]:
+    """Return the places that are at the end of the file which a hunk is from, where it is from one.
+
+    Raises:
+        OperationError: if none is there, and nothing else makes the place certain.
+    """
+    said = hunk.said
+    if said.end is not None:
+        at_end = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
+        if fits and not at_end:
+            raise _elsewhere(file, hunk, fits, "the end of the file, as it says,", "below")
+        return at_end
+    if not fits or not said.is_counted or not hunk.is_one_sided:
+        return fits
+    if hunk.trail and (said.old_start or 0) <= 1:
+        anchored, side, where = [fit for fit in fits if not fit.start], "above", "the top"
+    elif hunk.lead and is_last:
+        anchored = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
+        side, where = "below", "the end"
+    else:
+        return fits
+    if anchored or not hunk.only_adds:
+        return anchored or fits
+    if there := [fit for fit in fits if _stands_beside(file, hunk, fit) is not None]:
+        return there[:1]
+    raise _elsewhere(
+        file, hunk, fits, f"{where} of the file, having no context {side} its changes,", side
+    )
+
+
+def _elsewhere(file: _File, hunk: _Hunk, fits: list[_Fit], where: str, side: str) -> OperationError:
+    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[:_SHOWN_PLACES]]
+    return OperationError(
+        f"{hunk.label} belongs at {where} and its lines are not there; add the lines that follow {side}",
+        matching.around(file.lines, spans),
+    )
+
+
+def _choose(file: _File, hunks: list[_Hunk]) -> None:
+    """Leave one fit for each hunk.
+
+    Raises:
+        OperationError: if one still has several, or two change the same lines.
+    """
+    is_ordered = _in_order(hunks)
+    for narrowed in (_numbered, _within_section):
+        for index, hunk in enumerate(hunks):
+            if hunk.fits[1:] or not hunk.has_text:
+                fit = narrowed(file, hunks, index)
+                hunk.fits = [fit] if fit is not None else hunk.fits
+                is_ordered = is_ordered and _in_order(hunks)
+    for hunk in hunks:
+        if not hunk.has_text and _numbered(file, hunks, hunks.index(hunk)) is None:
+            raise OperationError(
+                f"{hunk.label} has only blank lines of the old text; {_MORE_LINES}"
+            )
+        if len(hunk.fits) > 1:
+            where = ", ".join(str(fit.start + 1) for fit in hunk.fits[:10])
+            more = ", …" if len(hunk.fits) > 10 else ""
+            spans = [(fit.start + 1, fit.start + fit.count) for fit in hunk.fits[:_SHOWN_PLACES]]
+            raise OperationError(
+                f"{hunk.label} fits {len(hunk.fits)} places (at lines {where}{more}); {_MORE_LINES}",
+                matching.around(file.lines, spans),
+            )
+    for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
+        if other.fits[0].first < one.fits[0].last:
+            raise OperationError(
+                f"{one.label} and {other.label} change the same lines; send them as one hunk"
+            )
+
+
+def _in_order(hunks: list[_Hunk]) -> bool:
+    """Leave the fits that leave room for all others in the order of the hunks; False if there is none."""
+    numbers = [hunk.said.old_start for hunk in hunks if hunk.said.old_start is not None]
+    if any(one > other for one, other in pairwise(numbers)):
+        return False
+    kept: list[list[_Fit]] = []
+    floor = 0
+    for hunk in hunks:
+        kept.append([fit for fit in hunk.fits if fit.first >= floor])
+        if not kept[-1]:
+            return False
+        floor = min(fit.last for fit in kept[-1])
+    ceiling = max((fit.last for hunk in hunks for fit in hunk.fits), default=0)
+    for fits in reversed(kept):
+        fits[:] = [fit for fit in fits if fit.last <= ceiling]
+        if not fits:
+            return False
+        ceiling = max(fit.first for fit in fits)
+    for hunk, fits in zip(hunks, kept, strict=True):
+        hunk.fits = fits
+    return True
+
+
+def _numbered(_: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
+    """Return the fit that a hunk's line number names, moved as far as its neighbours were found moved."""
+    said = hunks[index].said
+    if said.old_start is None:
+        return None
+    moved = [
+        shift
+        for others in (reversed(hunks[:index]), hunks[index + 1 :])
+        if (shift := next(filter(None.__ne__, map(_shift, others)), None)) is not None
+    ]
+    if not said.is_counted and len(set(moved)) > 1:
+        return None  # its numbers are as wrong as its counts
+    named = {said.old_start - 1 + shift for shift in moved or [0]}
+    found = [fit for fit in hunks[index].fits if fit.start in named]
+    return found[0] if len(found) == 1 else None
+
+
+def _shift(hunk: _Hunk) -> int | None:
+    if len(hunk.fits) != 1 or hunk.said.old_start is None or not hunk.has_text:
+        return None
+    return hunk.fits[0].start - (hunk.said.old_start - 1)
+
+
+def _within_section(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
+    """Return the only fit within what the text after a hunk's @@ names."""
+    fits = hunks[index].fits
+    for name in hunks[index].said.sections:
+        spans = _sections(file.lines, name)
+        within = [fit for fit in fits if any(start <= fit.first <= end for start, end in spans)]
+        fits = within or fits
+    return fits[0] if len(fits) == 1 else None
+
+
+def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
+    """Return where each class or function of that name begins and ends."""
+    found: list[tuple[int, int]] = []
+    for start, line in enumerate(lines):
+        if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
+            continue
+        depth = len(line) - len(line.lstrip())
+        end = next(
+            (
+                at
+                for at in range(start + 1, len(lines))
+                if (text := lines[at].strip())
+                and len(lines[at]) - len(lines[at].lstrip()) <= depth
+                and (text[0].isalnum() or text[0] in "_$@")
+            ),
+            len(lines),
+        )
+        found.append((start, end))
+    return found
+
+
+def _is_same_head(line: str, name: str) -> bool:
+    # git cuts the text at 80 characters.
+    return len(name) >= 70 or not (line[len(name) :][:1].isalnum() or line[len(name) :][:1] == "_")
+
+
+# --- there already ---------------------------------------------------------------------------------
+
+
+def _all_applied(file: _File, hunks: list[_Hunk]) -> list[Put] | None:
+    """Return the lines of a diff that were put there before: all exactly where its numbers say."""
+    for hunk in hunks:
+        start = hunk.said.new_start
+        if not hunk.new or start is None or not _stands_at(file, hunk.new, start - 1):
+            return None
+        if not hunk.said.is_counted and not _says_enough(hunk.new):
+            return None
+    if all(_is_as_numbered(file, hunk, is_last=hunk is hunks[-1]) for hunk in hunks):
+        return None  # both sides are there, so nothing tells that it was applied
+    return [_unchanged(file, (h.said.new_start or 1) - 1, len(h.new)) for h in reversed(hunks)]
+
+
+def _is_as_numbered(file: _File, hunk: _Hunk, *, is_last: bool) -> bool:
+    start = (hunk.said.old_start or 1) - 1
+    at_end = start + len(hunk.old) == len(file.lines) or hunk.trail or not hunk.lead or not is_last
+    return bool(at_end) and _stands_at(file, hunk.old, start)
+
+
+def _applied_at(file: _File, hunk: _Hunk) -> int | None:
+    """Return where the new side of a hunk stands, if that can't be by chance."""
+    if hunk.fits:
+        fit = hunk.fits[0]
+        return _stands_beside(file, hunk, fit)
+    said = hunk.said
+    if not hunk.new:
+        return None
+    if said.new_start is not None and _stands_at(file, hunk.new, said.new_start - 1):
+        return said.new_start - 1
+    if not _says_enough(hunk.new):
+        return None
+    words = {line.strip() for line in hunk.new if line.strip()}
+    gone = [text.strip() for mark, text in said.lines if mark == "-" and text.strip()]
+    gone = [text for text in gone if text not in words]
+    if gone and all(text in file.known for text in gone):
+        return None
+    if any(word not in file.known for word in words):
+        return None
+    for fits in matching.FITS[:2]:
+        if found := fits(file.lines, hunk.new):
+            return found[0].start if len(found) == 1 else None
+    return None
+
+
+def _says_enough(lines: list[str]) -> bool:
+    """Tell whether lines are hardly in a file by chance."""
+    words = [line.strip() for line in lines if line.strip()]
+    return len(words) > 1 and sum(map(len, words)) >= _APPLIED_FEWEST_CHARACTERS
+
+
+def _stands_beside(file: _File, hunk: _Hunk, fit: _Fit) -> int | None:
+    """Return where lines that a hunk adds at its edge stand, if they are there already."""
+    if not hunk.only_adds or not hunk.is_one_sided:
+        return None
+    start = fit.start if hunk.lead else fit.start + fit.count - len(hunk.new)
+    return start if _stands_at(file, hunk.new, start) else None
+
+
+def _stands_at(file: _File, wanted: list[str], start: int) -> bool:
+    there = file.lines[start : start + len(wanted)] if start >= 0 else []
+    return [line.rstrip() for line in there] == [line.rstrip() for line in wanted]
+
+
+def _unchanged(file: _File, start: int, count: int) -> Put:
+    return Put(start, count, tuple(file.lines[start : start + count]), (count, 0))
+
+
+# --- what goes there -------------------------------------------------------------------------------
+
+
+def _proven_tabs(hunks: Iterable[_Hunk]) -> dict[int, Callable[[str], str]]:
+    """Return how blanks become tabs, for each width that all hunks allow that show it."""
+    ways = [
+        {place.tab_width: place.change for place in hunk.fits[0].places if place.tab_width}
+        for hunk in hunks
+    ]
+    shown = [each for each in ways if each]
+    return {width: shown[0][width] for width in set.intersection(*map(set, shown))} if shown else {}
+
+
+def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]) -> Put:
+    """Return what a hunk puts at a place.
+
+    Raises:
+        OperationError: if a new line may be another than was meant.
+    """
+    adds = iter(_added(hunk, fit, proven))
+    made = fit.made
+    if made is None:
+        rows = iter(range(fit.start, fit.start + fit.count))
+        both = [(mark, next(rows) if mark != "+" else next(adds)) for mark, _ in hunk.said.lines]
+        made = tuple(each for mark, each in both if mark != "-")
+    new = tuple(file.lines[each] if isinstance(each, int) else each for each in made)
+    _check(file, hunk, fit, new)
+    head, tail = fit.first - fit.start, fit.start + fit.count - fit.last
+    # Where nothing goes, a line beside it is put there again: it has the line end that is to be had.
+    if fit.first == fit.last:
+        above, below = (1, 0) if head else (0, 1)
+    else:
+        above = below = 0
+    start, last = fit.first - above, fit.last + below
+    return Put(
+        start,
+        last - start,
+        new[head - above : len(new) - tail + below],
+        (above, below),
+        hunk.said.end,
+    )
+
+
+def _added(hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]) -> Sequence[str]:
+    """Return the new lines of a hunk, changed as its old ones were to fit."""
+    adds = [text for mark, text in hunk.said.lines if mark == "+"]
+    ways = [place.change for place in fit.places]
+    if proven and not any(line[:1].isspace() for line in hunk.old if line.strip()):
+        ways = list(proven.values())
+    results: set[tuple[str, ...]] = set()
+    fault = OperationError(f"{hunk.label} fits with tabs of several widths; send it with tabs")
+    for change in ways:
+        try:
+            results.add(tuple(map(change, fit.places[0].without_trail(adds))))
+        except OperationError as found:
+            fault = found
+    if len(results) != 1:
+        raise fault
+    return results.pop()
+
+
+def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
+    """Refuse new lines that stand for others, or that may have been damaged on their way."""
+    elided = None if hunk.said.is_counted else elisions.added_elision(file.lines, hunk.new)
+    if elided is not None:
+        raise OperationError(
+            f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out;"
+            " write that text"
+        )
+    there = tuple(file.lines[fit.start : fit.start + fit.count])
+    place = fit.places[0]
+    if not place.note and hunk.said.is_verbatim:
+        # A line that fits with its indentation shows that tabs, or blanks, are meant as they came.
+        if not any(line.startswith(("\t", "  ")) for line in there):
+            known = set(there)
+            matching.check_indentation(file.lines, [line for line in new if line not in known])
+        return
+    if fit.made is None and not place.tab_width and not hunk.said.is_verbatim:
+        matching.check_flush(
+            Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, file.lines
+        )
+    said = hunk.said
+    sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
+    matching.check_new_lines(file.lines, sought, new)
+
+
+def _spliced(lines: list[str], puts: list[Put]) -> list[str]:
+    made = list(lines)
+    for put in puts:
+        made[put.start : put.start + put.count] = put.new
+    return made
+
+
+def _not_found(file: _File, hunk: _Hunk) -> OperationError:
+    if not hunk.old:
+        return OperationError(
+            f"{hunk.label} has no line of the old text, as for an empty file, and the file has text; add the"
+            " lines around it"
+        )
+    return OperationError(
+        f"{hunk.label} was not found; write its context and its lines with - letter by letter as they stand"
+        " in the file",
+        matching.nearest(file.lines, hunk.old),
+    )

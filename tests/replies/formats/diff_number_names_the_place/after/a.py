@@ -1,0 +1,4 @@
+def a():
+    return 2
+def b():
+    return 1
