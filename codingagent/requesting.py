@@ -195,6 +195,8 @@ class Requests:
                 short_tokens=tokens.estimate(brief),
             )
         self._means.show(ready)
+        for reason in context.listing.unread:
+            self._means.show(Remark(f"not read for the list of files: {reason}"))
         if len(text) > self._means.budget.characters:
             limit = self._means.budget.characters
             self._means.show(

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 # More than anyone writes by hand; beyond it a file would only cost time.
-_LINES_LIMIT = 20_000
-_EXPRESSIONS_LIMIT = 1_000
+LINES_LIMIT = 5_000
+_EXPRESSION_COST = 2
+_SEARCHING_COST = 40
+_SEARCHING = ("(?>", ".+", ".*")
 _MARK = r"(?:(?P<ps_d>/)|$)"  # how pathspec lets a pattern speak for what lies below, too
 _ANY = "**"
 _ODD_STARS = re.compile(r"([^*?\[\\]*[^*?\[\\/])(\*{2,}(?:/.*)?)", re.DOTALL)
@@ -53,6 +55,20 @@ class Pattern:
     is_negated: bool
     only_folders: bool
 
+    @property
+    def cost(self) -> int:
+        """How long it takes to ask it about a name, as measured, in parts of what one end takes.
+
+        A plain name costs nothing: it is looked up among all of them at once. An expression that tries
+        several places costs by far the most.
+        """
+        if self.form == "name":
+            return 0
+        if self.form == "suffix":
+            return 1
+        searches = any(sign in self.text for sign in _SEARCHING)
+        return _SEARCHING_COST if searches else _EXPRESSION_COST
+
 
 class _Segment(NamedTuple):
     """What stands between two slashes.
@@ -78,18 +94,14 @@ def bytewise(text: str) -> str:
 
 
 def patterns(text: str) -> tuple[Pattern, ...]:
-    """Gives what an ignore file says; a line that is no pattern costs only itself."""
+    """Return what the first lines of an ignore file say; a line that is no pattern costs only itself."""
     found: list[Pattern] = []
-    expressions = 0
-    lines = bytewise(text).removeprefix("\xef\xbb\xbf").split("\n", _LINES_LIMIT)
-    for line in lines[:_LINES_LIMIT]:
+    lines = bytewise(text).removeprefix("\xef\xbb\xbf").split("\n", LINES_LIMIT)
+    for line in lines[:LINES_LIMIT]:
         if not line or line.startswith("#"):
             continue
         pattern = _pattern(_stripped(line.removesuffix("\r").partition("\0")[0]))
         if pattern is not None:
-            expressions += pattern.form in {"expression", "path"}
-            if expressions > _EXPRESSIONS_LIMIT:
-                break
             found.append(pattern)
     return tuple(found)
 

@@ -7,15 +7,21 @@ always all names of one folder at once: one set, one call, one expression for ma
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from codingagent.core.gitpatterns import Pattern, bytewise, patterns
+from codingagent.core.gitpatterns import LINES_LIMIT, Pattern, bytewise, patterns
 
 GIT_IGNORE_FILE = ".gitignore"
 OWN_IGNORE_FILE = ".codingagentignore"
 # In this order: of two that speak about a path, the later wins.
 IGNORE_FILES = (GIT_IGNORE_FILE, OWN_IGNORE_FILE)
+
+# What the patterns in force in a folder may cost together, see `Pattern.cost`: two thousand expressions,
+# or a hundred of the costly ones. Ten thousand names then take a second at the very worst.
+_COST_LIMIT = 4_000
+# Each change between leaving out and taking back asks about all names once more.
+_RUN_COST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +78,17 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules in force in one folder: its own and those of the folders above it."""
+    """The rules in force in one folder: its own and those of the folders above it.
+
+    Attributes:
+        layers: one for each ignore file.
+        cost: what asking them costs.
+        is_cut: patterns beyond the limit are not among them.
+    """
 
     layers: tuple[_Layer, ...] = ()
+    cost: int = 0
+    is_cut: bool = False
 
     def extended(self, folder: str, text: str, *, above: str = "") -> "IgnoreRules":
         """Gives the rules with those of one more ignore file.
@@ -84,16 +98,19 @@ class IgnoreRules:
             text: what it says.
             above: for a file that lies above the root: the path from there to the root.
         """
-        for_files, for_folders = _groups(text)
+        for_files, for_folders, cost, is_cut = _groups(text, _COST_LIMIT - self.cost)
+        is_cut = is_cut or self.is_cut
         if not for_folders:
-            return self
+            return self if is_cut == self.is_cut else replace(self, is_cut=True)
         skip = len(bytewise(folder)) + 1 if folder else 0
         lead = f"{bytewise(above)}/" if above else ""
-        return IgnoreRules((*self.layers, _Layer(skip, lead, for_files, for_folders)))
+        layer = _Layer(skip, lead, for_files, for_folders)
+        return IgnoreRules((*self.layers, layer), self.cost + cost, is_cut)
 
     def followed_by(self, others: "IgnoreRules") -> "IgnoreRules":
-        """Gives these rules and, with the last word, others."""
-        return IgnoreRules((*self.layers, *others.layers))
+        """Return these rules and, with the last word, others."""
+        layers = (*self.layers, *others.layers)
+        return IgnoreRules(layers, self.cost + others.cost, self.is_cut or others.is_cut)
 
     def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
         """Gives those of a folder's names that are left out; the folder itself is known not to be.
@@ -130,10 +147,23 @@ class IgnoreRules:
 
 # In a tree of many projects the same file lies in many folders.
 @lru_cache(maxsize=64)
-def _groups(text: str) -> tuple[tuple[_Group, ...], tuple[_Group, ...]]:
-    """Gives what an ignore file says about files, and about folders; what comes last comes first."""
-    found = patterns(text)
-    return _runs([one for one in found if not one.only_folders]), _runs(list(found))
+def _groups(text: str, room: int) -> tuple[tuple[_Group, ...], tuple[_Group, ...], int, bool]:
+    """Return what an ignore file says about files, and about folders; what comes last comes first.
+
+    With them what it costs to ask them, and whether patterns are left out because that was too much.
+    """
+    found: list[Pattern] = []
+    cost, was_negated = 0, None
+    is_cut = text.count("\n") >= LINES_LIMIT and bool(text.split("\n", LINES_LIMIT)[-1])
+    for pattern in patterns(text):
+        cost += pattern.cost + (_RUN_COST if pattern.is_negated != was_negated else 0)
+        was_negated = pattern.is_negated
+        if cost > room:
+            is_cut = True
+            break
+        found.append(pattern)
+    for_files = _runs([one for one in found if not one.only_folders])
+    return for_files, _runs(found), min(cost, room), is_cut
 
 
 def _runs(found: list[Pattern]) -> tuple[_Group, ...]:

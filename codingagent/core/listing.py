@@ -31,10 +31,11 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All files of a workspace, and what was left out of it."""
+    """All files of a workspace, what was left out of it, and what was not read that speaks about that."""
 
     files: tuple[ListedFile, ...]
     ignored: Ignored = Ignored()
+    unread: tuple[str, ...] = ()
 
 
 def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]:
@@ -55,6 +56,7 @@ def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]
             f"  ({more}{_count(ignored.files)} left out by ignore rules,"
             f" {more}{human_size(ignored.size_bytes)}; READ_FILE still works on them)"
         )
+    entries += [f"  (not read: {reason})" for reason in listing.unread]
     return entries
 
 

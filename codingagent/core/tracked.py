@@ -1,8 +1,12 @@
-"""Which paths a repository tracks, from the bytes of git's index, whoever wrote it and in what version."""
+"""Which paths a repository tracks, from the bytes of git's index, whoever wrote it and in what version.
+
+An answer's command, or the repository's author, may have written it: every loop here has a bound.
+"""
 
 import itertools
 import struct
 from bisect import bisect_left
+from typing import NamedTuple
 
 _HEADER = struct.Struct(">4sII")
 _ENTRY_BYTES = 62  # up to the name, with SHA-1
@@ -10,11 +14,20 @@ _SHA256_MORE = 12
 _MORE_FLAGS = 0x40
 _LONG_NAME = 0xFFF
 
+# What Linux takes for a path. In version 4 a name may cost one byte and be as long as the one before.
+_NAME_LIMIT_BYTES = 4096
+_NAMES_LIMIT_BYTES = 1 << 27
+# git's own number takes three bytes at most, for a name of that length.
+_NUMBER_LIMIT_BYTES = 5
+# git knows nine kinds; each stands once.
+_EXTENSIONS_LIMIT = 100
+
 
 class Tracked:
-    """Paths as one or two indexes name them."""
+    """Paths as one or two indexes name them; `unread` says which of them could not be read, and why."""
 
-    def __init__(self, *found: list[bytes]) -> None:
+    def __init__(self, *found: list[bytes], unread: str = "") -> None:
+        self.unread = unread
         self._sorted = found[0] if len(found) == 1 else sorted(itertools.chain(*found))
         self._set = frozenset(self._sorted)
 
@@ -27,24 +40,35 @@ class Tracked:
         return at < len(self._sorted) and self._sorted[at].startswith(folder)
 
 
-def paths(index: bytes) -> tuple[list[bytes], str]:
-    """Gives the paths of an index, and the name of the one that it shares the rest with ("" if none).
+class Index(NamedTuple):
+    """What an index says.
 
-    Of an index that is not whole, or that no git has written, nothing is believed.
+    `shared` names the index that it shares the rest with; `fault` says why nothing was read of it.
     """
+
+    paths: list[bytes]
+    shared: str = ""
+    fault: str = ""
+
+
+def read_index(index: bytes) -> Index:
+    """Return what an index says; nothing is believed of one that is not as git writes it."""
+    if not index:
+        return Index([])
+    foreign = Index([], fault="it is not as git writes it")
     if len(index) < _HEADER.size:
-        return [], ""
+        return foreign
     kind, version, count = _HEADER.unpack_from(index)
     if kind != b"DIRC" or version not in (2, 3, 4):
-        return [], ""
+        return foreign
     read = {2: _plain, 3: _extended, 4: _packed}[version]
     for more in (0, _SHA256_MORE):
         try:
             found, end = read(index, count, _ENTRY_BYTES + more)
         except (IndexError, ValueError):
             continue
-        return sorted(filter(None, found)), _shared(index, end, 20 + more)
-    return [], ""
+        return Index(sorted(filter(None, found)), _shared(index, end, 20 + more))
+    return foreign
 
 
 def _plain(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
@@ -85,17 +109,24 @@ def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
     found: list[bytes] = []
     at = _HEADER.size
     name = b""
+    total = 0
     for _ in range(count):
         flags_at = at + skip - 2
         at += skip + (2 if index[flags_at] & _MORE_FLAGS else 0)
         less = index[at] & 0x7F
+        number_at = at
         while index[at] & 0x80:
             at += 1
+            if at - number_at >= _NUMBER_LIMIT_BYTES:
+                raise ValueError("no name is so long")
             less = (less + 1 << 7) | index[at] & 0x7F
         end = index.index(b"\0", at + 1)
         if less > len(name):
             raise ValueError("there is not so much to take off")
         name = name[: len(name) - less] + index[at + 1 : end]
+        total += len(name)
+        if len(name) > _NAME_LIMIT_BYTES or total > _NAMES_LIMIT_BYTES:
+            raise ValueError("the names are longer than a system takes")
         _check_length(index, flags_at, name)
         found.append(name)
         at = end + 1
@@ -104,7 +135,9 @@ def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
 
 def _shared(index: bytes, at: int, digest_bytes: int) -> str:
     """Gives the digest that names the shared part of an index which is split in two."""
-    while at + 8 <= len(index) - digest_bytes:
+    for _ in range(_EXTENSIONS_LIMIT):
+        if at + 8 > len(index) - digest_bytes:
+            break
         kind, size = struct.unpack_from(">4sI", index, at)
         if kind == b"link":
             return index[at + 8 : at + 8 + digest_bytes].hex()

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.core.tracked import Tracked, paths
+from codingagent.core.tracked import Index, Tracked, read_index
 from codingagent.errors import OperationError, WorkError
 from codingagent.world.folders import BINARY, Folder, Place, open_root, read_regular, regular
 
 # As much of an ignore file as anyone has written by hand, many times over.
 RULES_LIMIT_BYTES = 1 << 20
-# About a million files.
-_INDEX_LIMIT_BYTES = 1 << 27
+# Some six hundred thousand files; one that is larger is not read in part, for its end says what it is.
+_INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
 
 
@@ -33,17 +33,26 @@ class Repository:
     own: str
     common: str
 
-    def excludes(self) -> str:
-        """Gives what its own exclude file says."""
-        return _text(_read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES))
+    def excludes(self) -> tuple[str, bool]:
+        """Return what its own exclude file says, and whether that is all of it."""
+        data = _read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES)
+        return _text(data), len(data) <= RULES_LIMIT_BYTES
 
     def tracked(self) -> Tracked:
-        """Gives what its index tracks; nothing if that can't be read."""
-        found, shared = paths(_read(self.folder, f"{self.own}/index", _INDEX_LIMIT_BYTES))
-        if not shared:
-            return Tracked(found)
-        rest = _read(self.folder, f"{self.own}/sharedindex.{shared}", _INDEX_LIMIT_BYTES)
-        return Tracked(found, paths(rest)[0])
+        """Return what its index tracks; nothing if that can't be read."""
+        found, rest = self._index("index"), Index([])
+        if found.shared:
+            rest = self._index(f"sharedindex.{found.shared}")
+        faults = {"index": found.fault, "sharedindex": rest.fault}
+        unread = "; ".join(f"{name}: {fault}" for name, fault in faults.items() if fault)
+        return Tracked(found.paths, rest.paths, unread=unread)
+
+    def _index(self, name: str) -> Index:
+        path = f"{self.own}/{name}"
+        state = _found(self.folder, path)
+        if state is not None and state.st_size > _INDEX_LIMIT_BYTES:
+            return Index([], fault=f"it is larger than {_INDEX_LIMIT_BYTES >> 20} MiB")
+        return read_index(_read(self.folder, path, _INDEX_LIMIT_BYTES))
 
 
 def repository_in(folder: Folder) -> Repository | None:
@@ -89,14 +98,17 @@ def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] 
     yield None
 
 
-def ignore_text(folder: Folder, name: str) -> str:
-    """Gives the text of an ignore file in a work tree; one that is a link is none, as in git."""
+def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
+    """Return the text of an ignore file in a work tree, and whether that is all of it.
+
+    One that is a link is none, as in git.
+    """
     place = Place(folder, name)
     try:
         data, _ = read_regular(place, regular(place, name), RULES_LIMIT_BYTES)
     except (OSError, OperationError):
-        return ""
-    return _text(data)
+        return "", True
+    return _text(data), len(data) <= RULES_LIMIT_BYTES
 
 
 class Done(Protocol):

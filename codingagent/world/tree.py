@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from codingagent.core.gitpatterns import LINES_LIMIT
 from codingagent.core.ignore import GIT_IGNORE_FILE, IGNORE_FILES, OWN_IGNORE_FILE, IgnoreRules
-from codingagent.core.listing import ListedFile, open_folders
+from codingagent.core.listing import ListedFile, open_folders, shown_path
 from codingagent.core.tracked import Tracked
 from codingagent.world.folders import Folder
 from codingagent.world.repository import (
+    RULES_LIMIT_BYTES,
     Repository,
     ignore_text,
     repository_above,
@@ -32,6 +34,10 @@ _MEASURED_LIMIT = 10_000
 _TEMPORARY_LENGTH = 20
 # Counting what is ignored is a courtesy; node_modules must not make every turn slow.
 _IGNORED_COUNT_LIMIT = 1_000
+# Lines of different ignore files that are taken apart for one listing: a second's work.
+_RULE_LINES_LIMIT = 30_000
+# Who reads more of them has understood.
+_UNREAD_LIMIT = 10
 
 
 # As ListedFile(path, None), without a function of Python's between: there may be a hundred thousand.
@@ -120,6 +126,10 @@ class ListingWalk:
     ignored_files: int = 0
     ignored_bytes: int = 0
     is_partial: bool = False
+    unread: list[str] = field(default_factory=list)
+    """What speaks about the tree and was not read, or not to its end, with the reason."""
+    _rule_lines: int = 0
+    _rules_seen: set[int] = field(default_factory=set)
     _names: dict[str, list[str]] = field(default_factory=dict)
     """What is listed: of each folder, with a slash behind, the names of its files."""
     _measured: dict[str, list[ListedFile]] = field(default_factory=dict)
@@ -159,12 +169,13 @@ class ListingWalk:
         Whoever works there does want to see it, whatever the repository thinks of it.
         """
         path = "/".join(names)
-        texts = [self.user_rules(), repository.excludes()]
+        texts = [self.user_rules(), self._rules(".git/info/exclude", *repository.excludes())]
         rules = seen = IgnoreRules()
         with contextlib.ExitStack() as opened:
             folder = repository.folder
             for number, name in enumerate(names):
-                texts.append(ignore_text(folder, GIT_IGNORE_FILE))
+                text, is_whole = ignore_text(folder, GIT_IGNORE_FILE)
+                texts.append(self._rules(f"{GIT_IGNORE_FILE} above the workspace", text, is_whole))
                 inner, rest = "/".join(names[:number]), "/".join(names[number:])
                 for text in texts:
                     seen = seen.extended(inner, text)
@@ -176,14 +187,51 @@ class ListingWalk:
                     folder = opened.enter_context(contextlib.closing(folder.open(name)))
                 except OSError:
                     return None
-        return _State(rules, IgnoreRules(), _Index(repository.tracked, 0, f"{path}/"))
+        self._note_cut(rules, IgnoreRules(), "the ignore files above the workspace")
+        tracked = functools.partial(self._tracked, repository, "the repository above: ")
+        return _State(rules, IgnoreRules(), _Index(tracked, 0, f"{path}/"))
 
     def _state_of(self, repository: Repository, prefix: str, outer: _State) -> _State:
         """Gives what holds in a repository of its own: of the rules around it only ours."""
         inner = prefix.removesuffix("/")
+        name = f"{prefix}.git/info/exclude"
         rules = IgnoreRules().extended(inner, self.user_rules())
-        rules = rules.extended(inner, repository.excludes()).followed_by(outer.own)
-        return _State(rules, outer.own, _Index(repository.tracked, len(prefix)))
+        rules = rules.extended(inner, self._rules(name, *repository.excludes()))
+        self._note_cut(rules, IgnoreRules(), name)
+        tracked = functools.partial(self._tracked, repository, prefix)
+        return _State(rules.followed_by(outer.own), outer.own, _Index(tracked, len(prefix)))
+
+    # --- what a repository says, up to a bound ----------------------------------------------------
+
+    def _rules(self, name: str, text: str, is_whole: bool) -> str:
+        """Return an ignore file's text; nothing once there were too many of them."""
+        if not is_whole:
+            self._note(f"{name} beyond its first {RULES_LIMIT_BYTES >> 20} MiB")
+        if (key := hash(text)) not in self._rules_seen:
+            lines = self._rule_lines + min(text.count("\n") + 1, LINES_LIMIT)
+            if lines > _RULE_LINES_LIMIT:
+                self._note(f"{name}: the ignore files hold too many lines")
+                return ""
+            self._rule_lines = lines
+            self._rules_seen.add(key)
+        return text
+
+    def _note_cut(self, rules: IgnoreRules, before: IgnoreRules, name: str) -> None:
+        if rules.is_cut and not before.is_cut:
+            self._note(f"{name} to its end: its patterns are too many, or too costly")
+
+    def _tracked(self, repository: Repository, prefix: str) -> Tracked:
+        tracked = repository.tracked()
+        if tracked.unread:
+            self._note(
+                f"{prefix}.git/{tracked.unread}; files that git tracks although an ignore rule names"
+                " them are missing here"
+            )
+        return tracked
+
+    def _note(self, what: str) -> None:
+        if len(self.unread) < _UNREAD_LIMIT:
+            self.unread.append(shown_path(what))
 
     def _walk(self, folder: Folder, prefix: str, state: _State) -> None:
         if (found := _contents(folder)) is None:
@@ -196,8 +244,10 @@ class ListingWalk:
         for name in IGNORE_FILES:
             is_own = name == OWN_IGNORE_FILE
             if name in files and (is_own or not state.is_left_out):
-                text = ignore_text(folder, name)
-                state = state.extended(prefix.removesuffix("/"), text, is_own=is_own)
+                text = self._rules(f"{prefix}{name}", *ignore_text(folder, name))
+                extended = state.extended(prefix.removesuffix("/"), text, is_own=is_own)
+                self._note_cut(extended.rules, state.rules, f"{prefix}{name}")
+                state = extended
         # A name's length is asked first: this is done for each file of the tree.
         ours = [name for name in files if len(name) == _TEMPORARY_LENGTH and is_temporary(name)]
         if ours or ".git" in files:

@@ -342,9 +342,8 @@ class Workspace:
             files.append(file)
             if path in always and self._is_its_own(path):
                 walk.uncount(file)
-        return Listing(
-            tuple(files), Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
-        )
+        ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
+        return Listing(tuple(files), ignored, tuple(walk.unread))
 
     def _listed(self, path: str) -> ListedFile | None:
         try:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.tracked import paths
+from codingagent.core.tracked import read_index
 from codingagent.world.repository import user_excludes
 from codingagent.world.runner import run_tool
 from codingagent.world.workspace import Workspace
@@ -348,7 +348,7 @@ def test_an_index_that_is_none_tracks_nothing(tree: Tree, data: bytes) -> None:
 @given(st.binary(max_size=300), st.sampled_from([2, 3, 4]), st.integers(0, 5))
 def test_no_index_raises(data: bytes, version: int, count: int) -> None:
     """Design, purpose: nothing in the workspace may stop the agent."""
-    found, _ = paths(b"DIRC" + version.to_bytes(4, "big") + count.to_bytes(4, "big") + data)
+    found, _, _ = read_index(b"DIRC" + version.to_bytes(4, "big") + count.to_bytes(4, "big") + data)
     assert found == sorted(found)
 
 
