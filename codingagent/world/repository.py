@@ -208,7 +208,8 @@ def _read(folder: Folder | None, name: str, limit_bytes: int) -> bytes:
                 return b""
             chunks: list[bytes] = []
             left = limit_bytes + 1
-            while left and (chunk := file.read(min(left, 1 << 20))):
+            # All at once: an index in pieces would be copied once more.
+            while left and (chunk := file.read(min(left, opened.st_size + 1))):
                 chunks.append(chunk)
                 left -= len(chunk)
     except OSError:
