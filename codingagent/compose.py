@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from codingagent.agent import Agent
     from codingagent.conversation import Conversation
     from codingagent.execution import Surroundings
+    from codingagent.recipients import Recipients
     from codingagent.world.watch import Watch
 
 
@@ -92,6 +93,10 @@ class Person:
     ask: Callable[[ApprovalAwaited], Answer | None] = lambda _: None
     approves_all: bool = False
     accepts_formats: bool = False
+    recipients: "Recipients | None" = None
+    """Which session an answer is for; None: they named the session at work."""
+    follows_answers: bool = False
+    """An answer to another session of the home is taken by that; else it is left there, and said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +260,15 @@ def _materials_of(
 
 def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) -> "Conversation":
     from codingagent.conversation import Conversation, Correspondence
+    from codingagent.recipients import Recipients
 
-    codec = locale.getpreferredencoding(do_setlocale=False)
-    mail = Correspondence(home.mailbox, codec, person.accepts_formats)
+    mail = Correspondence(
+        home.mailbox,
+        person.recipients or Recipients(home),
+        locale.getpreferredencoding(do_setlocale=False),
+        person.accepts_formats,
+        person.follows_answers,
+    )
     surroundings = bench.surroundings(person, home.sessions.mend_document)
     return Conversation(requests, bench.agent(requests.ledger, person.show), surroundings, mail)
 

@@ -33,7 +33,7 @@ from codingagent.core.notices import (
     TurnDone,
 )
 from codingagent.core.records import ReplySetAside, ReplyTaken, TurnEnded
-from codingagent.core.reply import Foreign, Problem, Reply, Step
+from codingagent.core.reply import Foreign, Header, Problem, Reply, Step
 from codingagent.core.session import Phase, Session
 from codingagent.execution import Execution, Surroundings
 from codingagent.requesting import Requests
@@ -51,6 +51,13 @@ class InboxLike(Protocol):
     def find_taken(self, session_id: str, sequence: int) -> str | None: ...
     def read_taken(self, name: str) -> bytes | None: ...
     def set_aside(self, name: str, reason: str) -> str: ...
+
+
+class RecipientsLike(Protocol):
+    """Which session of a home an answer is for."""
+
+    def of(self, name: str, header: Header | None, at_work: Session) -> str: ...
+    def session(self, session_id: str) -> Session | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +89,12 @@ class Correspondence:
     """How a conversation gets its replies."""
 
     mailbox: InboxLike
+    recipients: RecipientsLike
     locale_codec: str
     accepts_formats: bool = False
     """What comes in other formats than ours needs no yes."""
+    follows_answers: bool = False
+    """Whoever has an answer taken goes on with the session that it is for."""
 
 
 def _too_many(items: Sized) -> Problem:
@@ -108,6 +118,11 @@ class Conversation:
     def session(self) -> Session:
         """The session as its journal has it now."""
         return self.ledger.session
+
+    @property
+    def follows_answers(self) -> bool:
+        """Tell whether whoever takes an answer to another session goes on with that."""
+        return self._mail.follows_answers
 
     # --- turns ---------------------------------------------------------------------------------
 
@@ -137,38 +152,58 @@ class Conversation:
         has_steps = any(isinstance(item, Step) for item in found.items)
         return has_steps and (header.session, header.sequence) == awaited
 
-    def take(self, name: str, *, accept: bool = False) -> None:
-        """Takes a finished file of the inbox: a turn, or to `rejected/` with the reason.
+    def take(self, name: str, *, accept: bool = False) -> str:
+        """Take a finished file of the inbox: a turn, or to `rejected/` with the reason.
+
+        Return the id of another session of this home that it is for; then it stays where it is. Else "".
 
         Args:
             name: the file.
             accept: execute it even if it answers another request or was executed already.
 
         Raises:
+            UsageError: if nobody knows which session it is for.
             WorkError: if the disk does not let it. The reply is then in the inbox or in processed/.
         """
         if not self._mail.mailbox.has(name):
-            return
+            return ""
         data = self._mail.mailbox.read(name)
         if data is None:
             self._set_aside(name, _TOO_LARGE)
-            return
+            return ""
         found = self._interpret(data)
         if found is None:
             self._set_aside(name, _NO_TEXT)
-            return
+            return ""
+        if not accept and (other := self._is_for_another(name, found)):
+            return other
         objection = self._objection(found, data, accept=accept)
         if objection is not None:
             self._set_aside(name, objection)
-            return
+            return ""
         taken = self._mail.mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mail.mailbox.read_taken(taken) != data:
             # Someone was still writing it; nothing was journalled, so it is simply not ready yet.
             self._mail.mailbox.put_back(taken, name)
-            return
+            return ""
         self._begin(taken, data, found)
         self._execute(found)
         self.write_due()
+        return ""
+
+    def _is_for_another(self, name: str, found: Reply) -> str:
+        """Return the id of the other session that an answer is for, and say so; else ""."""
+        if found.has_outbox or found.is_joined:
+            return ""
+        owner = self._mail.recipients.of(name, found.header, self.session)
+        if owner == self.session.session_id:
+            return ""
+        how = "it stays in the inbox, and"
+        goes_on = f"{how} `codingagent resume {owner}` takes it"
+        if self._mail.follows_answers:
+            goes_on = "going on with that session"
+        self._means.show(Remark(f"{name} is for session {owner}: {goes_on}"))
+        return owner
 
     def answer(self, name: str | None, answer: Answer) -> None:
         """Answers what awaits approval; `recover` then goes on.
@@ -303,8 +338,18 @@ class Conversation:
                 "it holds a request, not an answer: a request's examples must not be executed",
                 "save only the chat's answer in the inbox",
             )
+        if accept:
+            return None
+        named = None if found.header is None else found.header.session
+        other = self._mail.recipients.session(named) if named else None
+        if other is not None and other.session_id != self.session.session_id:
+            state = "is complete" if other.is_complete else f"is at request {other.sequence}"
+            return _Objection(
+                f"it answers a request of session {named} that waits no more: that session {state}",
+                f"`codingagent show {named}` tells what that session waits for",
+            )
         reason = reply.objection(found.header, self.session, digest_of(data))
-        return _Objection(reason, "") if reason and not accept else None
+        return _Objection(reason, "") if reason else None
 
     def _set_aside(self, name: str, objection: _Objection) -> None:
         new = self._mail.mailbox.set_aside(name, objection.reason)

@@ -12,6 +12,7 @@ from codingagent.core.session import Phase, Session, no_request_waits
 from codingagent.errors import UsageError, WorkError
 from codingagent.faces import looks
 from codingagent.homes import Home
+from codingagent.recipients import Ask, Recipients, header_of
 from codingagent.world import clipboard
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES
 from codingagent.world.runner import open_editor
@@ -78,11 +79,17 @@ def _put(text: str) -> None:
     clipboard.write(text)
 
 
-def paste(home: Home, session: Session, *, edits: bool) -> None:
-    """Saves an answer in the inbox: from a pipe, from an editor, else from the clipboard.
+def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
+    """Save an answer in the inbox: from a pipe, from an editor, else from the clipboard.
+
+    Args:
+        home: whose inbox.
+        session: the one that is meant, unless the answer says that it is for another one that waits.
+        ask: asks which session it is for, if it names none and several wait; None: the person named one.
+        edits: from an editor.
 
     Raises:
-        UsageError: if it is empty, or the request itself.
+        UsageError: if it is empty, the request itself, or nobody knows which session it is for.
         WorkError: if there is no clipboard, or the inbox can't be written.
     """
     if edits:
@@ -95,6 +102,8 @@ def paste(home: Home, session: Session, *, edits: bool) -> None:
     text = data.decode("utf-8", "replace")
     if not text.strip():
         raise UsageError("there is nothing to paste: copy the chat's answer first")
+    owner = Recipients(home, ask).of("the answer", header_of(text), session)
+    session = home.sessions.load(owner)
     request = home.mailbox.outbox_path(session.session_id, session.sequence)
     if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
         raise UsageError("that is the request itself: copy the chat's answer, then paste again")

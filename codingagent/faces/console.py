@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 from rich.console import Console as RichConsole
@@ -202,6 +202,27 @@ class Console:
     def _answered_elsewhere(self, answer: Answer) -> Answer:
         self._say((f"  answered elsewhere: {answer.decision}", "dim"))
         return answer
+
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Ask the person for one of these, by its number; None if nobody can answer.
+
+        Raises:
+            KeyboardInterrupt: passed on; so is the end of input, which is no answer.
+        """
+        if not self._can_ask or not keyboard.is_ours(sys.stdin):
+            return None
+        self._say((f"? {question}", "bold yellow"))
+        for number, choice in enumerate(choices, start=1):
+            self._say((f"  {number}  {choice}", ""))
+        numbers = [str(number) for number in range(1, len(choices) + 1)]
+        said = ""
+        try:
+            with Keyboard(sys.stdin, sys.stdout) as keys:
+                while said not in numbers:
+                    said = str(self._line(keys, "  Its number: ", lambda: None)).strip()
+        except EOFError:
+            raise KeyboardInterrupt from None
+        return numbers.index(said)
 
     def _show_awaited(self, notice: ApprovalAwaited) -> None:
         mark = (f"? {notice.command_type}", "bold yellow")

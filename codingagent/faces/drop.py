@@ -36,7 +36,7 @@ class Inbox:
         self, look: Callable[[], list[Letter]], left_alone: Iterable[LyingFile] = ()
     ) -> None:
         self._look = look
-        self._left_alone = frozenset(left_alone)
+        self._left_alone = set(left_alone)
         self._tracker = Tracker()
         self._hints: dict[str, Hint] = {}
 
@@ -62,9 +62,17 @@ class Inbox:
             return None, True
         return None, False
 
+    def leave(self, letter: Letter) -> None:
+        """Leave a letter where it is, until it changes: it is for another session."""
+        self._left_alone.add(_lying(letter))
+
     def _is_left_alone(self, letter: Letter) -> bool:
-        now = letter.sighting
-        return LyingFile(letter.name, now.size_bytes, now.modified_ns) in self._left_alone
+        return _lying(letter) in self._left_alone
+
+
+def _lying(letter: Letter) -> LyingFile:
+    now = letter.sighting
+    return LyingFile(letter.name, now.size_bytes, now.modified_ns)
 
 
 def follow(
@@ -73,8 +81,10 @@ def follow(
     patience: Patience,
     glance: "Callable[[Conversation], None]" = lambda _: None,
     attend: "Callable[[Conversation], bool]" = lambda _: False,
-) -> None:
-    """Takes replies until the session is complete.
+) -> str:
+    """Take replies until the session is complete.
+
+    Return the session that the next one is for, if the conversation follows answers to others; else "".
 
     Args:
         conversation: the session at work.
@@ -84,6 +94,7 @@ def follow(
         attend: does what others ask meanwhile; tells whether the request was written anew.
 
     Raises:
+        UsageError: if nobody knows which session a reply is for.
         WorkError: if the disk does not let it; the session can be resumed.
         KeyboardInterrupt: passed on.
     """
@@ -91,7 +102,10 @@ def follow(
     while not conversation.session.is_complete:
         letter, any_left = inbox.next()
         if letter is not None:
-            conversation.take(letter.name)
+            if other := conversation.take(letter.name):
+                if conversation.follows_answers:
+                    return other
+                inbox.leave(letter)
             continue
         if attend(conversation):
             announced = 0
@@ -104,25 +118,29 @@ def follow(
             preparations = 0 if conversation.prepare_ahead() else preparations - 1
         is_soon = any_left or preparations
         inbox.hear(patience.wait(SETTLED_AFTER_S if is_soon else LOOK_EVERY_S))
+    return ""
 
 
-def take_present(conversation: "Conversation", inbox: Inbox) -> bool:
-    """Takes the replies that lie there now, each a turn of its own; what is still growing stays.
+def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]:
+    """Take the replies that lie there now, each a turn of its own; what is still growing stays.
 
-    Gives whether anything stayed.
+    Return the session that the next one is for, as `follow` does, and whether one still grows.
 
     Raises:
-        WorkError, KeyboardInterrupt: as `follow`.
+        UsageError, WorkError, KeyboardInterrupt: as `follow`.
     """
     waited = 0.0
     while not conversation.session.is_complete:
         letter, any_left = inbox.next()
         if letter is not None:
-            conversation.take(letter.name)
+            if other := conversation.take(letter.name):
+                if conversation.follows_answers:
+                    return other, False
+                inbox.leave(letter)
             waited = 0.0
         elif any_left and waited < 2 * SETTLED_AFTER_S:
             time.sleep(SETTLED_AFTER_S / 3)
             waited += SETTLED_AFTER_S / 3
         else:
-            return any_left
-    return False
+            return "", any_left
+    return "", False

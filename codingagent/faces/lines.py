@@ -1,6 +1,7 @@
 """Notices as plain lines for a pipe or a log, and as JSON, one object a line."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TextIO, assert_never
 
@@ -101,6 +102,9 @@ class Lines:
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
         """Gives no answer: nobody sits here."""
 
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Choose nothing, as above."""
+
     def close(self) -> None:
         """Has nothing to put back."""
 
@@ -127,6 +131,9 @@ class JsonLines:
 
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
         """Gives no answer: nobody sits here."""
+
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Choose nothing, as above."""
 
     def close(self) -> None:
         """Has nothing to put back."""

@@ -5,7 +5,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class Screen(Protocol):
     def show(self, notice: "Notice") -> None: ...
     def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
         """Asks the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
+        ...
+
+    def choose(self, question: str, choices: "Sequence[str]") -> int | None:
+        """Ask the person for one of these; None if nobody can answer."""
         ...
 
     def close(self) -> None: ...
@@ -121,6 +125,9 @@ class Steady:
 
     def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
         return None if self._is_gone else self._screen.ask(notice, elsewhere)
+
+    def choose(self, question: str, choices: "Sequence[str]") -> int | None:
+        return None if self._is_gone else self._screen.choose(question, choices)
 
     def close(self) -> None:
         self._screen.close()

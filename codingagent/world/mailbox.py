@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import shutil
 import stat
 import time
@@ -18,6 +19,9 @@ from codingagent.world import disk
 REPLY_LIMIT_BYTES = 256 * 2**20
 
 _SUFFIXES = (".txt", ".md")
+
+# As requests are called, and what is pasted: a session's id and a sequence.
+_NAMED = re.compile(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
 
 # With a number, a suffix and ".reason" behind it a name must stay under 255 bytes.
 _STEM_LIMIT = 50
@@ -97,6 +101,12 @@ class Mailbox:
                 " make it again, then go on with `codingagent resume`"
             ) from fault
         return sorted(letters, key=lambda letter: (letter.sighting.modified_ns, letter.name))
+
+    @staticmethod
+    def named(name: str) -> tuple[str, int] | None:
+        """Return the session and the sequence that a letter is named after; None if after none."""
+        found = _NAMED.match(name)
+        return None if found is None else (found[1], int(found[2]))
 
     def has(self, name: str) -> bool:
         """Tells whether a letter is still there; a person may take one away at any time."""

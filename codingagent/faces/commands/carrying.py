@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from codingagent.faces.commands.opening import home_of, settings_of, waiting_of
+from codingagent.faces.commands.opening import ask_whose, home_of, settings_of, waiting_of
 from codingagent.faces.commands.options import WaitingSessionName
+from codingagent.faces.screens import screen_for
 
 app = typer.Typer()
 
@@ -43,5 +44,8 @@ def _paste(
     from codingagent.faces import clip
 
     home = home_of(context)
-    state = waiting_of(home) if session is None else home.sessions.load(session)
-    clip.paste(home, state, edits=editor)
+    if session is not None:
+        clip.paste(home, home.sessions.load(session), None, edits=editor)
+        return
+    with screen_for(json=False) as screen:
+        clip.paste(home, waiting_of(home), ask_whose(screen), edits=editor)

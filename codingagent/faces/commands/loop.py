@@ -3,7 +3,10 @@
 import contextlib
 import os
 import shlex
+from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +14,7 @@ import typer
 
 from codingagent.errors import UsageError
 from codingagent.faces.commands.opening import (
+    ask_whose,
     at_work,
     confinement_of,
     follow,
@@ -47,7 +51,10 @@ from codingagent.faces.tasks import read_task
 
 if TYPE_CHECKING:
     from codingagent.core.approval import Answer
+    from codingagent.core.session import Session
+    from codingagent.faces.screens import Screen
     from codingagent.homes import Home
+    from codingagent.recipients import Recipients
 
 app = typer.Typer()
 
@@ -198,9 +205,9 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> int:
     """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
-    from codingagent import homes
     from codingagent.core.records import is_run_id
     from codingagent.faces.errands import Attendant
+    from codingagent.recipients import Recipients
 
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
@@ -214,15 +221,12 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         state = home.load(session)
         settings = settings_of(home, state, options)
         return run.finish(home, state, settings, approves_all=yes)
-    with screen_for(json) as screen, home.locked():
-        if session is None:
-            found = homes.all_sessions(home, fail)
-            for each in found:
-                # A kill may have left a session file behind its journal.
-                home.sessions.mend_document(each)
-            state = homes.latest_session(found)
-        else:
-            state = home.sessions.load(session)
+    # What is said of one session must not hold for another, which an answer may be for.
+    said_of_one = (accept, reply, yes or None, accept_formats or None, check, policy, sandbox)
+    moves = session is None and all(each is None for each in (*said_of_one, network))
+
+    def go_on(screen: "Screen", recipients: "Recipients", state: "Session") -> str:
+        """Return the session to go on with, if an answer is for another one; else ""."""
         settings = settings_of(home, state, options)
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
         attendant = Attendant(home, screen.show)
@@ -234,13 +238,14 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             elsewhere=attendant.answer_to,
             diff=diff,
         )
+        person = replace(person, recipients=recipients, follows_answers=moves)
         with at_work(home, state, settings, person) as work:
             conversation = work.conversation
             attendant.sit_with(conversation)
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
-                    return 0
+                    return ""
                 conversation.requests.reopen()
             if check is not None:
                 conversation.requests.name_check(check)
@@ -250,13 +255,48 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             if once:
                 from codingagent.faces import drop
 
-                if drop.take_present(conversation, inbox_of(conversation, home)):
+                inbox = inbox_of(conversation, home)
+                other, still_grows = drop.take_present(conversation, inbox)
+                if still_grows:
                     remark(screen, "a file in the inbox is still being written: it was left there")
-            else:
-                follow(
-                    conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
-                )
+                return other
+            return follow(
+                conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
+            )
+
+    with screen_for(json) as screen, home.locked():
+        recipients = Recipients(home, None if session else ask_whose(screen))
+        chosen = home.sessions.load(session) if session is not None else None
+        first = chosen or _latest(home, screen, accept)
+        _go_on_with_each(home, first, partial(go_on, screen, recipients))
     return 0
+
+
+def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
+    """Return the session that `resume` means if none is named."""
+    from codingagent import homes
+
+    found = homes.all_sessions(home, fail)
+    for each in found:
+        # A kill may have left a session file behind its journal.
+        home.sessions.mend_document(each)
+    waiting = [each for each in found if each.is_awaiting_reply]
+    if accept is not None and len(waiting) > 1:
+        return home.sessions.load(ask_whose(screen)(accept.name, waiting))
+    return homes.latest_session(found)
+
+
+def _go_on_with_each(home: "Home", first: "Session", go_on: "Callable[[Session], str]") -> None:
+    """Go on with a session, with each that an answer is for, and then with those that were left for it."""
+    state, left = first, list[str]()
+    while other := go_on(state):
+        left = [each for each in left if each not in (other, state.session_id)]
+        left.append(state.session_id)
+        state = home.sessions.load(other)
+    for session_id in reversed(left):
+        # Complete by now: an answer to it came while another was gone on with.
+        if not (earlier := home.sessions.load(session_id)).is_complete:
+            _go_on_with_each(home, earlier, go_on)
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from codingagent.faces.errands import Attendant
     from codingagent.faces.replying import ReplyCommand
     from codingagent.homes import Home
+    from codingagent.recipients import Ask
 
 
 def home_of(context: typer.Context) -> "Home":
@@ -69,6 +70,27 @@ def latest_of(home: "Home") -> "Session":
     return found[0]
 
 
+def ask_whose(screen: Screen) -> "Ask":
+    """Return what asks on a terminal which session an answer is for; elsewhere it says how to name one.
+
+    That raises a UsageError.
+    """
+
+    def ask(name: str, waiting: "Sequence[Session]") -> str:
+        from codingagent.homes import told_as
+
+        told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]
+        chosen = screen.choose(f"which session is {name} for? It names none", told)
+        if chosen is None:
+            raise UsageError(
+                f"{name} names no session, and {len(waiting)} wait: name the one that it is for;"
+                f" they are {', '.join(map(told_as, waiting))}"
+            )
+        return waiting[chosen].session_id
+
+    return ask
+
+
 def confinement_of(
     policy: str | None, sandbox: str | None, network: bool | None
 ) -> dict[str, object]:
@@ -113,8 +135,11 @@ def follow(
     attend: "Attendant",
     clipboard: bool,
     reply: "ReplyCommand | None" = None,
-) -> None:
-    """Waits for answers, by whatever way they come, until the session is complete."""
+) -> str:
+    """Wait for answers, by whatever way they come, until the session is complete.
+
+    Return what `drop.follow` returns.
+    """
     from codingagent import compose
     from codingagent.faces import drop
 
@@ -123,19 +148,18 @@ def follow(
         from codingagent.faces import replying
 
         replying.follow(conversation, inbox, home, reply, screen.show, attend)
-        return
+        return ""
     with compose.watch_inbox(home) as watch:
         if watch.fault:
             remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
             )
         if not clipboard:
-            drop.follow(conversation, inbox, watch, attend=attend)
-            return
+            return drop.follow(conversation, inbox, watch, attend=attend)
         from codingagent.faces.clip import Glance
 
         glance = Glance(home, lambda complaint: remark(screen, complaint))
-        drop.follow(conversation, inbox, watch, glance, attend)
+        return drop.follow(conversation, inbox, watch, glance, attend)
 
 
 # A long answer of a slow model takes minutes; a task that takes more turns wants to be looked at.

@@ -1,0 +1,84 @@
+"""Which session of a home an answer is for: its [REPLY …] says so, else its file's name, else the person."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from codingagent.core import reply
+from codingagent.core.reply import Header
+from codingagent.core.session import Session
+from codingagent.errors import CodingAgentError
+from codingagent.homes import Home, all_sessions
+
+Ask = Callable[[str, Sequence[Session]], str]
+"""Return the id of the session that a file of the inbox answers, of those that wait."""
+
+
+@dataclass(slots=True)
+class Recipients:
+    """The sessions of one home. `ask` is None where the person named the session at work."""
+
+    home: Home
+    ask: Ask | None = None
+    _chosen: dict[str, str] = field(default_factory=dict)
+    """The other session that the person chose for a file, until that one has taken it."""
+
+    def of(self, name: str, header: Header | None, at_work: Session) -> str:
+        """Return the id of the session that an answer is for; the one at work where none is known.
+
+        Args:
+            name: the answer's file in the inbox.
+            header: what it says itself.
+            at_work: the session at work, which waits.
+
+        Raises:
+            UsageError: if several wait, the answer names none, and nobody can be asked.
+        """
+        named = None if header is None else header.session
+        if named is not None:
+            sequence = None if header is None else header.sequence
+            return named if self._expects(named, sequence) else at_work.session_id
+        # `paste` names a file after its session, and a person may save an answer as the request is called.
+        by_name = self.home.mailbox.named(name)
+        if by_name is not None and by_name[0] == at_work.session_id:
+            return by_name[0]
+        if by_name is not None and self._expects(*by_name):
+            return by_name[0]
+        if self.ask is None:
+            return at_work.session_id
+        if self._chosen.pop(name, "") == at_work.session_id:
+            return at_work.session_id
+        waiting = waiting_sessions(self.home)
+        chosen = at_work.session_id if len(waiting) < 2 else self.ask(name, waiting)
+        if chosen != at_work.session_id:
+            self._chosen[name] = chosen
+        return chosen
+
+    def session(self, session_id: str) -> Session | None:
+        """Return a session of this home; None if there is none of that id, or it can't be read."""
+        try:
+            return self.home.sessions.load(session_id)
+        except CodingAgentError:
+            return None
+
+    def _expects(self, session_id: str, sequence: int | None) -> bool:
+        """Tell whether a session waits for an answer to this request, or has not come to it yet."""
+        found = self.session(session_id)
+        if found is None or found.is_complete:
+            return False
+        return sequence is None or sequence >= found.sequence
+
+
+def header_of(text: str) -> Header | None:
+    """Return what an answer says itself that it answers, in either protocol."""
+    found = reply.read(text)
+    if found.is_bare and found.header is None and "{" in text:
+        # Imported late: it costs a third of a second.
+        from codingagent.core.messages import replies
+
+        found = replies.read(text) or found
+    return found.header
+
+
+def waiting_sessions(home: Home) -> list[Session]:
+    """Return the sessions of a home whose requests wait for answers, the one that changed last first."""
+    return [each for each in all_sessions(home, lambda _: None) if each.is_awaiting_reply]
