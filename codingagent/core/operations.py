@@ -53,7 +53,7 @@ class Replacement:
 
     search: str
     replace: str
-    is_verbatim: bool = False
+    is_verbatim: bool = field(default=False, compare=False)
     """It came in a code block, where no chat takes indentation away."""
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import guide, reply
+from codingagent.core import edits, guide, reply
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -18,6 +18,7 @@ from codingagent.core.operations import (
 from codingagent.core.records import ReplyTaken
 from codingagent.core.reply import Header, Problem, Reply, Step
 from codingagent.core.session import Session
+from codingagent.errors import OperationError
 from tests.core.builders import LATER, SESSION_ID, session_of, turn
 from tests.helpers import cpu_below
 
@@ -405,3 +406,29 @@ def test_a_closing_tag_with_text_beside_it_is_named() -> None:
     """Specification 003, parse errors: missing closing tag; what looks like one says why it is none."""
     (problem,) = problems("[RUN_COMMAND]\npytest\n[/RUN_COMMAND].\n")
     assert "line 3 has text beside the tag: it must stand alone" in problem.reason
+
+
+def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
+    """Design, replies: advice must be possible to follow; "send it in a code block" is not, there."""
+    edit = (
+        '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\ndef a():\n=======\ndef a(x):\nreturn x\n>>>>>>> REPLACE\n'
+        "[/EDIT_FILE]\n"
+    )
+    file = "def a():\n    pass\n\n\ndef c():\n    pass\n"
+
+    def result(text: str) -> str:
+        (item,) = reply.read(text).items
+        assert isinstance(item, Step)
+        assert isinstance(item.operation, EditFile)
+        assert isinstance(item.operation.change, tuple)
+        try:
+            return edits.apply(item.operation.change, file).text
+        except OperationError as fault:
+            return fault.reason
+
+    assert "it may have lost its indentation; send the edit again inside of a code block" in result(
+        edit
+    )
+    assert result(f"````\n{edit}````\n") == file.replace("a():", "a(x):\nreturn x")
+    assert result(f"Here:\n\n```text\n{edit}```\n") == result(f"````\n{edit}````\n")
+    assert "send the edit again" in result(f"```\nls\n```\n\n{edit}")

@@ -58,11 +58,7 @@ b
 
 def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
     found = read(_ALL, {"a.py", "old.py", "x/cart.py", "y/cart.py"})
-    replacements = (
-        Replacement("a = 1\n", "a = 2\n", is_verbatim=True),
-        Replacement("b = 1\n", "b = 2\n", is_verbatim=True),
-    )
-    edit = EditFile("a.py", replacements)
+    edit = EditFile("a.py", (Replacement("a = 1\n", "a = 2\n"), Replacement("b = 1\n", "b = 2\n")))
     reason = (
         "SEARCH/REPLACE at line 36 was not used: 'cart.py' fits x/cart.py and y/cart.py: write the path"
         " from the workspace root"
