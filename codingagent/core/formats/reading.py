@@ -27,7 +27,7 @@ from codingagent.core.formats.names import (
     name_in_info,
     words,
 )
-from codingagent.core.operations import CreateFile, DeleteFile, Diff, EditFile
+from codingagent.core.operations import DeleteFile
 from codingagent.core.reply import BLOCK_LINE, Problem, Step
 from codingagent.errors import OperationError
 
@@ -67,14 +67,6 @@ class Found:
     asides: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """One item on one line of a screen: the path, or what else is known of it, and what is asked."""
-
-    path: str
-    what: str
-
-
 def read(text: str, files: Collection[str]) -> Found:
     """Return what a text asks for. Never raises: what can't be read is a problem.
 
@@ -84,30 +76,6 @@ def read(text: str, files: Collection[str]) -> Found:
     """
     lines = tags.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
     return _Reader(_unwrapped(_without_wrappers(lines)), Files(files)).run()
-
-
-def describe(item: Step | Problem) -> Description:
-    """Return what the screen says of an item before the person is asked."""
-    if isinstance(item, Problem):
-        return Description(paths.shown(item.subject) or f"line {item.line}", item.reason)
-    match item.operation:
-        case CreateFile(path=path, content=content, overwrite=overwrite):
-            count = content.count("\n") if isinstance(content, str) else 0
-            ends = isinstance(content, str) and content and not content.endswith("\n")
-            what = f"whole file, {_counted(count + bool(ends), 'line')}"
-            return Description(paths.shown(path), what if overwrite else f"new file, {what[12:]}")
-        case EditFile(path=path, change=Diff(hunks=change)):
-            return Description(paths.shown(path), _counted(len(change), "edit"))
-        case EditFile(path=path, change=tuple() as change):
-            return Description(paths.shown(path), _counted(len(change), "edit"))
-        case DeleteFile(path=path):
-            return Description(paths.shown(path), "deleted")
-        case _:
-            return Description(item.tag, "")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _without_wrappers(lines: list[str]) -> list[str]:
