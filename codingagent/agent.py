@@ -8,13 +8,14 @@ settled by looking at the file, and a command in doubt is never run again.
 import base64
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
 
 from codingagent.core import (
+    answer_checks,
     differences,
     edits,
     encoding,
@@ -22,7 +23,7 @@ from codingagent.core import (
     matching,
     paths,
     plain,
-    substitutions,
+    syntax_check,
 )
 from codingagent.core import policy as policies
 from codingagent.core.approval import Question
@@ -143,13 +144,24 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
+class Chat:
+    """What the changes of a chat's answer are held against; a program's are taken as they come.
+
+    `later` gives the operations that follow in the answer. `is_json` says that it is a JSON message.
+    """
+
+    later: Callable[[], Iterable[Operation]] = tuple
+    is_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """An operation to be done: its place in the reply, counted from 0, and the tag it came under.
 
     `id` is what the reply itself calls it, or empty. `earlier` are the events of the same reply so far.
     `room` is how many characters of contents and outputs there may be in this one's event. `foreign`
     says whether it came in another format than ours. `is_own` says that the person themselves wants it:
-    then the policy is not asked for their yes.
+    then the policy is not asked for their yes. `chat` is given for what an answer asks.
     """
 
     index: int
@@ -160,6 +172,7 @@ class Order:
     id: str = ""
     foreign: Foreign = "no"
     is_own: bool = False
+    chat: Chat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +246,9 @@ class Agent:
         operation = order.operation
         match operation:
             case CreateFile():
-                return self._apply(order, self._plan_creation(operation), approved)
+                return self._apply(order, self._plan_creation(order, operation), approved)
             case EditFile():
-                return self._apply(order, self._plan_edit(operation, order.earlier), approved)
+                return self._apply(order, self._plan_edit(order, operation), approved)
             case DeleteFile():
                 return self._apply(order, self._plan_deletion(operation), approved)
             case ReadFile():
@@ -289,7 +302,7 @@ class Agent:
 
     # --- files ---------------------------------------------------------------------------------
 
-    def _plan_creation(self, operation: CreateFile) -> _Change:
+    def _plan_creation(self, order: Order, operation: CreateFile) -> _Change:
         workspace, path = self._means.workspace, operation.path
         workspace.check_writable(path)
         exists = workspace.exists(path)
@@ -301,12 +314,17 @@ class Agent:
             paths.check_new_name(path)
         # Of a file too large to read its beginning will do: only its line ends matter here.
         seen = workspace.read(path, whole=False) if exists else None
+        if order.chat is not None:
+            meant = answer_checks.edit_meant(operation, _text_of(seen))
+            if meant is not None:
+                return self._plan_edit(order, meant, (_EDIT_MEANT,))
         _check_whole(operation, seen)
         data = _bytes_of(operation, seen)
         before = workspace.digest(path) if exists else None
-        return _Change(path, seen, data, before, FileCreated(path, len(data), exists))
+        notes = _check_reading(order, operation, seen, data)
+        return _Change(path, seen, data, before, FileCreated(path, len(data), exists, notes))
 
-    def _plan_edit(self, operation: EditFile, earlier: Sequence[Event]) -> _Change:
+    def _plan_edit(self, order: Order, operation: EditFile, notes: tuple[str, ...] = ()) -> _Change:
         path = operation.path
         self._means.workspace.check_writable(path)
         seen = self._means.workspace.read(path)
@@ -316,15 +334,17 @@ class Agent:
                 f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
             )
         try:
-            edited = _edited(operation, text.text)
+            edited = answer_checks.apply_edit(operation, text.text)
         except OperationError as fault:
             raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
-        notes = edited.notes + _shift_notes(operation, earlier)
+        data = text.encode(edited.text)
+        notes += edited.notes + _shift_notes(operation, order.earlier)
+        notes += _check_reading(order, operation, seen, data)
         if edited.text == text.text:
             notes += ("the new lines are the same as the old ones: the file is as it was",)
         excerpt = edits.excerpt(edited.text, edited.hunks)
         event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes)
-        return _Change(path, seen, text.encode(edited.text), digest_of(seen.data), event)
+        return _Change(path, seen, data, digest_of(seen.data), event)
 
     def _plan_deletion(self, operation: DeleteFile) -> _Change:
         path = operation.path
@@ -532,10 +552,31 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
     return Ask((*rules, *others), (*rules.values(), *why))
 
 
-def _edited(operation: EditFile, text: str) -> edits.Edited:
-    if isinstance(operation.change, Substitutions):
-        return substitutions.apply(operation.change.edits, text)
-    return edits.apply(operation.change, text, operation.way)
+_EDIT_MEANT = (
+    "the body holds edits, so they were applied to the file; EDIT_FILE is the command for them"
+)
+
+
+def _check_reading(
+    order: Order, operation: CreateFile | EditFile, seen: Seen | None, data: bytes
+) -> tuple[str, ...]:
+    """Refuse what an answer would make unreadable; return notes."""
+    chat = order.chat
+    if chat is None or not syntax_check.is_known(operation.path):
+        return ()
+    new = encoding.decode_file(data)
+    return answer_checks.check_reading(
+        operation,
+        _text_of(seen),
+        "" if new is None else new.text,
+        chat.later(),
+        is_json=chat.is_json,
+    )
+
+
+def _text_of(seen: Seen | None) -> str | None:
+    found = None if seen is None else encoding.decode_file(seen.data)
+    return None if found is None else found.text
 
 
 def _check_command(operation: RunCommand) -> None:
@@ -631,8 +672,7 @@ def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
     """Refuses to put part of a file, with a line that stands for the rest, in the place of the whole."""
     if seen is None or isinstance(operation.content, bytes):
         return
-    old = encoding.decode_file(seen.data)
-    elision = matching.elision_in(operation.content, old.text if old else "", operation.path)
+    elision = matching.elision_in(operation.content, _text_of(seen) or "", operation.path)
     if elision:
         raise OperationError(
             f"The body has '{plain.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"

@@ -5,11 +5,11 @@ How it works. Each item leaves its end in the journal, each change its start too
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.agent import Agent, Order, WorkspaceLike, subject_of
-from codingagent.core import paths, plain, results
+from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
+from codingagent.core import commands, paths, plain, results
 from codingagent.core.approval import Answer, Question, nothing_awaits
 from codingagent.core.events import (
     CommandRan,
@@ -30,7 +30,14 @@ from codingagent.core.notices import (
     OperationDone,
     Remark,
 )
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Finish, RunCommand
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    Operation,
+    RunCommand,
+)
 from codingagent.core.records import ApprovalAnswered, ApprovalAsked, CheckEnded, OperationEnded
 from codingagent.core.reply import Problem, Step
 from codingagent.core.session import Phase, Session
@@ -166,6 +173,10 @@ class Execution:
             order = Order(
                 index, item.tag, item.operation, session.results, room, item.id, item.foreign
             )
+            if not session.is_run:
+                is_json = item.tag not in commands.BY_TAG
+                chat = Chat(lambda: _operations(items, index + 1), is_json)
+                order = replace(order, chat=chat)
             event = self._decide(order, item.id)
         if item.notes:
             event = replace(event, notes=item.notes + event.notes)
@@ -309,6 +320,13 @@ def _may_change(item: Step | Problem) -> bool:
     """Tells whether an item could change the workspace."""
     changing = (CreateFile, EditFile, DeleteFile, RunCommand)
     return isinstance(item, Step) and isinstance(item.operation, changing)
+
+
+def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operation]:
+    """Yield what is asked for from an item on."""
+    for index in range(start, len(items)):
+        if isinstance(item := items[index], Step):
+            yield item.operation
 
 
 def _subject(item: Step | Problem) -> str:

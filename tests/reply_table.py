@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from codingagent.agent import Agent, Means, Order
+from codingagent.agent import Agent, Chat, Means, Order
 from codingagent.core import encoding, policy, repair, reply
 from codingagent.core.approval import Question
 from codingagent.core.commands import HAS_BODY
@@ -30,7 +30,7 @@ from codingagent.core.events import (
 )
 from codingagent.core.findings import Extras, Outcome
 from codingagent.core.records import OperationStarted
-from codingagent.core.reply import Problem, Reply
+from codingagent.core.reply import Problem, Reply, Step
 from codingagent.world.workspace import Workspace
 from tests.manglings import MANGLINGS
 
@@ -170,7 +170,9 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
         if isinstance(item, Problem):
             events.append(Refused(item.tag, item.reason, item.detail, notes=item.notes))
             continue
-        event = agent.perform(Order(index, item.tag, item.operation, events))
+        rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
+        chat = Chat(lambda rest=rest: rest)  # type: ignore[misc]  # bound now
+        event = agent.perform(Order(index, item.tag, item.operation, events, chat=chat))
         assert not isinstance(event, Question), "nothing is asked"
         events.append(replace(event, notes=item.notes + event.notes))
     return Done(_files(root), tuple(events), found.notes, False)

@@ -6,7 +6,6 @@ damage and may be meant is neither written nor changed: it raises, in words that
 A body that has `until` is taken letter by letter: that is how to say that it is meant.
 """
 
-import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -114,9 +113,6 @@ _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{nam
 _NUMBERED = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
 # Joiners and soft hyphens are meant where people write words; these two are not, in a program.
 _STRAY = re.compile("[\u200b\u2060\ufeff]")
-_BLOCK_OPENER = re.compile(
-    r"(?:def|class|if|for|while|with|try|else|elif|except|finally|async)\b.*:[ \t]*(?:#.*)?"
-)
 _RECIPE = re.compile(r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n {2,}\S", re.MULTILINE)
 
 
@@ -438,8 +434,6 @@ def _check_file(body: str, path: str, way: Channel) -> None:
         what = "<, > and & stand in it as HTML entities only"
     elif not body.isascii() and not is_prose(path) and _STRAY.search(body, 1):
         what = "zero-width spaces stand in it"
-    elif name.endswith((".py", ".pyi")) and _has_lost_indentation(body):
-        what = "no line is indented, so its blocks are empty"
     elif (name in ("makefile", "gnumakefile") or name.endswith(".mk")) and _lacks_tabs(body):
         what = "recipes begin with blanks, not with a tab"
     if what:
@@ -489,11 +483,3 @@ def _is_encoded(body: str, way: Channel, path: str = "") -> bool:
         return True
     may_have_amp = bool(path) and (is_prose(path) or path.lower().endswith(_MARKUP_ENDS))
     return not may_have_amp and "&" not in body.replace("&amp;", "")
-
-
-def _has_lost_indentation(body: str) -> bool:
-    if "\n " in body or "\n\t" in body or body[:1] in (" ", "\t"):
-        return False
-    lines = [line for line in body.split("\n") if line.strip()]
-    openers = itertools.pairwise(lines)
-    return any(_BLOCK_OPENER.fullmatch(line) and following for line, following in openers)

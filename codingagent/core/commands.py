@@ -34,6 +34,9 @@ PATH = Attribute("path", "relative/path", "relative to the workspace root, with 
 UNTIL = Attribute(
     "until", "TOKEN", "the body then ends only at the closing tag with that word, [/NAME TOKEN]"
 )
+UNCHECKED = Attribute(
+    "unchecked", "true", "also if a Python, JSON or TOML file that could be parsed no longer can"
+)
 
 COMMANDS = (
     Command(
@@ -45,6 +48,7 @@ COMMANDS = (
             Attribute("eol", "lf", '"lf" or "crlf" line ends; a replaced CRLF file stays CRLF'),
             Attribute("final_newline", "false", "no line end after the last line"),
             Attribute("encoding", "base64", "the body is base64, for binary files"),
+            UNCHECKED,
             UNTIL,
         ),
         '[CREATE_FILE path="src/greet.py"]\ndef greet(name):\n    return f"Hello, {name}!"\n[/CREATE_FILE]',
@@ -63,6 +67,7 @@ COMMANDS = (
                 " (1-based, inclusive)",
             ),
             Attribute("end_line", "5", "see start_line; work from the bottom of a file up"),
+            UNCHECKED,
             UNTIL,
         ),
         '[EDIT_FILE path="src/greet.py"]\n<<<<<<< SEARCH\n    return f"Hello, {name}!"\n=======\n'

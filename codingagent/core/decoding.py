@@ -85,6 +85,9 @@ class _Values:
             raise OperationError(f"Invalid {name} '{value}'; it must be from 1 to {highest}")
         return int(value)
 
+    def unchecked(self) -> bool:
+        return self.choice("unchecked", ("true", "false")) == "true"
+
     def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
         value = self._attributes.get(name)
         if value is None or value in choices:
@@ -98,6 +101,7 @@ def _create_file(values: _Values) -> Operation:
     overwrite = values.choice("overwrite", ("true", "false")) != "false"
     eol = values.choice("eol", ("lf", "crlf"))
     ended = values.choice("final_newline", ("true", "false")) != "false"
+    unchecked = values.unchecked()
     if values.choice("encoding", ("utf-8", "base64")) == "base64":
         try:
             data = base64.b64decode("".join(values.body.split()), validate=True)
@@ -105,17 +109,19 @@ def _create_file(values: _Values) -> Operation:
             raise OperationError(
                 f"The body is not valid base64 ({fault}); send it again"
             ) from fault
-        return CreateFile(path, data, overwrite=overwrite)
+        return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
     whole = values.mend(lambda body, way: bodies.mend_file(body, path, way))
     body = whole if ended else whole.removesuffix("\n")
-    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite)
+    is_verbatim = values.get("until") is not None
+    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite, unchecked, is_verbatim)
 
 
 def _edit_file(values: _Values) -> Operation:
     path = values.path()
+    unchecked = values.unchecked()
     if values.get("start_line") is None and values.get("end_line") is None:
         body = values.mend(lambda body, _: bodies.mend_replacements(body, edits.read_replacements))
-        return EditFile(path, edits.read_replacements(body), values.way)
+        return EditFile(path, edits.read_replacements(body), values.way, unchecked)
     for name in ("start_line", "end_line"):
         if values.get(name) is None:
             raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
@@ -129,7 +135,7 @@ def _edit_file(values: _Values) -> Operation:
             "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
         )
     body = values.mend(lambda body, way: bodies.mend_lines(body, path, way))
-    return EditFile(path, LineRange(start, end, body))
+    return EditFile(path, LineRange(start, end, body), unchecked=unchecked)
 
 
 def _delete_file(values: _Values) -> Operation:

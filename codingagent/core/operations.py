@@ -28,6 +28,10 @@ class CreateFile:
     line_end: LineEnd | None = None
     """None keeps CRLF where every line of the file being replaced ends so, else LF."""
     overwrite: bool = True
+    unchecked: bool = False
+    """The answer says that it is meant so, whatever the file's kind needs."""
+    is_verbatim: bool = False
+    """The answer says where the text ends, and that it is meant letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,8 @@ class EditFile:
     change: LineRange | tuple[Replacement, ...] | Substitutions | Diff
     way: Channel = UNHARMED
     """What the text has suffered before it came here, as far as it is known."""
+    unchecked: bool = False
+    """As in `CreateFile`."""
 
 
 @dataclass(frozen=True, slots=True)

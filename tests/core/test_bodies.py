@@ -70,7 +70,6 @@ def test_a_body_that_may_be_meant_stays_as_it_is(body: str, path: str) -> None:
         ("if a &lt; b &amp;&amp; c {\n", "a.go", "HTML entities only"),
         ("a &amp;&amp; b\n", "a.sh", "HTML entities only"),
         ("&lt;p&gt;\n", "a.html", "HTML entities only"),
-        ("def f(x):\nreturn x\n", "a.py", "no line is indented"),
         ("all: x\n    make\n", "Makefile", "not with a tab"),
         ("foo_\u200bbar\n", "a.py", "zero-width spaces"),
     ],

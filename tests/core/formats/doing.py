@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.agent import Agent, Means, Order
+from codingagent.agent import Agent, Chat, Means, Order
 from codingagent.core.approval import Question
 from codingagent.core.events import Denied, Interrupted, Refused
 from codingagent.core.formats.reading import Found, read
@@ -64,9 +64,10 @@ def do(reply: str, before: Mapping[str, bytes | str], root: Path) -> Done:
             if isinstance(item, Problem):
                 failures.append(f"{item.tag}: {item.reason}")
                 continue
-            event = agent.perform(Order(index, item.tag, item.operation))
+            order = Order(index, item.tag, item.operation, chat=Chat())
+            event = agent.perform(order)
             if isinstance(event, Question):
-                event = agent.perform(Order(index, item.tag, item.operation), event.digest)
+                event = agent.perform(order, event.digest)
             assert not isinstance(event, Question)
             if isinstance(event, Refused | Denied | Interrupted):
                 failures.append(f"{item.tag}: {getattr(event, 'reason', 'interrupted')}")

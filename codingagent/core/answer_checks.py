@@ -1,0 +1,181 @@
+"""What a chat's answer must not make of a file: judged on texts, before anything is written.
+
+Programs that send operations are taken at their word; an answer went through a chat, was written by a
+model, and may be cut, mangled or meant as something else.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from codingagent.core import bodies, edit_markers, edits, matching, substitutions, syntax_check
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Operation,
+    Replacement,
+    RunCommand,
+    Substitutions,
+)
+from codingagent.core.paths import shown
+from codingagent.errors import OperationError
+
+# So many later changes of the same file may mend what one has broken.
+_LATER_LIMIT = 20
+
+_WAY_OUT = {
+    False: ' If it is meant so, add unchecked="true" to the opening tag of the command',
+    True: " If it is meant so, write the file with a shell operation",
+}
+
+
+def apply_edit(operation: EditFile, text: str) -> edits.Edited:
+    """Return a file's text after an edit.
+
+    Raises:
+        OperationError: if the edit does not fit.
+    """
+    if isinstance(operation.change, Substitutions):
+        return substitutions.apply(operation.change.edits, text)
+    return edits.apply(operation.change, text, operation.way)
+
+
+def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
+    """Return the edit that the text of a whole file is; None if it is a file's text.
+
+    Text with the markers of edits or conflicts never replaces a file. It is meant where the file has
+    such markers already, where its own grammar reads it (they stand in a string then), in
+    documentation that shows them, or where the answer says so.
+
+    Args:
+        operation: the whole file.
+        old: the text that it would replace; None: there is no such file, or it is no text.
+
+    Raises:
+        OperationError: if the text is neither only edits nor free of them.
+    """
+    path, text = operation.path, operation.content
+    if not isinstance(text, str) or operation.is_verbatim or operation.unchecked:
+        return None
+    is_prose = bodies.is_prose(path)
+    if not edit_markers.has_edits(text, is_prose=is_prose):
+        return None
+    lines = text.split("\n")
+    found = edit_markers.find_edits(lines, is_prose=is_prose)
+    outside = edit_markers.first_outside(lines, found)
+    if outside is not None and (
+        old is None
+        or syntax_check.can_read(path, text)
+        or edit_markers.has_edits(old, is_prose=is_prose)
+    ):
+        return None
+    if old is None and is_prose:
+        return None
+    fault = next((edit.fault for edit in found if edit.fault), "")
+    if outside is None and old is not None and not fault:
+        return EditFile(path, tuple(Replacement(_joined(e.old), _joined(e.new)) for e in found))
+    marker = shown(lines[found[0].start].strip()[:40])
+    if old is None:
+        why = "and there is no such file to edit"
+    elif outside is None:
+        why = f"and {fault}"
+    else:
+        why = f"and line {outside + 1} stands outside of it"
+    raise OperationError(
+        f"The body holds an edit, {marker} at its line {found[0].start + 1}, {why}; such text never"
+        f" becomes the file '{shown(path)}'. Send [EDIT_FILE] with SEARCH/REPLACE, or the whole text"
+        ' without markers; if they are meant as text, send it with until="TOKEN" and close it with'
+        " [/CREATE_FILE TOKEN]"
+    )
+
+
+def check_reading(
+    operation: CreateFile | EditFile,
+    old: str | None,
+    new: str,
+    later: Iterable[Operation],
+    *,
+    is_json: bool = False,
+) -> tuple[str, ...]:
+    """Refuse what leaves a file that can't be read any more; return notes.
+
+    Several changes of one file may pass through a state that can't be read: then what all of them
+    make of it counts, up to the next command, which would see that state.
+
+    Args:
+        operation: the change.
+        old: the file's text before it; None: there is no such file, or it is no text.
+        new: the text after it.
+        later: what follows in the answer.
+        is_json: the answer is a JSON message.
+
+    Raises:
+        OperationError: if the file could be read before, or has lost what only a chat takes away.
+    """
+    path = operation.path
+    if operation.unchecked or not syntax_check.is_known(path):
+        return ()
+    is_whole = isinstance(operation, CreateFile)
+    way_out = _WAY_OUT[is_json]
+    if is_whole and old is not None and path.endswith((".py", ".pyi")):
+        lost = syntax_check.lost_underscores(old, new)
+        if lost:
+            names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])
+            raise OperationError(
+                f"The body looks damaged on its way: '{shown(path)}' would have {names}. Nothing was"
+                f" written; send it again, inside of a code block.{way_out}"
+            )
+    fault = syntax_check.find_fault(path, new)
+    if fault is None:
+        return ()
+    where = f"line {fault.line}: {fault.message}"
+    detail = matching.around(new.split("\n"), [(fault.line, fault.line)])
+    is_mangleable = (
+        isinstance(operation, CreateFile)
+        and isinstance(operation.content, str)
+        and not operation.is_verbatim
+    )
+    if is_mangleable and fault.is_indentation:
+        raise OperationError(
+            f"The body looks damaged on its way: its indentation is gone ({where}). Nothing was written;"
+            f" send it again, inside of a code block.{way_out}",
+            detail,
+        )
+    if old is None or not syntax_check.can_read(path, old):
+        return ()
+    if _is_mended(path, new, later):
+        return (f"until the changes after this one '{shown(path)}' can't be read ({where})",)
+    raise OperationError(
+        f"'{shown(path)}' can be read now, and could not be read after this: {where}. Nothing was changed;"
+        " send it again so that the file can be read after it, and all that belongs to it in the same"
+        f" answer, without a command in between.{way_out}",
+        f"The lines would then be:\n{detail}",
+    )
+
+
+def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
+    """Tell whether what follows makes a text readable again, before anything else can see it."""
+    same = (o for o in later if isinstance(o, RunCommand) or _changes(o, path))
+    for operation in islice(same, _LATER_LIMIT):
+        match operation:
+            case CreateFile(content=str() as content):
+                text = content
+            case EditFile():
+                try:
+                    text = apply_edit(operation, text).text
+                except OperationError:
+                    continue
+            case _:
+                # A command; or there is no text of that file any more.
+                return isinstance(operation, DeleteFile)
+        if syntax_check.find_fault(path, text) is None:
+            return True
+    return False
+
+
+def _changes(operation: Operation, path: str) -> bool:
+    return isinstance(operation, CreateFile | EditFile | DeleteFile) and operation.path == path
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,147 @@
+"""Whether a text is Python, JSON or TOML as its file's name says; nothing is executed.
+
+Only what certainly can't be read is a fault. Of what the parsers of this interpreter can't judge (too
+deep, too long, another kind of file) nothing is said.
+"""
+
+import re
+import warnings
+from dataclasses import dataclass
+
+# A parser takes seconds for more, and its tree hundreds of megabytes.
+_LIMIT_CHARACTERS = 1_000_000
+
+_PYTHON = (".py", ".pyi")
+_JSON = (".json", ".ipynb", ".webmanifest")
+# Editors and compilers read comments in these.
+_WITH_COMMENTS = re.compile(r"(?:^|/)(?:\.vscode/|[tj]sconfig[^/]*$|\.?devcontainer[^/]*$)")
+# A limit of this parser, and no fault of the text.
+_LIMITS = ("too many", "Exceeds the limit")
+
+_DUNDER = re.compile(r"\b__[A-Za-z0-9]\w*?__\b")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a text can't be read: the line, 1-based, and the parser's words."""
+
+    line: int
+    message: str
+    is_indentation: bool = False
+    """A line that opens a block has none behind it."""
+
+
+class _UnknownError(Exception):
+    """Nothing can be said of a text."""
+
+
+def find_fault(path: str, text: str) -> Fault | None:
+    """Return why a text can't be what its file's name says; None if it can, or nobody knows."""
+    try:
+        return _check(path, text)
+    except _UnknownError:
+        return None
+
+
+def can_read(path: str, text: str) -> bool:
+    """Tell whether a text is certainly what its file's name says."""
+    try:
+        return _check(path, text) is None
+    except _UnknownError:
+        return False
+
+
+def is_known(path: str) -> bool:
+    """Tell whether anything can be said of such a file."""
+    name = path.lower()
+    return name.endswith((*_PYTHON, *_JSON, ".toml")) and _WITH_COMMENTS.search(name) is None
+
+
+def lost_underscores(old: str, new: str) -> tuple[str, ...]:
+    """Return the names of Python such as `__name__` that a text has without their underscores.
+
+    A renderer takes them for bold. The proof is the text before: the same neighbours stood around
+    the name with its underscores, and nothing in the new text has them any more.
+    """
+    names = dict.fromkeys(_DUNDER.findall(old))
+    missing = {name.strip("_"): name for name in names if name not in new}
+    if not missing:
+        return ()
+    wanted = {
+        (before, name.strip("_"), behind): name
+        for before, name, behind in _neighbours(old, frozenset(missing.values()))
+    }
+    for bare in _neighbours(old, frozenset(missing)):
+        wanted.pop(bare, None)
+    found = (wanted.get(bare) for bare in _neighbours(new, frozenset(missing)))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _neighbours(text: str, names: frozenset[str]) -> list[tuple[str, str, str]]:
+    """Return each of the names where it stands, between the tokens of its line beside it."""
+    found: list[tuple[str, str, str]] = []
+    for line in text.split("\n"):
+        tokens = ["", *_TOKEN.findall(line), ""]
+        found += [
+            (tokens[i - 1], token, tokens[i + 1])
+            for i, token in enumerate(tokens)
+            if token in names
+        ]
+    return found
+
+
+def _check(path: str, text: str) -> Fault | None:
+    if len(text) > _LIMIT_CHARACTERS or not is_known(path):
+        raise _UnknownError
+    text = text.removeprefix("\ufeff")
+    try:
+        if path.lower().endswith(_PYTHON):
+            return _python(text)
+        return _toml(text) if path.lower().endswith(".toml") else _json(text)
+    except (RecursionError, MemoryError, UnicodeError) as unknown:
+        raise _UnknownError from unknown
+
+
+def _python(text: str) -> Fault | None:
+    # Imported late: most answers change no Python.
+    import ast
+
+    if (nul := text.find("\0")) >= 0:
+        return Fault(text.count("\n", 0, nul) + 1, "it holds a NUL character")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as fault:
+        if fault.msg.startswith(_LIMITS):
+            raise _UnknownError from fault
+        is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
+        return Fault(fault.lineno or 1, fault.msg, is_indentation)
+    return None
+
+
+def _json(text: str) -> Fault | None:
+    import json
+
+    try:
+        # Numbers may have any length.
+        json.loads(text, parse_int=str, parse_float=str)
+    except json.JSONDecodeError as fault:
+        return Fault(fault.lineno, fault.msg)
+    return None
+
+
+def _toml(text: str) -> Fault | None:
+    import tomllib
+
+    try:
+        tomllib.loads(text, parse_float=str)
+    except tomllib.TOMLDecodeError as fault:
+        found = re.search(r"\(at line (\d+), column \d+\)$", str(fault))
+        line = int(found[1]) if found else text.count("\n") + 1
+        return Fault(line, str(fault).partition(" (at ")[0])
+    except ValueError as limit:
+        # A number of more digits than this interpreter converts.
+        raise _UnknownError from limit
+    return None

@@ -1,0 +1,124 @@
+"""What can be said of a text by its file's name: Design, replies as chats really give them."""
+
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codingagent.core import syntax_check
+from codingagent.core.syntax_check import Fault
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "fault"),
+    [
+        ("a.py", "x = (1\ny = 2\n", Fault(1, "'(' was never closed")),
+        (
+            "a.py",
+            "class A:\ndef f(self):\n    return 1\n",
+            Fault(2, "expected an indented block after class definition on line 1", True),
+        ),
+        ("a.PYI", "def f(: ...\n", Fault(1, "invalid syntax")),
+        ("a.py", "  x = 1\n", Fault(1, "unexpected indent")),
+        ("a.py", "x\n\0\n", Fault(2, "it holds a NUL character")),
+        ("b/a.json", '{"a": 1,\n "b" 2}\n', Fault(2, "Expecting ':' delimiter")),
+        ("a.json", "", Fault(1, "Expecting value")),
+        ("pyproject.toml", '[a]\nb = "c\n', Fault(2, "Illegal character '\\n'")),
+        ("a.toml", "a = 1\na = 2\n", Fault(2, "Cannot overwrite a value")),
+    ],
+)
+def test_what_cannot_be_read_is_a_fault_with_its_line(path: str, text: str, fault: Fault) -> None:
+    """The model mends it from the line and the parser's words."""
+    assert syntax_check.find_fault(path, text) == fault
+    assert not syntax_check.can_read(path, text)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.py", ""),
+        ("a.py", "\ufeffx = 1\r\ny = 2"),
+        ("a.py", "# -*- coding: latin-1 -*-\nx = 'é'\n"),
+        ("a.py", "def f():\n    return x\nreturn 1\n"),
+        ("a.json", '{"a": [1e999, NaN, ' + "9" * 5000 + "]}\n"),
+        ("a.toml", 'a = """\n<<<<<<< HEAD\n"""\r\n'),
+    ],
+)
+def test_what_can_be_read_is_no_fault(path: str, text: str) -> None:
+    """No check of style, and none of meaning."""
+    assert syntax_check.can_read(path, text)
+    assert syntax_check.find_fault(path, text) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.txt", "x = ("),
+        ("py", "x = ("),
+        ("a.jsonc", "{ // x\n}"),
+        ("tsconfig.json", "{ // x\n}"),
+        ("web/tsconfig.build.json", "{ // x\n}"),
+        (".vscode/settings.json", "{ // x\n}"),
+        ("a.py", "x = (" + "\n" * 1_000_000),
+        ("a.py", "-" * DEEP + "1"),
+        ("a.py", "a" + ".b" * DEEP),
+        ("a.py", "lambda: " * DEEP + "1"),
+        ("a.py", "(" * DEEP),
+        ("a.py", "x = " + "9" * 5000),
+        ("a.py", "x = '\udc80'\n("),
+        ("a.json", "[" * DEEP),
+        ("a.toml", "a = " + "[" * DEEP),
+        ("a.toml", "a = " + "9" * 5000),
+    ],
+)
+def test_of_what_no_parser_here_can_judge_nothing_is_said(path: str, text: str) -> None:
+    """Too deep, too long, of another kind: that is no reason to ask again."""
+    assert syntax_check.find_fault(path, text) is None
+    assert not syntax_check.can_read(path, text)
+
+
+def test_what_python_warns_of_is_not_shown() -> None:
+    """A warning would stand in the person's terminal."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert syntax_check.can_read("a.py", "x = '\\d'\n1 is 1\n")
+    assert heard == []
+
+
+@settings(deadline=None)
+@given(st.sampled_from(["a.py", "a.json", "a.toml"]), st.text())
+def test_reading_never_raises(path: str, text: str) -> None:
+    """Whatever the text, there is one answer."""
+    assert (syntax_check.find_fault(path, text) is None) or not syntax_check.can_read(path, text)
+
+
+OLD = (
+    "from __future__ import annotations\n\n__all__ = ['A']\n\nclass A:\n"
+    "    def __init__(self, name):\n        self.name = name\n\n"
+    'if __name__ == "__main__":\n    print(A(__file__).name)\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("new", "lost"),
+    [
+        (OLD, ()),
+        (
+            OLD.replace("__", ""),
+            ("__future__", "__all__", "__init__", "__name__", "__main__", "__file__"),
+        ),
+        (OLD.replace("__name__", "name"), ("__name__",)),
+        (OLD.replace("def __init__(self, name)", "def init(self, name, *more)"), ("__init__",)),
+        # Left out, moved elsewhere, or renamed to what is no remnant of it.
+        (OLD.partition("if ")[0], ()),
+        (OLD.replace("__init__", "start"), ()),
+        (OLD.replace("__file__", "self.file"), ()),
+        ("name = 1\nall(x)\n", ()),
+    ],
+)
+def test_underscores_that_bold_has_eaten_are_missed(new: str, lost: tuple[str, ...]) -> None:
+    """The file on disk proves it: the same neighbours, and no underscores left."""
+    assert syntax_check.lost_underscores(OLD, new) == lost
