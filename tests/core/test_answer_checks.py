@@ -181,7 +181,7 @@ def test_changes_of_one_file_are_judged_by_what_all_of_them_make_of_it() -> None
         [DeleteFile("b.py"), other],
         # A command would see the file as it can't be read.
         [RunCommand("pytest"), second],
-        [misfit] * 20 + [second],
+        [*[misfit] * 20, second],
     ]
     for later in not_mending:
         assert "can be read now" in fault(first, OLD, *later).reason
