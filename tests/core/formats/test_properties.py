@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codingagent.core.formats.reading import describe, read
+from codingagent.core.formats.reading import read
+from codingagent.core.reply import Problem
 from tests.core.formats.doing import do
 
 PIECES = [
@@ -68,6 +69,24 @@ PIECES = [
     "\ud800",
     "$ ls\n",
     "old mode 100644\n",
+    "``````diff\n",
+    "&lt;&lt;&lt;&lt;&lt; SEARCH\n",
+    "\\<\\<\\<\\<\\< SEARCH\n",
+    "------- SEARCH\n",
+    "+++++++ REPLACE\n",
+    "<<<<<<<\n",
+    ">>>>>>>\n",
+    '<file path="a.py">\n',
+    '<delete_file path="a.py"/>\n',
+    "</file>\n",
+    "<files>\n",
+    "<![CDATA[\n",
+    "]]>\n",
+    "### Deleted file: `a.py`\n",
+    "### Renamed file: `a.py` to `c.py`\n",
+    "src\\b.py\n",
+    "[FILE: a.py]\n",
+    "**a.py**\nHere is the complete file:\n",
 ]
 FILES = {"a.py", "src/b.py", "lib/b.py", "x/y.py"}
 
@@ -76,7 +95,7 @@ FILES = {"a.py", "src/b.py", "lib/b.py", "x/y.py"}
 def test_reading_never_raises(text: str) -> None:
     found = read(text, FILES)
     for item in found.items:
-        assert "\n" not in describe(item).what
+        assert not isinstance(item, Problem) or "\n" not in item.reason
         assert 1 <= item.line <= text.count("\n") + 1
 
 
