@@ -23,7 +23,7 @@ from codingagent.core.policy import (
 )
 from codingagent.core.reach import changed, is_outside
 from codingagent.core.shell import ShellCommand, ShellLine, read_line
-from codingagent.core.wrappers import Word
+from codingagent.core.wrappers import Word, is_looked_through
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
 _UPLOADING = re.compile(
@@ -31,6 +31,7 @@ _UPLOADING = re.compile(
     r"|--body-(data|file)"
 )
 _CHANGING = re.compile(r"(-X|--request=?|--method=?)?(POST|PUT|PATCH|DELETE)", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{?(\w+)")
 _LOCAL_URL = re.compile(
     r"(\w+://)?([\w.-]*@)?(localhost|[\w-]+\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\])([:/?]|$)"
 )
@@ -117,12 +118,20 @@ def _ask_for_line(
             found |= _setting(name)
         for command in line.commands:
             found |= _doubtful(policy.shell, command)
+            found |= _options_unseen(policy.shell, command, line)
             for pattern in policy.shell.approval_required:
                 if fits(pattern, command):
                     text = shown(" ".join(word.text for word in command.words))
                     found[f"shell.approval_required: {pattern}"] = (
                         f"'{text}' {presets.REASONS.get(pattern, ASKED_BY_POLICY)}"
                     )
+        known = _with_subcommands(policy.shell.approval_required) | {
+            pattern.split()[0] for pattern in policy.shell.approval_required
+        }
+        for name in sorted(line.functions):
+            if name in known or is_looked_through(name):
+                rule = f"shell.doubt: function {shown(name)}"
+                found[rule] = f"it gives the name of the command {shown(name)} to a function"
         for doubt in line.doubts:
             found[f"shell.doubt: {doubt}"] = f"the command can't be judged: {doubt}"
     for path in changed(line, workspace):
@@ -158,6 +167,20 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
     return found
 
 
+def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -> dict[str, str]:
+    """Return a doubt for a command that gets options from a variable which the line itself sets."""
+    if command.name not in _with_options(rules.approval_required):
+        return {}
+    given = {_VARIABLE.match(w.text) for w in command.arguments if not w.literal and not w.head}
+    names = {found[1] for found in given if found is not None}
+    for each in line.commands:
+        for name, value in each.assignments:
+            if name in names and value.sure.startswith("-"):
+                rule = f"shell.doubt: options of {command.name}"
+                return {rule: f"what {command.name} is to do comes from the variable {name}"}
+    return {}
+
+
 def _setting(name: str) -> dict[str, str]:
     """Gives what is to be said of a variable that is set."""
     if name not in presets.ASKED_VARIABLES:
@@ -167,6 +190,12 @@ def _setting(name: str) -> dict[str, str]:
 
 def _is_one_name(word: Word) -> bool:
     return not word.wild and "{}" not in word.text
+
+
+@cache
+def _with_options(patterns: tuple[str, ...]) -> frozenset[str]:
+    split = [pattern.split() for pattern in patterns]
+    return frozenset(words[0] for words in split if any(w.startswith("-") for w in words[1:]))
 
 
 @cache

@@ -109,6 +109,8 @@ class ShellLine:
     """It was not read, or not to its end."""
     fork_bomb: bool = False
     """A function in it starts itself again and again in the background."""
+    functions: frozenset[str] = frozenset()
+    """The names that it gives to functions of its own."""
 
 
 def read_line(text: str) -> ShellLine:
@@ -120,7 +122,9 @@ def read_line(text: str) -> ShellLine:
         return ShellLine(too_large=True)
     if any(map(_is_hidden, text)):
         reader.doubts.append(_HIDDEN)
-    return ShellLine(tuple(commands), tuple(dict.fromkeys(reader.doubts)), False, reader.fork_bomb)
+    doubts = tuple(dict.fromkeys(reader.doubts))
+    functions = frozenset(reader.functions)
+    return ShellLine(tuple(commands), doubts, False, reader.fork_bomb, functions)
 
 
 class _TooLargeError(Exception):
@@ -179,6 +183,7 @@ class _Reader:
     def __init__(self) -> None:
         self.doubts: list[str] = []
         self.fork_bomb = False
+        self.functions: list[str] = []
         self._budget_bytes = 4 * TEXT_LIMIT_BYTES
         self._commands_left = COMMAND_LIMIT
 
@@ -240,6 +245,12 @@ class _Reader:
                 ]
             case "variable_assignment":
                 tree.found.append(_Found(_span(node), assignments=(self._assignment(tree, node),)))
+            case "for_statement":
+                name = node.child_by_field_name("variable")
+                values = self._words(tree, node.children_by_field_name("value"))
+                if name is not None and values:
+                    given = tuple((_text_of(tree, _span(name)), value) for value in values)
+                    tree.found.append(_Found(_span(node), assignments=given))
             case "test_command" | "compound_statement" if children and children[0].type != "{":
                 # sh has no `[[` and no `((`, and in `[` these are what they are anywhere.
                 prefix = "" if children[0].type == "((" else _TEST
@@ -457,6 +468,7 @@ class _Reader:
 
     def _look_for_bombs(self, tree: _Tree) -> None:
         for name, (start, end) in tree.functions:
+            self.functions.append(name)
             calls = [f for f in tree.found if f.words and f.words[0].text == name]
             inside = [call for call in calls if start <= call.span[0] < end]
             self.fork_bomb = self.fork_bomb or any(

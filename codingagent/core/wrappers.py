@@ -164,6 +164,11 @@ _PROGRAM_OPTIONS = {
 }
 
 
+def is_looked_through(name: str) -> bool:
+    """Return whether a command of this name is known to run other commands, or to go to a folder."""
+    return name in SHELLS or name in _SHAPES or name in _SPECIAL or name in ("cd", "pushd")
+
+
 def inner(words: Words) -> Inner:
     """Gives what a command runs besides itself."""
     name = command_name(words[0])
@@ -369,14 +374,22 @@ def _alias(words: Words) -> Inner:
     return Inner(doubts=("it gives commands other names",) if defines else ())
 
 
+_ALIAS = re.compile(r"alias\.(.*?)=(.*)", re.DOTALL)
+
+
 def _git(words: Words) -> Inner:
     """Gives what git itself runs: `bisect run`, `submodule foreach`, `rebase --exec`, an alias."""
     at = _operand(words, 1, _Shape("cC", ("git-dir", "work-tree", "namespace")))
-    aliases = [
-        word.text.partition("=!")[2] for word in words[:at] if re.match(r"alias\..*=!", word.text)
-    ]
-    texts = [Word(alias) for alias in aliases]
     verb, rest = (words[at].text if at < len(words) else ""), words[at + 1 :]
+    aliases = {
+        at: found for at, word in enumerate(words[:at]) if (found := _ALIAS.match(word.text))
+    }
+    for place, found in aliases.items():
+        # git takes an alias's name in any case, and never lets one name itself.
+        if found[1].lower() == verb.lower() and found[2].strip() and not found[2].startswith("!"):
+            before = (*words[:place], Word("x.y=z"), *words[place + 1 : at])
+            return _found((*before, *map(Word, found[2].split()), *rest))
+    texts = [Word(found[2][1:]) for found in aliases.values() if found[2].startswith("!")]
     if verb == "bisect" and rest[:1] == (Word("run"),):
         return _found(rest[1:])
     if verb == "submodule" and Word("foreach") in rest:
