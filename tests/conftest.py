@@ -3,6 +3,7 @@
 import os
 import signal
 import tempfile
+from collections import defaultdict
 
 import hypothesis
 import pytest
@@ -33,10 +34,35 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("deep")
 
 
+# Of each table of cases the lines, by what is in them, and their places.
+_Tables = dict[str, dict[tuple[int, ...], int]]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is deep, unless it is asked for."""
     if config.getoption("--deep"):
         return
-    left_out = [item for item in items if item.get_closest_marker("deep")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("deep")]
+    tables: _Tables = defaultdict(dict)
+    left_out = {item for item in items if _is_deep(item, tables)}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _is_deep(item: pytest.Item, tables: _Tables) -> bool:
+    """Tell whether a test, or this case of it, is for the deep run.
+
+    Of several tables the places in each are added up: so every line of each is touched.
+    """
+    if item.get_closest_marker("deep") is not None:
+        return True
+    one_in = item.get_closest_marker("one_in")
+    callspec = getattr(item, "callspec", None)
+    if one_in is None or callspec is None:
+        return False
+    place = 0
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        lines = tables[f"{item.nodeid.partition('[')[0]} {names}"]
+        line = tuple(id(callspec.params[name.strip()]) for name in names)
+        place += lines.setdefault(line, len(lines))
+    return bool(place % one_in.args[0])

@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+import hypothesis
 import pytest
 
 import codingagent
@@ -33,20 +33,9 @@ REPOSITORY = Path(codingagent.__file__).parents[1]
 HANG_S = 60.0
 
 
-# --- which cases run -------------------------------------------------------------------------------
-
-
-def one_in(count: int, cases: Iterable[object]) -> list[Any]:
-    """Return cases for `parametrize`, all but every `count`-th of them marked as deep."""
-    named = cases.items() if isinstance(cases, Mapping) else ((None, case) for case in cases)
-    return [
-        pytest.param(
-            *(case if isinstance(case, tuple) else (case,)),
-            id=name,
-            marks=[pytest.mark.deep] if number % count else [],
-        )
-        for number, (name, case) in enumerate(named)
-    ]
+def fewer_examples(share: int) -> hypothesis.settings:
+    """Return settings for a property whose examples cost much: a share of those of the profile."""
+    return hypothesis.settings(max_examples=hypothesis.settings().max_examples // share)
 
 
 # --- waiting ---------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ import pytest
 
 import codingagent
 from codingagent.agent import Agent
-from tests.helpers import HANG_S, new_marker, one_in, processes_with
+from tests.helpers import HANG_S, new_marker, processes_with
 from tests.sandboxes import needs_bwrap, needs_root
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is taken out is Linux's")
@@ -1362,7 +1362,8 @@ def test_a_protection_holds(package: Path, place: Path, row: Row) -> None:
     assert status == HOLDS, said
 
 
-@pytest.mark.parametrize("row", one_in(9, ROWS))
+@pytest.mark.one_in(9)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_a_protection_is_missed_when_it_is_taken_out(
     package: Path, tmp_path: Path, place: Path, row: Row
 ) -> None:

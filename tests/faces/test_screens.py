@@ -11,7 +11,7 @@ import pytest
 
 from codingagent.faces import cli
 from tests.faces.terminals import HIDDEN, SHOWN, Shown, on_terminal
-from tests.helpers import one_in, run_here
+from tests.helpers import run_here
 
 CART = """\
 def total(items):
@@ -201,16 +201,14 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
 # --- what is looked at -----------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("words", "columns", "kind"),
-    one_in(
-        4,
-        (
-            *itertools.product(["list", "show", "config"], [20, 60], KINDS),
-            *itertools.product(["list", "show", "config"], [80, 200], ["colours"]),
-            *itertools.product(["doctor"], [20, 60], ["colours", "ascii"]),
-        ),
-    ),
+    [
+        *itertools.product(["list", "show", "config"], [20, 60], KINDS),
+        *itertools.product(["list", "show", "config"], [80, 200], ["colours"]),
+        *itertools.product(["doctor"], [20, 60], ["colours", "ascii"]),
+    ],
 )
 def test_every_screen_follows_its_terminal(told: Path, words: str, columns: int, kind: str) -> None:
     """Its width, its colours, its characters: nothing is wider, coloured against the wish, or garbled."""
@@ -296,9 +294,8 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
 # --- the loop --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("columns", "kind"), one_in(4, itertools.product([20, 60, 80, 200], KINDS))
-)
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60, 80, 200], KINDS)])
 def test_the_screen_that_waits_gives_the_terminal_back(
     waiting: Path, columns: int, kind: str
 ) -> None:
@@ -319,7 +316,8 @@ def test_the_screen_that_waits_gives_the_terminal_back(
         assert "?" not in shown.text
 
 
-@pytest.mark.parametrize(("columns", "kind"), one_in(2, itertools.product([20, 60], KINDS)))
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60], KINDS)])
 def test_a_turn_with_a_question_fits_its_terminal(waiting: Path, columns: int, kind: str) -> None:
     """The rule, the difference, the output, the question, the bar: all of a turn."""
     drop(waiting, EDIT + FAIL + PROTECTED + DONE)

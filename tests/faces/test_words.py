@@ -580,6 +580,7 @@ _MOMENTS: dict[str, Callable[[Path], bool]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", _MOMENTS)
 def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, moment: str) -> None:
     """Design, nothing is lost: killed at any instant; whoever asked does it then."""
@@ -625,6 +626,7 @@ def test_whoever_asked_is_heard_by_the_next_that_waits(waiting: Path) -> None:
     assert on_desk(waiting) == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["left", "taken", "said"])
 def test_nothing_hangs_though_the_one_who_asked_is_killed(waiting: Path, moment: str) -> None:
     with holding(waiting) as holder:

@@ -29,7 +29,15 @@ from codingagent.world.folders import Folder, NamedFolder, open_root
 from codingagent.world.gitstore import Git
 from codingagent.world.runner import run_tool
 from codingagent.world.workspace import temporary_name
-from tests.helpers import can_swap, descriptors, line_from, python, swapping, wait_until
+from tests.helpers import (
+    can_swap,
+    descriptors,
+    fewer_examples,
+    line_from,
+    python,
+    swapping,
+    wait_until,
+)
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="checkpoints need git, which is not here")
@@ -320,14 +328,15 @@ def test_all_permissions_come_back(yard: Yard, umask: int) -> None:
     assert tree(yard.root) == was
 
 
-def test_a_thousand_folders_deep(yard: Yard) -> None:
+@pytest.mark.parametrize("depth", [300, pytest.param(1000, marks=pytest.mark.deep)])
+def test_very_many_folders_deep(yard: Yard, depth: int) -> None:
     """A deep path is slow at worst; without handles each step walks all names again."""
     yard.write("a", "a")
     old = yard.take()
-    count = 150 if yard.open_folder == NamedFolder.at else 1000
+    count = depth // 7 if yard.open_folder == NamedFolder.at else depth
     path = "/".join(["d"] * count)
-    for depth in range(1, 2 * count, 2):
-        (yard.root / path[:depth]).mkdir()
+    for length in range(1, 2 * count, 2):
+        (yard.root / path[:length]).mkdir()
     (yard.root / path / "f").write_bytes(b"deep")
     (yard.root / path / "f").chmod(0o644)
     new = yard.take()
@@ -810,12 +819,12 @@ def test_a_write_that_fails_leaves_no_halves(yard: Yard) -> None:
 def test_many_large_files_are_put_back(yard: Yard) -> None:
     """Design, speed: content is read in batches that memory can hold."""
     source = random.Random(1)
-    for number in range(14):
+    for number in range(7):
         yard.write(f"f{number}", source.randbytes(4_000_000 + number))
     old, was = yard.take(), tree(yard.root)
     for path in yard.root.iterdir():
         path.unlink()
-    assert len(yard.back_to(old).paths) == 14
+    assert len(yard.back_to(old).paths) == 7
     assert tree(yard.root) == was
 
 
@@ -1137,13 +1146,14 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path) -> 
         assert [change.kind for change in checkpoints.changes(old, new.id)] == ["modified"]
 
 
-def test_killed_at_any_instant_the_earlier_checkpoints_stand(yard: Yard) -> None:
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.deep)])
+def test_killed_at_any_instant_the_earlier_checkpoints_stand(yard: Yard, kills: int) -> None:
     """Design, nothing is lost: killed at any instant, what was taken can be read, and we go on."""
     for number in range(20):
         yard.write(f"f{number}", "x")
     pauses = random.Random(7)
     ids: list[str] = [yard.take()]
-    for _ in range(8):
+    for _ in range(kills):
         words = (GIT or "", str(yard.store), str(yard.root), "take")
         with python(_RESTORER, *words) as process:
             assert line_from(process) == "ready"
@@ -1250,6 +1260,7 @@ def lay(root: Path, wanted: dict[str, tuple[str, bytes, int]]) -> None:
             place.chmod(mode)
 
 
+@fewer_examples(5)
 @given(first=TREES, second=TREES, gone=st.randoms(use_true_random=False))
 def test_there_and_back_again(
     first: dict[str, tuple[str, bytes, int]],

