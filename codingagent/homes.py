@@ -293,7 +293,8 @@ def workspace_of(home: Path, settings: Settings) -> Path:
     path = Path(settings.workspace).absolute()
     if path.resolve() == home.resolve():
         raise UsageError(
-            f"'{path}' can't be workspace and home at once: use `codingagent new --here` to work in it"
+            f"'{path}' can't be workspace and home at once: give it a home of its own, `codingagent --home"
+            f" {HERE_HOME} COMMAND`; for a task, `codingagent new --here` says both"
         )
     Workspace(path).close()
     check_apart(home, path)

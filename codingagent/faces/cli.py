@@ -3,10 +3,12 @@
 import difflib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,13 +91,35 @@ class _Commands(TyperGroup):
             raise UsageError(
                 f"there is no command '{name}'; {_suggestion(name, self.list_commands(ctx))}"
             )
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:  # that is a shell, which completes
+            _check_values(command, rest)
+        return found, command, rest
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         del ctx
         for heading, group in COMMANDS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(8), entry.does) for name, entry in group.items()])
+
+
+def _check_values(command: "Command", arguments: list[str]) -> None:
+    """Refuse an option whose value is missing: the parser would take the next option for it.
+
+    Raises:
+        UsageError: if there is one.
+    """
+    options = {name: each for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    for name, value in zip_longest(arguments, arguments[1:]):
+        if name == "--":
+            return
+        option = options.get(name)
+        takes = option is not None and name.startswith("-") and not getattr(option, "is_flag", True)
+        if takes and (value is None or (value.startswith("-") and value in options)):
+            like = f": {name} {option.metavar}" if option is not None and option.metavar else ""
+            raise UsageError(
+                f"{name} needs a value{like}; `codingagent {command.name} --help` shows how it is used"
+            )
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
@@ -157,14 +181,45 @@ def run(arguments: list[str]) -> int:
 
 
 def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
-    """Says what is wrong with the words of a command line, and what was probably meant."""
+    """Return what is wrong with the words of a command line, and what was probably meant."""
     context = getattr(fault, "ctx", None)
     command = "" if context is None or context.parent is None else f" {context.info_name}"
-    option = getattr(fault, "option_name", None)
+    see = f"`codingagent{command} --help` shows how it is used"
+    option, param = getattr(fault, "option_name", None), getattr(fault, "param", None)
+    message = str(getattr(fault, "message", fault)).rstrip(".")
+    if hasattr(fault, "possibilities"):
+        return f"there is no option {option}{_option_meant(str(option), command, fault, arguments)}"
     if option is not None:
-        return f"there is no option {option}{_option_meant(option, command, fault, arguments)}"
-    message = fault.format_message() if hasattr(fault, "format_message") else str(fault)
-    return f"{message.rstrip('.')}; `codingagent{command} --help` shows how it is used"
+        lacks = "requires an argument" in message
+        return f"{option} {'needs a value' if lacks else 'takes no value'}; {see}"
+    if param is None:
+        message = message.replace("Got unexpected extra argument(s)", "too many words:")
+        return f"{message[:1].lower()}{message[1:]}; {see}"
+    name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name.upper()
+    if hasattr(fault, "param_type"):
+        example = str(context.command.epilog).removeprefix("Example: ") if context else ""
+        return f"{name} is missing; for example: {example}"
+    unfit = _UNFIT.fullmatch(message)
+    if unfit is None:
+        return f"{name}: {message}"
+    return f"{name} is {unfit[1]}; it must be {_must_be(param.type)}"
+
+
+# What the parser says of a value; what our own checks say is left as it is.
+_UNFIT = re.compile(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
+
+
+def _must_be(kind: object) -> str:
+    """Return what a value of this kind must be."""
+    if choices := getattr(kind, "choices", ()):
+        return f"one of {', '.join(choices)}"
+    number = {"int": "a whole number", "float": "a number"}
+    name = str(getattr(kind, "name", "")).partition(" ")[0]
+    said = number.get(name, f"a {name}")
+    least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    if least is not None:
+        said += f" from {least} to {most}" if most is not None else f", {least} or more"
+    return said
 
 
 def _option_meant(

@@ -17,7 +17,7 @@ from codingagent.core.notices import ModelSaid, Notice, Remark
 from codingagent.core.session import Session
 from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, InterruptError, UsageError
-from codingagent.faces.screens import silence
+from codingagent.faces.screens import fail, silence
 from codingagent.homes import Home
 from codingagent.ledger import Ledger
 from codingagent.places import Archive, check_present, place_of
@@ -164,7 +164,7 @@ def _say(notice: Notice) -> None:
         case ModelSaid():
             sys.stderr.write(f"{notice.text}\n")
         case Remark():
-            sys.stderr.write(f"codingagent: {notice.text}\n")
+            fail(notice.text)
         case _:
             pass
 
@@ -202,5 +202,4 @@ def _refuse(reason: str, *, streams: bool) -> int:
         events=() if streams else (event,),
     )
     _print(message)
-    sys.stderr.write(f"codingagent: {reason}\n")
-    return UsageError.exit_status
+    return fail(reason, UsageError.exit_status)

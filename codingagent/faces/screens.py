@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
@@ -169,10 +170,33 @@ def remark(screen: Screen, text: str) -> None:
 
 
 def fail(message: str, status: int = 1) -> int:
-    """Says on stderr, in one line, what went wrong; gives the exit status."""
+    """Say on stderr what went wrong, in one line; on a terminal that is broken between words.
+
+    Returns:
+        The exit status.
+    """
     from codingagent.core.plain import without_controls
 
-    line = without_controls(" ".join(message.split()))
+    line = f"codingagent: {without_controls(' '.join(message.split()))}"
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"codingagent: {line}\n")
+        sys.stderr.write(f"{_wrapped(line)}\n")
     return status
+
+
+def _wrapped(line: str) -> str:
+    """Return a line as it fits the terminal; what one copies, in backquotes, is not broken if it fits."""
+    if not sys.stderr.isatty():
+        return line
+    from codingagent.faces import looks
+
+    width = os.get_terminal_size(sys.stderr.fileno()).columns
+    # A terminal that does not know its size says 0.
+    look = looks.Look(max(width, 10) if width else 80)
+    whole = _QUOTED.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
+    lines = looks.hang([(whole, "")], look, 2)
+    return looks.plain_lines(lines).rstrip("\n").replace(_NO_BREAK, " ")
+
+
+_QUOTED = re.compile(r"`[^`]*`")
+# No text of ours has it: controls are taken out before.
+_NO_BREAK = "\x00"
