@@ -28,7 +28,7 @@ from codingagent.places import GIT_S, Archive, Place, place_of
 from codingagent.requesting import Materials, Requests
 from codingagent.world import disk
 from codingagent.world.clock import now
-from codingagent.world.repository import user_excludes
+from codingagent.world.repository import is_bare, user_excludes
 from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Bubblewrap, Unconfined
 from codingagent.world.workspace import Workspace
@@ -213,6 +213,8 @@ def session_in(
             history.finish_undo(home, ledger, bench.archive, show)
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))
+        if session.is_new and is_bare(place.root):
+            show(Remark(_BARE))
         requests = Requests(ledger, _materials_of(home, bench, ledger, show))
         yield AtWork(requests, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
@@ -307,6 +309,11 @@ def attached(
 
 
 _LEFT_OUT_NAMED = 10
+
+_BARE = (
+    "the workspace is a bare git repository: answers can change its hooks and its configuration, which"
+    " git runs; work in a clone of it instead"
+)
 
 
 def _may_read(workspace: Workspace, policy: Policy, path: str) -> bool:

@@ -54,3 +54,13 @@ def test_a_reply_does_not_write_there(tmp_path: Path, monkeypatch: pytest.Monkey
     cli.run(["resume", "--once"])
     assert exclude.read_bytes() == before
     assert (tmp_path / "a.txt").exists()
+
+
+def test_a_bare_repository_as_workspace_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There hooks are ordinary files, and git runs them."""
+    git(tmp_path, "init", "-q", "--bare", "store")
+    monkeypatch.chdir(tmp_path / "store")
+    assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+    assert "the workspace is a bare git repository" in capsys.readouterr().out

@@ -104,15 +104,16 @@ def guarded(settings: Settings = BARE, lay: Lay | None = None) -> Iterator[Groun
         set_ = stack.enter_context(pytest.MonkeyPatch.context())
         set_.setenv("HOME", str(root / "person"))
         set_.setenv("CANARY_API_KEY", secrets[-1].decode())
-        # Variables of this kind pass to commands: by it all that they start is found again.
-        set_.setenv("LC_CANARY", marker)
+        # It passes to commands: by it all that they start is found again.
+        set_.setenv("TEST_MARKER", marker)
+        passed = replace(
+            settings, workspace=str(root / "ws"), pass_env=(*settings.pass_env, "TEST_MARKER")
+        )
         around = [root / name for name in ("out", "ws-evil", "person")]
         before, handles, ours = picture(*around), descriptors(), children(os.getpid())
         memory = resident_mib()
         stack.enter_context(none_left(marker))
-        with desk_at(
-            root / "agent", settings=replace(settings, workspace=str(root / "ws"))
-        ) as desk:
+        with desk_at(root / "agent", settings=passed) as desk:
             grounds = Grounds(root, marker, secrets, desk)
             with not_for_ever():
                 yield grounds

@@ -20,10 +20,14 @@ CONTINUE = (
     " with a summary."
 )
 
+# What a reader does not see, and what begins a line for some of them.
+_UNSEEN = r"(?:[^\S\n]|[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
+_BREAK = r"[\v\f\x1c-\x1e\x85\u2028\u2029]"
+
 # A line in a file or an output that could be taken for one of ours.
 _LOOKALIKE = re.compile(
-    r"^[ \t]*(?:--- .* ---|=== \w+ ===|## (?:Workspace Files|Previous Command Results"
-    r"|Requested File Contents|Environment))[ \t]*$",
+    rf"(?:^|{_BREAK}){_UNSEEN}(?:--- .* ---|=== \w+ ===|## (?:Workspace Files"
+    rf"|Previous Command Results|Requested File Contents|Environment)){_UNSEEN}(?:$|{_BREAK})",
     re.MULTILINE,
 )
 _FEWEST_ENTRIES = 20

@@ -71,6 +71,11 @@ def repository_in(folder: Folder) -> Repository | None:
     return Repository(folder, own, common)
 
 
+def is_bare(root: Path) -> bool:
+    """Return whether a folder is a repository itself: its hooks are then ordinary files there."""
+    return all((root / name).exists() for name in ("HEAD", "objects", "refs"))
+
+
 @contextlib.contextmanager
 def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
     """Gives the repository that a folder lies in without being its root, and the names down to it.

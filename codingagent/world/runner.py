@@ -70,6 +70,9 @@ _PASSED = (
         "TMPDIR",
         "VIRTUAL_ENV",
     ),
+    # All that POSIX and glibc know: another name that begins so may hold anything.
+    *("LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"),
+    *("LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
     # Windows programs do not start without these.
     *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA"),
     *("LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "WINDIR", "NUMBER_OF_PROCESSORS"),
@@ -131,11 +134,7 @@ def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str
     An allow list, because no list of secrets is ever complete.
     """
     names = {*_PASSED, *passed}
-    chosen = {
-        name: value
-        for name, value in base.items()
-        if name in names or name.upper() in names or name.startswith("LC_")
-    }
+    chosen = {name: value for name, value in base.items() if name in names or name.upper() in names}
     return {**chosen, **{name: value for name, value in _SET.items() if name not in passed}}
 
 

@@ -188,6 +188,28 @@ class Workspace:
                 with contextlib.suppress(OSError):
                     place.folder.unlink(temporary)
             place.made.clear()
+            self._make_sure(place, path, is_new=seen is None)
+
+    def _make_sure(self, place: Place, path: str, *, is_new: bool) -> None:
+        """Refuse a write whose folder was moved away meanwhile; a new file is removed from there.
+
+        The folder is held open, and goes on being written to wherever another process puts it.
+
+        Raises:
+            OperationError: if the path does not lead there any more.
+        """
+        with (
+            contextlib.suppress(OperationError, NotFoundError),
+            self._walk(place.path, follow_last=False) as again,
+        ):
+            if again.folder.identity() == place.folder.identity():
+                return
+        if is_new:
+            with contextlib.suppress(OSError):
+                place.folder.unlink(place.name)
+        raise OperationError(
+            f"'{paths.shown(path)}': its folder was moved away while it was written; look where it is now"
+        )
 
     @staticmethod
     def _write_temporary(place: Place, name: str, data: bytes, seen: Seen | None) -> None:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from codingagent.core.events import FolderEntry
 from codingagent.errors import OperationError, UsageError, WorkError
-from codingagent.world.folders import walk_names
+from codingagent.world.folders import Folder, walk_names
 from codingagent.world.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
 from tests.helpers import NamedWorkspace, descriptors, line_from, python
 
@@ -597,6 +598,45 @@ def test_a_link_put_in_place_of_a_read_file_is_not_followed(yard: Yard) -> None:
     (yard.root / "ok.txt").symlink_to(yard.outside / "secret")
     with pytest.raises(OperationError, match=r"^REJECTED: Path is outside workspace"):
         yard.workspace.write("ok.txt", b"new", seen)
+
+
+class _Moving(Folder):
+    """A folder that another process moves out of the workspace just before a file is put in place."""
+
+    away: Path
+
+    def open(self, name: str) -> Folder:
+        inner = super().open(name)
+        moving = _Moving(os.dup(int(inner.handle())))
+        moving.away = self.away
+        inner.close()
+        return moving
+
+    def rename(self, name: str, new_name: str) -> None:
+        here = Path(f"/proc/self/fd/{self.handle()}").readlink()
+        if here != self.away:
+            here.rename(self.away)
+        super().rename(name, new_name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder's present name is read from /proc")
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_folder_that_is_moved_out_while_written_is_noticed(tmp_path: Path, is_new: bool) -> None:
+    """Design, workspace: no file outside is written; where the folder went meanwhile, it is said."""
+    (tmp_path / "ws" / "sub").mkdir(parents=True)
+
+    def opened(root: Path) -> Folder:
+        folder = _Moving(os.open(root, os.O_RDONLY))
+        folder.away = tmp_path / "away"
+        return folder
+
+    with contextlib.closing(Workspace(tmp_path / "ws", (), opened)) as workspace:
+        if not is_new:
+            (tmp_path / "ws" / "sub" / "a").write_bytes(b"old")
+        seen = None if is_new else workspace.read("sub/a")
+        with pytest.raises(OperationError, match="its folder was moved away while it was written"):
+            workspace.write("sub/a", b"new", seen)
+    assert [path.name for path in (tmp_path / "away").iterdir()] == ([] if is_new else ["a"])
 
 
 def test_what_a_killed_write_left_is_discarded(yard: Yard) -> None:
