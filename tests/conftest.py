@@ -16,6 +16,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _STATE = tempfile.TemporaryDirectory(prefix="codingagent-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
 
+# The command is started hundreds of times: what is compiled is kept, whatever the environment says of it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # No property has a limit in seconds, neither for an example (deadline) nor for drawing one (too_slow).
 _UNTIMED = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
