@@ -1,11 +1,10 @@
 """The house of the design: imports run one way, and importing does nothing."""
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
@@ -28,43 +27,34 @@ VIOLATIONS = [
 ]
 
 
-def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the import contracts on the package in a folder."""
-    return subprocess.run(
-        [LINT_IMPORTS, "--no-cache"],
-        cwd=folder,
-        env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(name="house")
-def _house(tmp_path: Path) -> Path:
+def test_each_violation_breaks_its_contract(tmp_path: Path) -> None:
+    """A contract that nothing can break would hold nothing. That they hold is part of the command."""
     shutil.copytree(
         ROOT / "codingagent", tmp_path / "codingagent", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
-
-
-def test_the_contracts_hold(house: Path) -> None:
-    """Design, the house: imports run one way, without circles."""
-    done = lint(house)
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize(("file", "line", "contract"), VIOLATIONS)
-def test_a_violation_breaks_its_contract(house: Path, file: str, line: str, contract: str) -> None:
-    """A contract that nothing can break would hold nothing."""
-    path = house / "codingagent" / file
-    path.write_text(f"{path.read_text()}\n{line}\n")
-    done = lint(house)
-    assert done.returncode != 0
-    assert any(contract in said and "BROKEN" in said for said in done.stdout.splitlines()), (
-        done.stdout
+    for file, line, _ in VIOLATIONS:
+        with (tmp_path / "codingagent" / file).open("a", encoding="utf-8") as open_file:
+            open_file.write(f"\n{line}\n")
+    done = subprocess.run(
+        [LINT_IMPORTS, "--no-cache"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    assert done.returncode != 0
+    # Each broken contract has a section of its own: its name, underlined, and what breaks it.
+    broken = done.stdout.partition("Broken contracts")[2]
+    names = [*re.finditer(r"^(.+)\n-{3,}$", broken, re.MULTILINE)]
+    ends = [name.start() for name in names[1:]] + [len(broken)]
+    sections = {name[1]: broken[name.end() : end] for name, end in zip(names, ends, strict=True)}
+    for file, line, contract in VIOLATIONS:
+        [said] = [text for name, text in sections.items() if contract in name]
+        module = f"codingagent.{file.removesuffix('.py').replace('/', '.')}"
+        imported = line.removeprefix("from ").removeprefix("import ").replace(" import ", ".")
+        assert f"{module} -> {imported} (l." in said, said
 
 
 def modules() -> list[str]:
@@ -110,3 +100,27 @@ def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+# What would make a test fail because a machine is slow, or busy: a clock, or settings of its own.
+_LIMITS = re.compile(
+    r"(?:monotonic|perf_counter|time)\(\) - \w+ <"
+    r"|(?:max_examples|deadline)="
+    r"|\btimeout=\d+,$|(?:process|thread)\.(?:wait|join)\((?:timeout=)?\d+\)"
+)
+
+
+def test_no_test_has_a_limit_in_seconds() -> None:
+    """What must be bounded is counted, or CPU beside a loop; HANG_S is how long one waits for a hang."""
+    files = [
+        path
+        for part in (".", "core", "core/formats", "faces", "world")
+        for path in (ROOT / "tests" / part).glob("*.py")
+    ]
+    found = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if path.name not in ("conftest.py", "helpers.py", "test_house.py") and _LIMITS.search(line)
+    ]
+    assert found == []

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import syntax_check
@@ -88,7 +88,6 @@ def test_what_python_warns_of_is_not_shown() -> None:
     assert heard == []
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["a.py", "a.json", "a.toml"]), st.text())
 def test_reading_never_raises(path: str, text: str) -> None:
     """Whatever the text, there is one answer."""

@@ -19,7 +19,7 @@ import pytest
 from codingagent.faces.keyboard import Keyboard, PasteError
 from tests.faces.test_cli import DONE, drop, run, session_of
 from tests.faces.test_words import terminal
-from tests.helpers import wait_until
+from tests.helpers import HANG_S, wait_until
 
 MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l"
 BUILD = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -311,7 +311,7 @@ def test_a_question_gives_the_terminal_back(home: Path, ending: str | signal.Sig
             os.write(ours, ending.encode())
         else:
             process.send_signal(ending)
-        assert process.wait(60) == (130 if isinstance(ending, str) else -signal.SIGTERM)
+        assert process.wait(HANG_S) == (130 if isinstance(ending, str) else -signal.SIGTERM)
         os.write(theirs, b"the end")
         seen += read_until(ours, lambda text: "the end" in text)
         assert seen.count(MARK) == seen.count(UNMARK) == 1
