@@ -11,6 +11,9 @@ import pytest
 # A shell starts background jobs with Ctrl-C ignored, and every process that a test starts inherits it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# So does nohup with the end of the terminal; what is caught, and not ignored, nobody inherits.
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 # What is remembered of homes must not come from, nor go into, the folders of whoever runs the tests.
 _STATE = tempfile.TemporaryDirectory(prefix="codingagent-state-")
