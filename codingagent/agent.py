@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, assert_never
 
@@ -285,7 +285,13 @@ class Agent:
                 if order.is_own or digest == approved:
                     return None
                 return Question(
-                    order.tag, plan.subject, verdict.rules, verdict.reasons, plan.shown(), digest
+                    order.tag,
+                    plan.subject,
+                    verdict.rules,
+                    verdict.reasons,
+                    plan.shown(),
+                    digest,
+                    verdict.grants,
                 )
             case _:
                 assert_never(verdict)
@@ -467,6 +473,11 @@ class Agent:
         where = means.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
         parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
         plan = _Plan(operation.command, parts, lambda: _command_shown(operation))
+        if isinstance(verdict, Ask) and (where or variables):
+            # What a yes for always covers, it covers there, and with these variables.
+            given = digest_of("\0".join(parts).encode(errors="replace"))[:12]
+            here = f" in '{paths.shown(operation.cwd)}' ({given})"
+            verdict = replace(verdict, grants=tuple(grant + here for grant in verdict.grants))
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
@@ -542,14 +553,24 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
     is_same = change.seen is not None and change.data == change.seen.data
     if order.foreign == "no" or is_same or isinstance(verdict, Deny):
         return verdict
-    rules = {"format.foreign": _FOREIGN} if order.foreign == "asked" else {}
+    asked = []
+    if order.foreign == "asked":
+        grant = "changes in another format than asked for"
+        asked.append(Ask(("format.foreign",), (_FOREIGN,), (grant,)))
     old, new = len(change.seen.data) if change.seen is not None else 0, len(change.data or b"")
     if change.data is not None and new * 2 < old:
-        rules["format.shrinks"] = f"the file would shrink from {old} to {new} bytes"
-    if not rules:
+        reason = f"the file would shrink from {old} to {new} bytes"
+        grant = f"'{paths.shown(change.path)}' may shrink to less than half"
+        asked.append(Ask(("format.shrinks",), (reason,), (grant,)))
+    if not asked:
         return verdict
-    others, why = (verdict.rules, verdict.reasons) if isinstance(verdict, Ask) else ((), ())
-    return Ask((*rules, *others), (*rules.values(), *why))
+    if isinstance(verdict, Ask):
+        asked.append(verdict)
+    return Ask(
+        tuple(rule for each in asked for rule in each.rules),
+        tuple(reason for each in asked for reason in each.reasons),
+        tuple(grant for each in asked for grant in each.grants),
+    )
 
 
 _EDIT_MEANT = (

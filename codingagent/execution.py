@@ -257,7 +257,7 @@ class Execution:
             asked = ApprovalAsked(index, question, self._means.now(), name)
             self.ledger.record(asked)
         assert asked is not None
-        if self.session.always.issuperset(question.rules):
+        if question.grants and self.session.granted.issuperset(question.grants):
             answer = Answer("yes", "always", how="always")
         elif self._means.approves_all:
             answer = Answer("yes", "--yes", how="--yes")
@@ -269,7 +269,13 @@ class Execution:
     def _ask(self, asked: ApprovalAsked) -> Answer:
         session_id, name, question = self.session.session_id, asked.name, asked.question
         awaited = ApprovalAwaited(
-            session_id, name, question.tag, question.subject, question.reasons, question.shown
+            session_id,
+            name,
+            question.tag,
+            question.subject,
+            question.reasons,
+            question.shown,
+            question.grants,
         )
         self._means.show(awaited)
         answer = self._means.ask(awaited)

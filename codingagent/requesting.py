@@ -15,6 +15,7 @@ from codingagent.core.listing import Listing
 from codingagent.core.notices import Notice, OutboxReady, Remark, Waiting
 from codingagent.core.records import (
     CheckNamed,
+    GrantsRevoked,
     InboxFound,
     LyingFile,
     OutboxWritten,
@@ -141,6 +142,19 @@ class Requests:
         if self.session.phase is not Phase.AWAITING_REPLY:
             raise UsageError(no_request_waits(self.session))
         self.ledger.record(RefreshAsked(self._means.now()))
+
+    def revoke(self, grants: tuple[str, ...]) -> None:
+        """Take back what the person said "always" to, or some of it.
+
+        Raises:
+            UsageError: if one of them was not granted, or not any more.
+            WorkError: if the disk does not let it.
+        """
+        if missing := [grant for grant in grants if grant not in self.session.granted]:
+            raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
+        self.ledger.record(GrantsRevoked(grants, self._means.now()))
+        for grant in grants:
+            self._means.show(Remark(f"no longer granted: {grant}"))
 
     def name_check(self, command: str) -> None:
         """Takes another check from now on, or with an empty one none; `write` then tells of it.

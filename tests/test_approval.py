@@ -83,18 +83,42 @@ def test_a_no_is_a_result_with_its_reason_and_the_rest_goes_on(tmp_path: Path) -
     assert "Find another way, or ask with MESSAGE" in results
 
 
-def test_always_answers_the_same_rules_for_the_rest_of_the_session(tmp_path: Path) -> None:
-    """Design, policy: always for this session; it covers its own rules and no other."""
+def test_always_covers_what_was_shown_and_no_other(tmp_path: Path) -> None:
+    """Design, policy: always for this session says what it covers, and covers little."""
+    desk = sit_down(tmp_path)
+    (desk.workspace / "out" / "a").mkdir(parents=True)
+    person = Person(Answer("always"))
+    take(desk, REMOVE.replace("build", "out/a"), person)
+    assert person.asked[0].grants == ("`rm -r` of paths under out/",)
+    session = desk.home.sessions.load(desk.session_id)
+    assert session.granted == {"`rm -r` of paths under out/"}
+    (desk.workspace / "out" / "b").mkdir()
+    nobody = Person()
+    take(desk, REMOVE.replace("rm", "rm -v").replace("build", "out/b"), nobody)
+    assert not nobody.asked
+    assert not (desk.workspace / "out" / "b").exists()
+    for other in (REMOVE, REMOVE.replace("build", "out/c/d"), REMOVE.replace("rm -r", "rm -rf")):
+        no = Person(Answer("no"))
+        take(desk, other, no)
+        assert len(no.asked) == 1
+    with pytest.raises(ApprovalError):
+        take(desk, EDITOR, nobody)
+    assert len(nobody.asked) == 1
+
+
+def test_what_was_approved_for_always_is_taken_back(tmp_path: Path) -> None:
+    """Design, policy: `revoke` takes it back, and the record says so."""
     desk = sit_down(tmp_path)
     take(desk, REMOVE, Person(Answer("always")))
+    with desk_at(tmp_path, session_id=desk.session_id) as again:
+        with pytest.raises(UsageError, match="not granted in session"):
+            again.conversation.requests.revoke(("`rm -r` of 'src'",))
+        again.conversation.requests.revoke(("`rm -r` of 'build'",))
+        assert again.conversation.session.granted == frozenset()
     (desk.workspace / "build").mkdir()
-    person = Person()
-    take(desk, REMOVE.replace("rm", "rm -v"), person)
-    assert not person.asked
-    assert not (desk.workspace / "build").exists()
-    with pytest.raises(ApprovalError):
-        take(desk, EDITOR, person)
-    assert len(person.asked) == 1
+    no = Person(Answer("no"))
+    take(desk, REMOVE, no)
+    assert len(no.asked) == 1
 
 
 def test_yes_beforehand_approves_what_is_asked_and_never_what_is_blocked(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Decision = Literal["yes", "no", "always"]
-"""`always` also answers what is asked for the same rules, for the rest of the session."""
+"""`always` also answers what asks for the same grants, for the rest of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Question:
 
     `rules` are the policy's, `reasons` are for people, one for each. `shown` is the command, or the
     difference that a change of a file would make. `digest` is of all that would be done: a yes holds
-    for exactly that.
+    for exactly that. `grants` say what a yes for always would cover; sessions of version 0.1.0 have none.
     """
 
     tag: str
@@ -22,6 +22,7 @@ class Question:
     reasons: tuple[str, ...]
     shown: str
     digest: str
+    grants: tuple[str, ...] = ()
 
 
 How = Literal["", "terminal", "command", "--yes", "always", "program"]

@@ -10,6 +10,7 @@ from codingagent.core.records import (
     CheckEnded,
     CheckNamed,
     CheckpointTaken,
+    GrantsRevoked,
     InboxFound,
     OperationEnded,
     OperationStarted,
@@ -65,6 +66,8 @@ def _words(record: Record) -> str:
             return _said(record)
         case RefreshAsked():
             return "the request is to be written anew"
+        case GrantsRevoked():
+            return f"revoked: {', '.join(record.grants)}"
         case CheckNamed():
             return f"the check is now: {record.command or 'none'}"
         case ReplyTaken():

@@ -1,4 +1,4 @@
-"""What one process asks of another that holds the home's lock: `say`, `refresh`, `approve`, `deny`."""
+"""What one process asks of another that holds the home's lock: `say`, `approve`, `revoke` and the like."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -10,14 +10,15 @@ from codingagent.core.findings import digest_of
 from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError, UsageError
 
-What = Literal["say", "refresh", "answer"]
+What = Literal["say", "refresh", "answer", "revoke"]
 
 
 @dataclass(frozen=True, slots=True)
 class Errand:
     """Something to be done in a session by whoever is at work there.
 
-    `text` and `attached` are the person's words and files; `operation_id` and `answer` answer what
+    `text` and `attached` are the person's words and files, or `text` is what is revoked, a line each;
+    `operation_id` and `answer` answer what
     awaits approval, and `seen` is the digest of what was shown of it: no answer may be one to what
     comes next.
     """

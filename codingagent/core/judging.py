@@ -4,11 +4,12 @@ It is a guard against accidents, since a program may do anything: the wall is th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from codingagent.core import presets
-from codingagent.core.paths import shown
+from codingagent.core.findings import digest_of
+from codingagent.core.paths import is_glob, shown
 from codingagent.core.patterns import first_fitting, fits
 from codingagent.core.policy import (
     ASKED_BY_POLICY,
@@ -111,37 +112,79 @@ def _deny_variables(policy: Policy, line: ShellLine, variables: Iterable[str]) -
 def _ask_for_line(
     policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
 ) -> Ask | None:
-    """Gives all that the person must agree to, each once."""
+    """Return all that the person must agree to, each once, and what a yes for always would cover."""
     found: dict[str, str] = {}
+    grants: dict[str, None] = {}
+    whole = f"exactly the line `{_clipped(line.text)}`"
+
+    def add(reasons: Mapping[str, str], grant: str = whole) -> None:
+        if reasons:
+            found.update(reasons)
+            grants[grant] = None
+
     if policy.shell.approval_required:
         for name in variables:
-            found |= _setting(name)
+            add(_setting(name))
         for command in line.commands:
-            found |= _doubtful(policy.shell, command)
-            found |= _options_unseen(policy.shell, command, line)
+            add(_doubtful(policy.shell, command))
+            add(_options_unseen(policy.shell, command, line))
+            text = shown(" ".join(word.text for word in command.words))
             for pattern in policy.shell.approval_required:
                 if fits(pattern, command):
-                    text = shown(" ".join(word.text for word in command.words))
-                    found[f"shell.approval_required: {pattern}"] = (
-                        f"'{text}' {presets.REASONS.get(pattern, ASKED_BY_POLICY)}"
-                    )
+                    why = presets.REASONS.get(pattern, ASKED_BY_POLICY)
+                    rule = {f"shell.approval_required: {pattern}": f"'{text}' {why}"}
+                    for place in _places(command, line) or ("",):
+                        add(rule, f"`{pattern}` of {place}" if place else whole)
         known = _with_subcommands(policy.shell.approval_required) | {
             pattern.split()[0] for pattern in policy.shell.approval_required
         }
         for name in sorted(line.functions):
             if name in known or is_looked_through(name):
-                rule = f"shell.doubt: function {shown(name)}"
-                found[rule] = f"it gives the name of the command {shown(name)} to a function"
+                doubt = f"shell.doubt: function {shown(name)}"
+                add({doubt: f"it gives the name of the command {shown(name)} to a function"})
         for doubt in line.doubts:
-            found[f"shell.doubt: {doubt}"] = f"the command can't be judged: {doubt}"
+            add({f"shell.doubt: {doubt}": f"the command can't be judged: {doubt}"})
     for path in changed(line, workspace):
         if is_outside(path):
             if policy.shell.approval_required:
                 reason = f"it changes '{shown(path)}', outside of the workspace"
-                found[f"shell.outside: {shown(path)}"] = reason
+                add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
         elif (ask := ask_for_path(policy.filesystem, path)) is not None:
-            found[ask.rule] = ask.reason
-    return Ask(tuple(found), tuple(dict.fromkeys(found.values()))) if found else None
+            add({ask.rule: ask.reason}, *ask.grants)
+    return Ask(tuple(found), tuple(dict.fromkeys(found.values())), tuple(grants)) if found else None
+
+
+# Commands whose arguments are the paths that they destroy: a yes for always covers a folder's.
+_OF_PATHS = frozenset({"rm", "rimraf", "shred", "srm", "truncate"})
+_LINE_SHOWN_CHARACTERS = 200
+
+
+def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
+    """Return in words where the paths are that a command destroys; nothing if that can't be told."""
+    if command.name not in _OF_PATHS or any(each.name in ("cd", "pushd") for each in line.commands):
+        return ()
+    operands = [word for word in command.arguments if not word.sure.startswith("-")]
+    if not operands or command.reads_from:
+        return ()
+    places: dict[str, None] = {}
+    for word in operands:
+        parts = [part for part in word.text.split("/") if part not in ("", ".")]
+        if not word.literal or ".." in parts or word.text.startswith(("/", "~")) or not parts:
+            return ()
+        if len(parts) > 1 and not any(is_glob(part) for part in parts[:-1]):
+            places[f"paths under {shown('/'.join(parts[:-1]))}/"] = None
+        elif word.wild:
+            return ()
+        else:
+            places[f"'{shown(parts[0])}'"] = None
+    return tuple(places)
+
+
+def _clipped(text: str) -> str:
+    """Return a line for a person to read; what is left out of a long one is told apart by its digest."""
+    if len(text) <= _LINE_SHOWN_CHARACTERS:
+        return shown(text)
+    return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
 def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:

@@ -100,7 +100,10 @@ class OperationDone:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAwaited:
-    """An operation waits for a yes; `reasons` say why, `shown` is what would be done."""
+    """An operation waits for a yes.
+
+    `reasons` say why, `shown` is what would be done, `grants` what a yes for always would cover.
+    """
 
     session_id: str
     operation_id: str
@@ -108,6 +111,7 @@ class ApprovalAwaited:
     subject: str
     reasons: tuple[str, ...]
     shown: str
+    grants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

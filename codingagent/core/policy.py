@@ -79,10 +79,15 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Only if the person agrees. A yes for always is a yes to each of these rules, and to no other."""
+    """Only if the person agrees.
+
+    `grants` say in words what a yes for always covers, and are what is remembered of it: little more
+    than what was asked for.
+    """
 
     rules: tuple[str, ...]
     reasons: tuple[str, ...]
+    grants: tuple[str, ...]
 
     @property
     def rule(self) -> str:
@@ -193,7 +198,8 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     if pattern is None:
         return None
     reason = f"'{shown(path)}' is protected: what it says is run by other programs"
-    return Ask((f"filesystem.approval_required: {pattern}",), (reason,))
+    rule = f"filesystem.approval_required: {pattern}"
+    return Ask((rule,), (reason,), (f"changes of '{shown(path)}'",))
 
 
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:

@@ -230,6 +230,15 @@ class ApprovalAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantsRevoked:
+    """The person took back what they had said "always" to."""
+
+    grants: tuple[str, ...]
+    at: str
+    kind: Literal["grants_revoked"] = "grants_revoked"
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointTaken:
     """The workspace as it was `before` or after a turn is kept under `name`.
 
@@ -314,6 +323,7 @@ Record = (
     | CheckEnded
     | ApprovalAsked
     | ApprovalAnswered
+    | GrantsRevoked
     | CheckpointTaken
     | UndoBegan
     | UndoEnded

@@ -40,6 +40,7 @@ from codingagent.core.records import (
     CheckEnded,
     CheckNamed,
     CheckpointTaken,
+    GrantsRevoked,
     InboxFound,
     LyingFile,
     OperationEnded,
@@ -117,8 +118,8 @@ class Session:
     lying: tuple[LyingFile, ...] = ()
     asked: ApprovalAsked | None = None
     answered: ApprovalAnswered | None = None
-    always: frozenset[str] = frozenset()
-    """The rules for which the person said "always"."""
+    granted: frozenset[str] = frozenset()
+    """What the person said "always" to, in words; what they took back is not in it."""
     policy: str = ""
     sandbox: str = ""
     network: bool = False
@@ -294,6 +295,8 @@ def _step(session: Session, record: Record) -> Session:
             return _hear(session, record)
         case RefreshAsked():
             return replace(session, phase=Phase.OUTBOX_DUE)
+        case GrantsRevoked():
+            return replace(session, granted=session.granted.difference(record.grants))
         case CheckNamed():
             # A request that waits tells of the old one.
             waits = session.phase is Phase.AWAITING_REPLY
@@ -420,8 +423,8 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
     if asked is None or asked.index != record.index:
         raise ValueError("an answer to what was not asked")
     lasts = record.answer.decision == "always"
-    always = session.always.union(asked.question.rules) if lasts else session.always
-    return replace(session, phase=Phase.EXECUTING, answered=record, always=always)
+    granted = session.granted.union(asked.question.grants) if lasts else session.granted
+    return replace(session, phase=Phase.EXECUTING, answered=record, granted=granted)
 
 
 def _keep(session: Session, record: CheckpointTaken) -> Session:

@@ -111,6 +111,7 @@ class ShellLine:
     """A function in it starts itself again and again in the background."""
     functions: frozenset[str] = frozenset()
     """The names that it gives to functions of its own."""
+    text: str = ""
 
 
 def read_line(text: str) -> ShellLine:
@@ -124,7 +125,7 @@ def read_line(text: str) -> ShellLine:
         reader.doubts.append(_HIDDEN)
     doubts = tuple(dict.fromkeys(reader.doubts))
     functions = frozenset(reader.functions)
-    return ShellLine(tuple(commands), doubts, False, reader.fork_bomb, functions)
+    return ShellLine(tuple(commands), doubts, False, reader.fork_bomb, functions, text)
 
 
 class _TooLargeError(Exception):

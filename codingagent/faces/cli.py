@@ -43,6 +43,7 @@ COMMANDS = {
         "refresh": Entry("words", "Write the request that waits anew, as the files are now."),
         "approve": Entry("loop", "Let an operation that awaits approval be done, and go on."),
         "deny": Entry("loop", "Refuse an operation that awaits approval, and go on."),
+        "revoke": Entry("words", "Take back an approval that was given for always."),
         "copy": Entry("carrying", "Put the request that waits on the clipboard."),
         "paste": Entry("carrying", "Save the chat's answer in the inbox."),
     },

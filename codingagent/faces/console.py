@@ -164,12 +164,16 @@ class Console:
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
             with Keyboard(sys.stdin, sys.stdout) as keys:
-                return self._ask(keys, lambda: elsewhere(notice))
+                return self._ask(keys, lambda: elsewhere(notice), notice.grants)
         except EOFError:
             raise KeyboardInterrupt from None
 
-    def _ask(self, keys: Keyboard, elsewhere: Callable[[], Answer | None]) -> Answer:
+    def _ask(
+        self, keys: Keyboard, elsewhere: Callable[[], Answer | None], grants: Sequence[str]
+    ) -> Answer:
         choices = "([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session"
+        for grant in grants:
+            self._say(("    ", ""), ("always would cover:", "warn"), (f" {grant}", ""), indent=6)
         if keys.discard():
             self._say((_TYPED_BEFORE, "dim"))
         while True:

@@ -167,7 +167,7 @@ class Attendant:
         return None
 
     def _do(self, left: Left, conversation: "Conversation") -> str | None:
-        """Does an errand, and reports; gives in words what came of it, None if it was refused."""
+        """Do an errand and report; return in words how the request was written anew, None if it was not."""
         try:
             what = _do(left, conversation)
         except CodingAgentError as fault:
@@ -182,7 +182,7 @@ class Attendant:
         self._desk.report(left.name, errands.encode(report))
 
 
-def _do(left: Left, conversation: "Conversation") -> str:
+def _do(left: Left, conversation: "Conversation") -> str | None:
     errand = errands.decode_errand(left.data)
     session = conversation.session
     if errand.session_id != session.session_id:
@@ -196,6 +196,9 @@ def _do(left: Left, conversation: "Conversation") -> str:
     elif errand.what == "refresh":
         conversation.requests.refresh()
         done = "written anew, as another terminal asked"
+    elif errand.what == "revoke":
+        conversation.requests.revoke(tuple(errand.text.split("\n")))
+        return None
     else:
         raise UsageError(nothing_awaits(session.session_id))
     write_request(conversation, after=errand.what)

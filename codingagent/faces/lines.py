@@ -232,7 +232,8 @@ def approval_lines(notice: ApprovalAwaited) -> str:
     """Says what is to be approved, and why."""
     shown = "\n".join(f"    {line}" for line in unmasked(notice.shown).split("\n"))
     why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
-    return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}"
+    always = "".join(f"\n  --always would cover: {grant}" for grant in notice.grants)
+    return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}{always}"
 
 
 def question_line(notice: QuestionAsked) -> str:

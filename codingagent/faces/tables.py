@@ -1,7 +1,7 @@
 """What `list`, `log`, `diff` and `config` print: for a terminal, as plain lines, or as JSON."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -143,13 +143,25 @@ def show_diff(
         _print(f"not covered: {', '.join(left_out)}")
 
 
-def show_settings(home: Path, resolved: Resolved, policy: str, *, json: bool) -> None:
-    """Prints each setting in force, where it came from, and what it means; and what the policy does."""
+def show_settings(
+    home: Path,
+    resolved: Resolved,
+    policy: str,
+    granted: Mapping[str, Sequence[str]],
+    *,
+    json: bool,
+) -> None:
+    """Print each setting in force, where it came from, and what it means.
+
+    With them what the policy does, and what was approved for always, by session.
+    """
     values = asdict(resolved.settings)
     if json:
         for name, value in {"home": str(home), **values}.items():
             origin = resolved.origins.get(name, "")
             write_json_line(sys.stdout, {"name": name, "value": value, "origin": origin})
+        for session_id, grants in granted.items():
+            write_json_line(sys.stdout, {"name": "granted", "session": session_id, "value": grants})
         return
     told, look = meanings(), look_of(sys.stdout)
     rows = [
@@ -159,7 +171,10 @@ def show_settings(home: Path, resolved: Resolved, policy: str, *, json: bool) ->
     # A path is never broken, so that it can be copied whole.
     show_lines([[("home ", ""), (str(home), "")]])
     show_lines(looks.table(("setting", "value", "from", "meaning"), rows, look))
-    for line in f"policy {policy}".split("\n"):
+    lines = f"policy {policy}".split("\n")
+    for session_id, grants in granted.items():
+        lines += [f"always in session {session_id}: {grant}" for grant in grants]
+    for line in lines:
         show_lines(looks.hang([(line, "")], look, 2))
 
 

@@ -42,7 +42,9 @@ def show_session(story: Story, *, json: bool) -> None:
     if json:
         turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
         said = [asdict(each) for each in story.session.said]
-        write_json_line(sys.stdout, {**document(story.session), "turns": turns, "said": said})
+        granted = sorted(story.session.granted)
+        more = {"turns": turns, "said": said, "granted": granted}
+        write_json_line(sys.stdout, {**document(story.session), **more})
         return
     look = look_of(sys.stdout)
     for line in story_lines(story, look, looks.local_now()):
@@ -69,6 +71,8 @@ def _head(session: Session, look: Look, now: datetime) -> Iterator[Line]:
     terms = f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}"
     since = looks.ago(session.created_at, now) if look.is_terminal else session.created_at
     yield from looks.hang([(f"{terms}, started {since}", "dim")], look, 2)
+    for number, grant in enumerate(sorted(session.granted), start=1):
+        yield from looks.hang([(f"granted {number}: ", "warn"), (grant, "")], look, 2)
     if session.is_run:
         return
     lines = plain.without_controls(session.task).strip("\n").split("\n")

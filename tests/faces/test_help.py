@@ -98,7 +98,7 @@ def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
 
 def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
     """Completion by the shell knows what the command line knows."""
-    assert complete(tmp_path, "re") == ["resume", "refresh"]
+    assert complete(tmp_path, "re") == ["resume", "refresh", "revoke"]
     assert complete(tmp_path, "new", "--no-w") == ["--no-wait"]
     assert complete(tmp_path, "new", "--protocol", "j") == ["json"]
 

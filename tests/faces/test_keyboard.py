@@ -351,7 +351,7 @@ def test_the_record_says_which_way_an_answer_came(
     drop(home, BUILD)
     assert run(home, "resume", "--once") == 3
     assert run(home, "approve", session_of(home), "--always") == 0
-    drop(home, KEPT)
+    drop(home, BUILD.replace("rm", "mkdir build; rm"))
     assert run(home, "resume", "--once") == 0
     drop(home, '[CREATE_FILE path=".envrc"]\nuse nix\n[/CREATE_FILE]\n')
     assert run(home, "resume", "--once", "--yes") == 0

@@ -706,6 +706,29 @@ def _building(waiting: Path) -> Path:
     return waiting
 
 
+def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
+    """Design, policy: the question, `show` and `config` say what it covers; `revoke` takes it back."""
+    with terminal(building, "resume") as asked:
+        asked.says("always would cover: `rm -r` of 'build'")
+        asked.says("Do it?")
+        asked.types("a\n")
+        asked.says("waiting for the answer", 1)
+        assert "granted 1: `rm -r` of 'build'" in command_line_here(building, "show")[1]
+        assert "`rm -r` of 'build'" in command_line_here(building, "config")[1]
+        status, _, err = command_line_here(building, "revoke", session_of(building), "2")
+        assert (status, "'2' is not the number of an approval, 1 to 1" in err) == (2, True)
+        status, out, err = command_line_here(building, "revoke")
+        assert (status, err) == (0, "")
+        assert "the other terminal asks again from now on: `rm -r` of 'build'" in out
+        asked.says("no longer granted: `rm -r` of 'build'")
+        (building / "workspace" / "build").mkdir()
+        drop(building, f"once more\n{REMOVE}")
+        asked.says("Do it?", 2)
+        asked.types("n\n\n")
+        drop(building, DONE)
+    assert command_line_here(building, "revoke")[0] == 2
+
+
 def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> None:
     """Design, command line: approve while one waits is handed to it."""
     with terminal(building, "resume") as asked:

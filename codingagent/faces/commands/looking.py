@@ -149,7 +149,11 @@ def _config(context: typer.Context, json: Json = False) -> None:
     homes.check_home(root, was_found=home_was_found(context))
     resolved, workspace = homes.settings_for(root, {}, os.environ)
     policy = policy_of(resolved.settings, workspace)
-    tables.show_settings(root, resolved, describe(policy), json=json)
+    granted: dict[str, list[str]] = {}
+    if (root / "sessions").is_dir():
+        found = homes.all_sessions(home_of(context), fail)
+        granted = {each.session_id: sorted(each.granted) for each in found if each.granted}
+    tables.show_settings(root, resolved, describe(policy), granted, json=json)
 
 
 class _Schema(StrEnum):

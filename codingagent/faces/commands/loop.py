@@ -312,7 +312,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         ),
     ] = None,
     always: Annotated[
-        bool, typer.Option("--always", help="Don't ask for the like again in this session.")
+        bool, typer.Option("--always", help="Ask for exactly this no more in this session.")
     ] = False,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,

@@ -1,4 +1,4 @@
-"""The commands say and refresh: the request that waits is written anew, here or by the other terminal."""
+"""The commands say, refresh and revoke: done here, or by the other terminal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +12,7 @@ from codingagent.faces.commands.opening import (
     held_or_handed,
     home_of,
     inbox_of,
+    latest_of,
     settings_of,
 )
 from codingagent.faces.commands.options import Attach, Json, OpenSessionName
@@ -85,6 +86,56 @@ def _refresh(
 
     with screen_for(json) as screen:
         _write_anew(home, Errand("refresh", state.session_id), refresh, screen)
+
+
+@app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
+def _revoke(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SESSION] [NUMBER]...",
+            help="Which of its approvals, as `codingagent show` numbers them. [default: all]",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take back approvals that you gave for always: what they covered is asked again."""
+    from codingagent.core.errands import Errand
+
+    home = home_of(context)
+    given = words or []
+    first = given[0] if given else ""
+    is_named = bool(first) and not (first.isdecimal() and len(first) < len("a1b2c3d4"))
+    state = home.sessions.load(first) if is_named else latest_of(home)
+    grants = _numbered(state, given[is_named:])
+    errand = Errand("revoke", state.session_id, "\n".join(grants))
+    with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
+        if is_handed:
+            remark(screen, f"the other terminal asks again from now on: {', '.join(grants)}")
+            return
+        settings = settings_of(home, state, {}, executes=False)
+        person = person_at(screen, settings, approves_all=False)
+        with at_work(home, state, settings, person) as work:
+            work.requests.revoke(grants)
+
+
+def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
+    """Return the approvals of a session that these numbers name; all of them without a number.
+
+    Raises:
+        UsageError: if there are none, or not so many.
+    """
+    granted = sorted(session.granted)
+    if not granted:
+        raise UsageError(f"nothing is approved for always in session {session.session_id}")
+    for number in numbers:
+        if not number.isdecimal() or not 0 < int(number) <= len(granted):
+            raise UsageError(
+                f"'{number}' is not the number of an approval, 1 to {len(granted)};"
+                f" `codingagent show {session.session_id}` lists them"
+            )
+    return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
 
 
 def _meant(
