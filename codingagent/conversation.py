@@ -16,6 +16,8 @@ from codingagent.core import (
     encoding,
     reply,
     results,
+    tags,
+    transcript,
 )
 from codingagent.core.approval import Answer
 from codingagent.core.events import (
@@ -175,7 +177,7 @@ class Conversation:
         if found is None:
             self._set_aside(name, _NO_TEXT)
             return ""
-        if not accept and (other := self._is_for_another(name, found)):
+        if not accept and (other := self._is_for_another(name, found, data)):
             return other
         objection = self._objection(found, data, accept=accept)
         if objection is not None:
@@ -191,11 +193,18 @@ class Conversation:
         self.write_due()
         return ""
 
-    def _is_for_another(self, name: str, found: Reply) -> str:
+    def _is_for_another(self, name: str, found: Reply, data: bytes) -> str:
         """Return the id of the other session that an answer is for, and say so; else ""."""
-        if found.has_outbox or found.is_joined:
+        if found.is_joined:
             return ""
-        owner = self._mail.recipients.of(name, found.header, self.session)
+        header = found.header
+        if header is None or header.session != self.session.session_id:
+            read = encoding.decode_reply(data, self._mail.locale_codec)
+            last = transcript.last_header(tags.fold_line_ends(read.text)) if read else None
+            if found.has_outbox and last is None:
+                return ""
+            header = last or header
+        owner = self._mail.recipients.of(name, header, self.session)
         if owner == self.session.session_id:
             return ""
         how = "it stays in the inbox, and"
@@ -261,6 +270,14 @@ class Conversation:
 
     def _read(self, text: str) -> Reply:
         """Reads a reply in either protocol, whichever the request was in; one that goes on is joined."""
+        session = self.session
+        text, note = transcript.answer_in(
+            tags.fold_line_ends(text), session.session_id, session.sequence
+        )
+        return reply.with_note(self._read_answer(text), note)
+
+    def _read_answer(self, text: str) -> Reply:
+        """Read a reply that is one answer, whatever the chat said before and after it."""
         if self.session.cut and (whole := continuation.join(self.session.cut, text)) is not None:
             note = f"joined with the {whole.lines} lines that had arrived before"
             return replace(reply.with_note(reply.read(whole.text), note), is_joined=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from codingagent.core import reply
+from codingagent.core import reply, tags, transcript
 from codingagent.core.reply import Header
 from codingagent.core.session import Session
 from codingagent.errors import CodingAgentError
@@ -70,13 +70,14 @@ class Recipients:
 
 def header_of(text: str) -> Header | None:
     """Return what an answer says itself that it answers, in either protocol."""
-    found = reply.read(text)
-    if found.is_bare and found.header is None and "{" in text:
+    header = transcript.last_header(tags.fold_line_ends(text))
+    if header is None and "{" in text and reply.read(text).is_bare:
         # Imported late: it costs a third of a second.
         from codingagent.core.messages import replies
 
-        found = replies.read(text) or found
-    return found.header
+        found = replies.read(text)
+        header = None if found is None else found.header
+    return header
 
 
 def waiting_sessions(home: Home) -> list[Session]:

@@ -603,7 +603,7 @@ def test_an_answer_below_the_whole_request_is_taken(desk: Desk) -> None:
     """Design, replies as chats give them: the outbox pasted back above the answer, known to the letter."""
     results = desk.answer(f"You said:\n{desk.request(1)}\n" + create("made.txt", "x\n"))
     assert results.startswith("[OK] CREATE_FILE: Created 'made.txt'")
-    assert "the request stood above the answer and was passed over" in results
+    assert "only the last answer to request 1 in it was taken" in results
     assert [path.name for path in desk.workspace.iterdir()] == ["made.txt"]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 
-from codingagent.core import channel, guide, tags
+from codingagent.core import channel, tags
 from codingagent.core.channel import UNHARMED, Channel, Damage
 from codingagent.core.tags import Block, Scan
 
@@ -89,10 +89,9 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     if text.startswith("\ufeff"):
         text = text.lstrip("\ufeff")
     found = tags.scan_lines(text, has_body)
-    for step in (_without_outbox, _without_thoughts):
-        if (changed := step(text, found, notes)) is not None:
-            text = changed
-            found = tags.scan_lines(text, has_body)
+    if (changed := _without_thoughts(text, found, notes)) is not None:
+        text = changed
+        found = tags.scan_lines(text, has_body)
     mender = _Mender(text, found, has_body)
     if mender.is_needed():
         mender.run()
@@ -163,44 +162,6 @@ def _with_angles(found: Scan, ways: Mapping[Damage, int]) -> Mapping[Damage, int
         ):
             return {**ways, Damage.ANGLES: block.line + 1}
     return ways
-
-
-@cache
-def _outbox_head() -> str:
-    return f"=== PROTOCOL ===\n{guide.protocol_text()}\n\n=== CONTEXT ===\n"
-
-
-_OUTBOX_HEADER = re.compile(r"=== HEADER ===\nSession: (\S+)\nSequence: (\d+)\nTask: [^\n]*\n\n?")
-
-
-def _without_outbox(text: str, found: Scan, notes: list[str]) -> str | None:
-    """Blanks a request of ours that stands whole above the answer; else it stays, and is rejected.
-
-    Whole means: HEADER as we write it, the guide letter by letter, and our last line, which names the
-    same session and sequence and stands just once. With a second one (in a file's contents, say)
-    nobody can tell where the request ends.
-    """
-    if not found.has_outbox:
-        return None
-    header = _OUTBOX_HEADER.search(text)
-    if header is None or not text.startswith(_outbox_head(), header.end()):
-        return None
-    lasts = [guide.reminder(header[1], header[2], is_checked=each) for each in (False, True)]
-    if sum(text.count(each, header.end()) for each in lasts) != 1:
-        return None
-    last = next(each for each in lasts if each in text)
-    end = text.find(last, header.end())
-    if "=== HEADER ===" in text[end:]:
-        return None
-    if "=== PROMPT ===\n" not in text[header.end() : end]:
-        return None
-    if _THOUGHT.search(text, 0, header.start()) or "[" in text[: header.start()]:
-        return None
-    rest = _blanked(text, header.start(), end + len(last))
-    if "[" not in rest:
-        return None
-    notes.append("the request stood above the answer and was passed over")
-    return rest
 
 
 def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:

@@ -272,26 +272,17 @@ def _request(session: str = SESSION_ID) -> str:
     )
 
 
-def test_an_answer_below_the_whole_request_is_read() -> None:
-    """Design: the outbox pasted back above the answer, if it is known to the letter."""
-    found = reply.read(_request() + create("x\n"))
-    assert not found.has_outbox
-    assert [item.tag for item in found.items] == ["CREATE_FILE"]
-
-
 @pytest.mark.parametrize(
     "text",
     [
         _request(),
-        _request().replace("PROMPT", "Prompt") + create("x\n"),
-        _request().replace("by hand", "by  hand") + create("x\n"),
-        _request() + guide.reminder(SESSION_ID, 2) + create("x\n"),
+        _request() + create("x\n"),
         _request() + create("x\n") + _request(),
         _request().removesuffix(guide.reminder(SESSION_ID, 2)) + create("x\n"),
         create("x\n") + _request() + create("y\n"),
     ],
 )
-def test_a_request_whose_end_is_not_certain_is_rejected(text: str) -> None:
+def test_a_text_with_a_request_in_it_is_rejected(text: str) -> None:
     """Design, tag blocks: an outbox is never executed: its examples are commands."""
     assert reply.read(text).has_outbox
 
