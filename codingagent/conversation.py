@@ -100,7 +100,7 @@ class Correspondence:
 
 
 def _too_many(items: Sized) -> Problem:
-    reason = f"The answer holds {len(items)} edits in another format: too many to be meant"
+    reason = f"The answer holds {len(items)} edits in another format: too many to be meant; send commands"
     return Problem("REPLY", reason, 1)
 
 

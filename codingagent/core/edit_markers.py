@@ -17,6 +17,7 @@ from codingagent.core.channel import UNHARMED, Channel, Damage
 
 # Words of a chat's edit; version control has others.
 _ASKING_WORD = re.compile("search|find|original|orig|old|before")
+_ANSWERING_LABEL = re.compile("(?:replaced?|updated)[:>]*", re.IGNORECASE)
 _OPENING_WORD = re.compile(f"{_ASKING_WORD.pattern}|head|current|ours|mine")
 _CLOSING_WORD = re.compile(
     "replace|replaced|replacement|update|updated|new|after|modified|incoming|theirs"
@@ -114,6 +115,14 @@ def asks(line: str) -> bool:
         return False
     found = _opening(line, 0)
     return found is not None and _ASKING_WORD.fullmatch(_first_word(found.label)) is not None
+
+
+def answers(line: str) -> bool:
+    """Tell whether a line is the closing marker of a chat's edit, whatever stands before it."""
+    if ">>>>" not in line[:200] and "++++" not in line[:200] and "&" not in line[:20]:
+        return False
+    found = _closing(line, 0)
+    return found is not None and _ANSWERING_LABEL.fullmatch(found.label) is not None
 
 
 def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> bool:

@@ -1,5 +1,6 @@
 """SEARCH/REPLACE blocks of an answer, in whatever spelling: where they are and what each replaces."""
 
+import re
 from collections.abc import Sequence
 
 from codingagent.core import channel, edit_markers
@@ -18,15 +19,26 @@ _HOW = (
     " itself holds such a line, make all three markers longer, of equal length"
 )
 _ENDLESS = "it has no closing marker"
+_UNOPENED = "it has no opening marker"
+# What some tools have their models write at the beginning of SEARCH.
+_PLACE = re.compile(r":(?:start|end)_line:[ \t]*\d+[ \t]*")
+_RULE = re.compile(r"-{5,}[ \t]*")
 
 
 def find(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
-    """Return the blocks of an answer in order; an opening after which nothing follows is one, too."""
-    found = {edit.start: edit for edit in edit_markers.find_edits(lines)}
-    for index, line in enumerate(lines):
-        if index not in found and edit_markers.asks(line):
-            found[index] = MarkedEdit(index, index + 1, fault=_ENDLESS, asks=True)
-    return tuple(found[index] for index in sorted(found))
+    """Return the blocks of an answer in order; a marker that belongs to none is a broken one."""
+    found: list[MarkedEdit] = []
+    at = 0
+    for edit in (*edit_markers.find_edits(lines), None):
+        for index in range(at, len(lines) if edit is None else edit.start):
+            if edit_markers.asks(lines[index]):
+                found.append(MarkedEdit(index, index + 1, fault=_ENDLESS, asks=True))
+            elif edit_markers.answers(lines[index]):
+                found.append(MarkedEdit(index, index + 1, fault=_UNOPENED, asks=True))
+        if edit is not None:
+            found.append(edit)
+            at = edit.end
+    return tuple(found)
 
 
 def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replacement, Channel]:
@@ -42,11 +54,13 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     """
     if edit.fault:
         raise OperationError(f"{edit.fault}; {_HOW}")
-    both = dedented([*edit.old, *edit.new], indent)
+    first = _first_line(edit.old)
+    both = dedented([*edit.old[first:], *edit.new], indent)
     if Damage.ANGLES in edit.way:
         # What encoded the markers has encoded the text between them.
         both = [channel.without_entities(line) for line in both]
-    old, new = both[: len(edit.old)], both[len(edit.old) :]
+    count = len(edit.old) - first
+    old, new = both[:count], both[count:]
     elided = elisions.added_elision(old, new)
     if elided is not None:
         raise OperationError(
@@ -55,3 +69,9 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
         )
     way = edit.way - {Damage.ANGLES}
     return Replacement(joined(old), joined(new), is_verbatim=fenced), way
+
+
+def _first_line(old: Sequence[str]) -> int:
+    """Return where the text of SEARCH begins, after the number of its line."""
+    at = next((i for i, line in enumerate(old) if not _PLACE.fullmatch(line)), len(old))
+    return at + 1 if 0 < at < len(old) and _RULE.fullmatch(old[at]) else 0

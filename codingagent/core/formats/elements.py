@@ -1,6 +1,7 @@
 """Elements in which other tools have their models put a file: `<file path="a.py">`, its text, `</file>`."""
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 _OPENING = re.compile(
@@ -9,6 +10,7 @@ _OPENING = re.compile(
     r"(?:[ \t][^<>]*?)?(?P<empty>/?)>[ \t]*",
     re.IGNORECASE,
 )
+_CLOSING = re.compile(r"[ \t]*</([A-Za-z][\w:.-]*)>[ \t]*")
 _WHOLE = re.compile(
     r"(?:code|source)[_-]?(?:block|file)?|artifact|bolt[_-]?action|document|content"
     r"|(?:(?:new|add|create|write|save|full)[_-]?)?(?:to[_-]?)?file",
@@ -47,9 +49,20 @@ def opening(line: str) -> Element | None:
     return Element(found["tag"], path.strip(), bool(found["empty"]))
 
 
-def close(lines: list[str], start: int, end: int, tag: str) -> int | None:
-    """Return the index of the line that closes an element."""
-    return next((i for i in range(start, end) if lines[i].strip() == f"</{tag}>"), None)
+class Closings:
+    """The lines that close elements, each a tag and nothing else."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines: dict[str, list[int]] = {}
+        for index, line in enumerate(lines):
+            if "</" in line and (found := _CLOSING.fullmatch(line)) is not None:
+                self._lines.setdefault(found[1], []).append(index)
+
+    def first(self, tag: str, start: int, end: int) -> int | None:
+        """Return the first line that closes an element, between two others."""
+        known = self._lines.get(tag, [])
+        at = bisect_left(known, start)
+        return known[at] if at < len(known) and known[at] < end else None
 
 
 def inner(lines: list[str], start: int, end: int) -> tuple[int, int]:

@@ -51,6 +51,10 @@ class Items:
         self._unnamed: list[int] = []
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
+        self.deleted: set[str] = set()
+        """What an operation deletes."""
+        self.refused: set[str] = set()
+        """The paths of parts that were not used."""
 
     def all(self) -> tuple[Step | Problem, ...]:
         """Return what was found, in the order of the answer."""
@@ -138,19 +142,8 @@ class Items:
 
     def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         self._items.append(Step(operation, _TAGS[type(operation)], line, notes))
-
-    def is_deleted(self, path: str) -> bool:
-        """Tell whether an operation deletes a file."""
-        return any(
-            isinstance(item, Step) and item.operation == DeleteFile(path) for item in self._items
-        )
-
-    def is_refused(self, path: str, words: str) -> bool:
-        """Tell whether such words were said of a file already."""
-        return any(
-            isinstance(item, Problem) and item.subject == path and words in item.reason
-            for item in self._items
-        )
+        if isinstance(operation, DeleteFile):
+            self.deleted.add(operation.path)
 
     # --- what is said --------------------------------------------------------------------------
 
@@ -162,6 +155,7 @@ class Items:
         what = _WORDS.get(tag, "The block")
         text = f"{what} at line {line} was not used: {reason}"
         self._items.append(Problem(tag, text, line, subject=subject[:300]))
+        self.refused.add(subject)
         if keep_run is not None and len(keep_run.texts) == 1:
             # The blocks after a broken one are of the same file.
             self._run = _Run(keep_run.texts[0], "", line, [], ())

@@ -105,6 +105,7 @@ class Files:
         self._by_name: dict[str, list[str]] | None = None
         self._fits: dict[str, list[str]] = {}
         self._folders: set[str] | None = None
+        self._parents: set[str] | None = None
 
     def __contains__(self, path: str) -> bool:
         return path in self._listed
@@ -128,6 +129,11 @@ class Files:
             self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
         return name in self._folders
 
+    def _all_folders(self) -> set[str]:
+        if self._parents is None:
+            self._parents = {listed.rpartition("/")[0] for listed in self._listed if "/" in listed}
+        return self._parents
+
     def plain(self, text: str) -> str:
         r"""Return a path of the workspace; `a\b` and `/a/b` are ones where that file or its folder exists.
 
@@ -138,9 +144,7 @@ class Files:
         if written == text or text in self._listed:
             return paths.workspace_path(text)
         folder = written.rpartition("/")[0]
-        is_known = self.fits(written) or (
-            "\\" in text and any(listed.startswith(f"{folder}/") for listed in self._listed)
-        )
+        is_known = self.fits(written) or ("\\" in text and folder in self._all_folders())
         return paths.workspace_path(written if is_known else text)
 
     def existing(self, text: str) -> tuple[str, str]:
@@ -167,7 +171,9 @@ class Files:
             return path, _taken(text, path)
         fits = self.fits(path)
         if len(fits) > 1:
-            raise OperationError(_ambiguous(path, fits))
+            raise OperationError(
+                f"{_ambiguous(path, fits)}, and 'New file:' before it if it is one"
+            )
         if not fits:
             return path, _taken(text, path)
         if "/" in path:
@@ -175,7 +181,7 @@ class Files:
                 return path, _taken(text, path)
             raise OperationError(
                 f"'{paths.shown(path)}' may be a new file, or {fits[0]}: write the path from the"
-                " workspace root"
+                " workspace root, and 'New file:' before it if it is one"
             )
         return fits[0], _taken(text, fits[0])
 

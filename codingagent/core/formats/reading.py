@@ -126,6 +126,7 @@ class _Reader:
         self._fences = Fences(lines)
         self._edits = {edit.start: edit for edit in conflicts.find(lines)}
         self._openings = list(self._edits)
+        self._closings = elements.Closings(lines)
         self._floor = 0
         self._items = Items(files)
         self._changes: list[Name] = []
@@ -412,8 +413,8 @@ class _Reader:
         line, path = at + 1, element.path
         if element.is_gone:
             self._changes.append(Name((path,), at, is_heading=False, is_gone=True))
-            return elements.close(self._lines, at + 1, end, element.tag) or at + 1
-        close = elements.close(self._lines, at + 1, end, element.tag)
+            return None
+        close = self._closings.first(element.tag, at + 1, end)
         first = None if close is None else self._first_line(at + 1, close)
         if close is None or first is None or not element.is_whole:
             is_named = is_path(path, self._files, labelled=True)
@@ -582,7 +583,7 @@ class _Reader:
             except OperationError as fault:
                 self._items.refuse("DELETE_FILE", line, fault.reason, text)
                 continue
-            if self._items.is_deleted(path):
+            if path in self._items.deleted:
                 continue
             written = self._lines[name.line]
             is_title = _TITLE.match(written) or re.search(r"(?i)\bfile\b", written)
@@ -602,7 +603,7 @@ class _Reader:
         old, new = name.texts
         if old not in self._files and new in self._files:
             old, new = new, old
-        said = any(self._items.is_refused(path, "renames") for path in (old, new))
+        said = not self._items.refused.isdisjoint((new, f"b/{new}"))
         if old in self._files and new not in self._files and not said:
             reason = diffs.renaming(old, new, edited=False)
             self._items.refuse(RENAMING, name.line + 1, reason, new)

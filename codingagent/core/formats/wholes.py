@@ -13,6 +13,7 @@ from codingagent.errors import OperationError
 TAG = "FILE"
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
+_EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
 # Files that hold what elsewhere is to be applied.
 DIFFERENCES = (".diff", ".patch")
 MARKDOWN_LANGUAGES = frozenset(("markdown", "md", "mdx"))
@@ -144,14 +145,16 @@ def operation_of(
     if not path.endswith(DIFFERENCES) and _is_difference(lines):
         raise OperationError(
             f"its lines look like a difference of '{paths.shown(path)}'; send that in a fence that says"
-            " diff, or the file whole and without + and -"
+            " diff, or the file whole and without + and -; if the file has them, send"
+            f' [CREATE_FILE path="{paths.shown(path)}"]'
         )
     elided = elisions.first_elision(lines)
     has_label = bool(lines) and (is_inside or _is_label(lines, path, files))
     text = [i for i, line in enumerate(lines) if line.strip()][has_label:]
-    if has_label and not text:
+    if has_label and not text and path.rpartition("/")[2] not in _EMPTY_NAMES:
         raise OperationError(
-            f"it has nothing but the path '{paths.shown(path)}'; send its text too"
+            f"it has nothing but the path '{paths.shown(path)}'; send its text too, or an empty"
+            f' [CREATE_FILE path="{paths.shown(path)}"] if it has none'
         )
     if elided is not None and all(elisions.is_elision(lines, i) for i in text):
         raise OperationError(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codingagent.agent import Agent, Chat, Means, Order
+from codingagent.core import reply
 from codingagent.core.approval import Question
 from codingagent.core.events import Denied, Interrupted, Refused
 from codingagent.core.formats.reading import Found, read
@@ -47,13 +48,14 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def do(reply: str, before: Mapping[str, bytes | str], root: Path) -> Done:
-    """Reads a reply against some files and performs what it asks for in `root`, an empty folder."""
+def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
+    """Read an answer against some files and do what it asks for in `root`, an empty folder."""
     for path, data in before.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data.encode() if isinstance(data, str) else data)
-    found = read(reply, set(before))
+    own = reply.read(text)
+    found = read(text, set(before)) if own.is_bare else Found(own.items, own.notes)
     workspace, runner = Workspace(root), Runner(Unconfined(), {})
     policy = PRESETS["standard"]
     means = Means(workspace, runner, Forgets(), lambda: "", lambda _: None, 5, policy)

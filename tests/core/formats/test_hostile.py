@@ -38,6 +38,19 @@ PATTERNS = {
     "markers with blanks": "<<<<<<< SEARCH" + " " * 250 + "x\n",
     "stars": "**a**",
     "links": "[a](b)\n[",
+    "elements": '<file path="a.py">\n',
+    "element closings": "</file>\n",
+    "elements in a fence": '```xml\n<file path="b.py">\nx\n</file>\n```\n',
+    "deletions": "### Deleted file: `a.py`\n",
+    "renamings": "### Renamed file: `a.py` to `b.py`\n",
+    "joined fences": "``````py\n",
+    "encoded searches": "&lt;&lt;&lt;&lt;&lt; SEARCH\n",
+    "escaped searches": "\\<\\<\\<\\<\\< SEARCH\n",
+    "merges": "<<<<<<<\na\n=======\nb\n>>>>>>>\n",
+    "backslashes": "### x\\y.py\n```py\nx\n```\n",
+    "headings with text": "### b.py\n\ntext\n\n```py\nx\n```\n",
+    "unnamed": "```py\nx\n```\n",
+    "block lines": "\0\n```\n",
 }
 
 
