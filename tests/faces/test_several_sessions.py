@@ -148,6 +148,8 @@ def test_a_new_session_in_its_terminal_is_one_that_was_named(sessions: Sessions)
         holder.says(f"other.txt is for session {sessions.early}: it stays in the inbox")
         drop(sessions.home, creating("b.txt"), "mine.txt")
         wait_until(lambda: sessions.made == ["b.txt"])
+        drop(sessions.home, DONE, "mine.txt")
+        assert holder.ends() == 0
         assert holder.said.count("other.txt is for session") == 1
     assert sessions.lying == ["other.txt"]
 
