@@ -46,10 +46,10 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget
         sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
         return
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
-        _put(piece)
+        done, if_not = _put(piece, home.root, Path(session.workspace))
         which = name.name
         size = looks.size(len(piece), tokens.estimate(piece))
-        sys.stdout.write(f"{which} is on the clipboard ({size}): paste it into the chat\n")
+        sys.stdout.write(f"{which} {done} ({size}): paste it into the chat\n{if_not}")
         if limit is None:
             sys.stdout.write(f"  {looks.budget_line(len(piece), budget)}\n")
         if number < len(pieces):
@@ -68,15 +68,15 @@ def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
         raise UsageError(f"--split {limit}: {fault}") from fault
 
 
-def _put(text: str) -> None:
-    if clipboard.is_remote(os.environ):
-        in_tmux = bool(os.environ.get("TMUX"))
-        if clipboard.write_through_terminal(text, sys.stdout, in_tmux=in_tmux):
-            return
-        raise WorkError(
-            "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
-        )
-    clipboard.write(text)
+def _put(text: str, *outside: Path) -> tuple[str, str]:
+    """Put a text on the clipboard; return what was done, and what to do if that does not help."""
+    if not clipboard.is_the_terminals(os.environ):
+        clipboard.write(text)
+        return "is on the clipboard", ""
+    tmux = clipboard.Tmux.around(os.environ, *outside)
+    clipboard.write_through_terminal(text, sys.stdout, tmux)
+    if_not = "  if nothing comes, your terminal does not let programs do this (OSC 52): attach the file\n"
+    return "was sent to your terminal's clipboard", if_not
 
 
 def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:

@@ -107,21 +107,15 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
 
 def _clipboard() -> Finding:
     name = "clipboard"
-    if clipboard.is_remote(os.environ):
-        detail = (
-            "you are here by ssh: `copy` asks your terminal (OSC 52), which may have to be told to"
-        )
-        return Finding(name, True, f"{detail} let it; an answer is piped: `codingagent paste`")
+    if clipboard.is_the_terminals(os.environ):
+        tmux = clipboard.Tmux.around(os.environ, Path.cwd())
+        if tmux is not None and (fault := tmux.fault()):
+            return Finding(name, False, fault)
+        detail = "`copy` asks your terminal (OSC 52), which may have to be told to let it"
+        return Finding(name, True, f"{detail}; an answer is piped: `codingagent paste`")
+    if lacks := clipboard.lacking(os.environ):
+        return Finding(name, False, f"none: {lacks[0]}", lacks[1])
     program = clipboard.program()
-    if not program:
-        remedy = "attach and save files, or pipe an answer: `codingagent paste < FILE`"
-        if os.environ.get("WAYLAND_DISPLAY"):
-            return Finding(name, False, "none: no wl-copy", f"install wl-clipboard, or {remedy}")
-        if os.environ.get("DISPLAY"):
-            return Finding(name, False, "none: no xclip, no xsel", f"install xclip, or {remedy}")
-        detail = "none: no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set)"
-        remedy = f"on a desktop install xclip or wl-clipboard; here {remedy}"
-        return Finding(name, False, detail, remedy)
     try:
         clipboard.read()
     except CodingAgentError as fault:

@@ -1,51 +1,74 @@
 """The system's clipboard, and the terminal's where the system is another machine's."""
 
 import base64
+import os
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TextIO
 
 from codingagent.errors import WorkError
+from codingagent.world.runner import find_program, run_tool
 
 # xterm and others drop what is longer; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
 
 _PATIENCE_S = 5.0
 
-REMEDY = (
-    "install xclip, xsel or wl-clipboard, or attach the file itself; an answer can be piped:"
-    " `codingagent paste < FILE`"
-)
+_REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`"
+
+
+def lacking(variables: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return what the clipboard lacks here, and what to do; None if there is one."""
+    if program():
+        return None
+    if variables.get("WAYLAND_DISPLAY"):
+        return "no wl-copy", f"install wl-clipboard, or {_REMEDY}"
+    if variables.get("DISPLAY"):
+        return "no xclip, no xsel", f"install xclip, or {_REMEDY}"
+    missing = "no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set)"
+    return missing, f"on a desktop install xclip or wl-clipboard; here {_REMEDY}"
+
+
+def _check_there_is_one() -> None:
+    if lacks := lacking(os.environ):
+        raise WorkError(f"there is no clipboard: {'; '.join(lacks)}")
 
 
 def read() -> str:
-    """Gives the text on the clipboard.
+    """Return the text on the clipboard.
 
     Raises:
         WorkError: if there is no clipboard here, or nothing can be read from it.
     """
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a package of their own
 
+    _check_there_is_one()
     try:
         return str(_within_patience(pyperclip.paste))
     except (pyperclip.PyperclipException, OSError, ValueError) as fault:
-        raise WorkError(f"the clipboard can't be read: {_first_line(fault)}; {REMEDY}") from fault
+        raise WorkError(f"the clipboard can't be read: {_first_line(fault)}; {_REMEDY}") from fault
 
 
 def write(text: str) -> None:
-    """Puts a text on the clipboard.
+    """Put a text on the clipboard.
 
     Raises:
         WorkError: if there is no clipboard here, or it does not take the text.
     """
     import pyperclip
 
+    _check_there_is_one()
     try:
         _within_patience(lambda: pyperclip.copy(text))
+        # Its program may fail without a word of it to us: no such display, say.
+        is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
     except (pyperclip.PyperclipException, OSError, ValueError) as fault:
         raise WorkError(
-            f"the text can't be put on the clipboard: {_first_line(fault)}; {REMEDY}"
+            f"the text can't be put on the clipboard: {_first_line(fault)}; {_REMEDY}"
         ) from fault
+    if is_lost:
+        raise WorkError(f"{program()} did not put the text on the clipboard; {_REMEDY}")
 
 
 def program() -> str:
@@ -81,25 +104,85 @@ def _within_patience(call: Callable[[], object]) -> object:
     return found[0]
 
 
-def is_remote(variables: Mapping[str, str]) -> bool:
-    """Tells whether the person sits at another machine: then its terminal has the clipboard."""
-    return bool(variables.get("SSH_TTY") or variables.get("SSH_CONNECTION"))
+def is_the_terminals(variables: Mapping[str, str]) -> bool:
+    """Return whether the clipboard is the terminal's: the person is at another machine, or here has none."""
+    is_remote = variables.get("SSH_TTY") or variables.get("SSH_CONNECTION")
+    return bool(is_remote or (variables.get("TMUX") and not program()))
 
 
-def write_through_terminal(text: str, terminal: TextIO, *, in_tmux: bool) -> bool:
-    """Asks the terminal to take a text (OSC 52); False if that is too long for terminals.
+def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> None:
+    """Ask the terminal to take a text (OSC 52). Whether it did can't be known: many do not allow it.
 
-    Whether it did can't be known: many must be told first to allow it.
+    Args:
+        text: the text.
+        terminal: ours.
+        tmux: what stands between it and the person's own terminal.
+
+    Raises:
+        WorkError: if the text is too long for terminals, or tmux will not pass it on.
     """
-    data = base64.b64encode(text.encode("utf-8", "replace"))
-    if len(data) > _TERMINAL_LIMIT_BYTES:
-        return False
-    sequence = f"\x1b]52;c;{data.decode()}\x07"
-    if in_tmux:
+    data = text.encode("utf-8", "replace")
+    encoded = base64.b64encode(data)
+    if len(encoded) > _TERMINAL_LIMIT_BYTES:
+        raise WorkError(
+            "the request is too long for a terminal's clipboard: use --split 50000, or fetch the file"
+        )
+    sequence = f"\x1b]52;c;{encoded.decode()}\x07"
+    if tmux is not None:
+        if tmux.take(data):
+            return
+        # Before 3.2 it passes on what comes in these marks, unasked.
         sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
     terminal.write(sequence)
     terminal.flush()
-    return True
+
+
+class Tmux:
+    """The tmux that we run in, which has the person's own terminal."""
+
+    def __init__(self, program: str, variables: Mapping[str, str]) -> None:
+        self._program = program
+        self._variables = variables
+
+    @classmethod
+    def around(cls, variables: Mapping[str, str], *outside: Path) -> "Tmux | None":
+        """Return the one that we run in, if we do; `outside` as of `find_program`."""
+        found = find_program("tmux", *outside) if variables.get("TMUX") else None
+        return None if found is None else cls(found, variables)
+
+    def take(self, data: bytes) -> bool:
+        """Have it pass a text to the terminal's clipboard; False if it is too old to know how.
+
+        By default (`set-clipboard external`, 3.3) it does not pass on what programs send themselves.
+
+        Raises:
+            WorkError: if it is set not to, or does not know that the terminal can.
+        """
+        if fault := self.fault():
+            raise WorkError(fault)
+        return self._run("load-buffer", "-w", "-", data=data)[0] == 0
+
+    def fault(self) -> str:
+        """Return why it would not pass on a text, and what to set; empty if it does."""
+        asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
+        _, said = self._run("display-message", "-p", asked)
+        setting, features, terminal, *_ = f"{said.strip()}|||".split("|")
+        if setting == "off":
+            return (
+                "tmux is set to leave the clipboard alone: `tmux set -s set-clipboard external`,"
+                f" or {_REMEDY}"
+            )
+        if features and "clipboard" not in features.split(","):
+            return (
+                f"tmux does not know that a terminal called {terminal} has a clipboard: if it has one"
+                f" (OSC 52), `tmux set -as terminal-features ',{terminal}:clipboard'`, then attach again;"
+                f" or {_REMEDY}"
+            )
+        return ""
+
+    def _run(self, *words: str, data: bytes = b"") -> tuple[int, str]:
+        done = run_tool([self._program, *words], self._variables, data, _PATIENCE_S)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def _first_line(fault: Exception) -> str:

@@ -1,7 +1,12 @@
 """`copy` and `paste`, with a clipboard that is a program of the test's own."""
 
+import base64
+import json
 import os
 import pty
+import re
+import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,7 +114,72 @@ def test_copy_over_ssh_asks_the_terminal(desk: Desk) -> None:
     status, seen = desk.on_terminal("copy", SSH_TTY="/dev/pts/0")
     assert status == 0, seen
     assert "\x1b]52;c;" in seen
+    assert "was sent to your terminal's clipboard" in seen
+    assert "if nothing comes, your terminal does not let programs do this" in seen
+    assert "is on the clipboard" not in seen
     assert not desk.clipboard.exists()
+
+
+def within_tmux(
+    desk: Desk, command: str, terminal: str = "xterm-256color", settings: str = ""
+) -> str:
+    """Runs a command within tmux, on a terminal of that name; gives what came to the terminal."""
+    program = shutil.which("tmux")
+    if program is None:
+        pytest.skip("there is no tmux here")
+    (desk.root / "tmux.conf").write_text(settings)
+    tmux = [program, "-S", str(desk.root / "tmux"), "-f", str(desk.root / "tmux.conf")]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*tmux, "new-session", f"{command}; echo the end; read line"],
+        cwd=desk.root,
+        env={**desk.variables, "DISPLAY": "", "SHELL": "/bin/sh", "TERM": terminal},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ):
+        os.close(theirs)
+        seen = ""
+        while "the end" not in seen:
+            assert select.select([ours], [], [], 60)[0], seen
+            seen += os.read(ours, 65536).decode("utf-8", "replace")
+        subprocess.run([*tmux, "kill-server"], check=True)
+    os.close(ours)
+    return seen
+
+
+COPY = f"env SSH_TTY=/dev/pts/0 {sys.executable} -m codingagent copy"
+
+
+@pytest.mark.parametrize("command", [COPY, COPY.partition(" ")[2].partition(" ")[2]])
+def test_copy_in_tmux_reaches_the_terminal_around_it(desk: Desk, command: str) -> None:
+    """With tmux as it is by default, which passes on nothing that a program sends itself.
+
+    So it is over ssh, and where there is no other clipboard.
+    """
+    seen = within_tmux(desk, command)
+    request = base64.b64encode(desk.request.read_bytes()).decode()
+    assert re.search(rf"\x1b\]52;c?;{re.escape(request)}", seen)
+    assert "was sent to your terminal's clipboard" in seen
+
+
+@pytest.mark.parametrize(
+    ("terminal", "settings"), [("xterm-256color", "set -s set-clipboard off"), ("linux", "")]
+)
+def test_where_tmux_passes_nothing_on_it_is_said_what_to_set(
+    desk: Desk, terminal: str, settings: str
+) -> None:
+    """No success is claimed; and what is said, done to the letter, helps."""
+    ours = f"{COPY} 2> said || cat said"
+    seen = within_tmux(desk, ours, terminal, settings)
+    assert "\x1b]52;" not in seen
+    assert "sent to" not in seen
+    said = " ".join((desk.root / "said").read_text().split())
+    advice = re.findall(r"`tmux (set [^`]*)`", said)
+    seen = within_tmux(desk, ours, terminal, "\n".join([settings, *advice, ""]))
+    assert "\x1b]52;" in seen
+    assert "was sent to your terminal's clipboard" in seen
 
 
 @pytest.mark.parametrize(
@@ -135,6 +205,29 @@ def test_without_a_clipboard_the_remedy_is_said(desk: Desk) -> None:
     status, seen = desk.on_terminal("copy", DISPLAY="", PATH="/usr/bin:/bin")
     assert status == 1
     assert "attach the file itself" in seen
+    # In the words of doctor, and of no library.
+    nothing = {
+        "DISPLAY": "",
+        "TMUX": "",
+        "SSH_TTY": "",
+        "SSH_CONNECTION": "",
+        "WAYLAND_DISPLAY": "",
+    }
+    doctor = run_here("doctor", "--json", folder=desk.root, variables=nothing)
+    found = {entry["name"]: entry for entry in map(json.loads, doctor.stdout.splitlines())}
+    detail, remedy = (str(found["clipboard"][name]) for name in ("detail", "remedy"))
+    said = " ".join(seen.split())
+    assert said == f"codingagent: there is no clipboard: {detail.removeprefix('none: ')}; {remedy}"
+
+
+def test_a_clipboard_that_takes_nothing_is_no_success(desk: Desk) -> None:
+    """Its program may fail without a word: a display that is gone."""
+    (desk.root / "bin" / "xclip").write_text("#!/bin/sh\nexit 1\n")
+    status, seen = desk.on_terminal("copy")
+    assert status == 1
+    assert "xclip did not put the text on the clipboard; attach the file itself" in " ".join(
+        seen.split()
+    )
 
 
 def test_paste_saves_the_clipboard_in_the_inbox(desk: Desk) -> None:
