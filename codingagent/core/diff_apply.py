@@ -205,9 +205,12 @@ def _with_blanks(lines: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[
             both = [(mark, text if mark == "+" else next(there)) for mark, text in gap]
             made += [each for mark, each in both if mark != "-"]
         else:
-            # New lines right after one that they replace are on its side of any blank line.
-            replaces = at > len(gap) and lines[at - len(gap) - 1][0] == "-"
-            is_sure = replaces and "+" not in marks.lstrip("+")
+            # New lines right after as many that they replace are on their side of any blank line.
+            added = len(marks) - len(marks.lstrip("+"))
+            before = lines[: at - len(gap)][-added - 1 :]
+            replaced = [mark == "-" and bool(text.strip()) for mark, text in before]
+            is_sure = all(replaced[-added:]) and not any(replaced[: len(replaced) - added])
+            is_sure = is_sure and "+" not in marks[added:]
             if "-" in marks or ("+" in marks and (blanks or " " in marks) and not is_sure):
                 return None
             made += [*(text for mark, text in gap if mark == "+"), *blanks]
@@ -314,20 +317,26 @@ def _in_order(hunks: list[_Hunk]) -> bool:
     return True
 
 
-def _numbered(_: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
-    """Return the fit that a hunk's line number names, moved as far as its neighbours were found moved."""
+def _numbered(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
+    """Return the fit that a hunk's line number names, moved as far as its neighbours were found moved.
+
+    None if they were moved differently, or if what its header names besides is elsewhere.
+    """
     said = hunks[index].said
     if said.old_start is None:
         return None
-    moved = [
-        shift
-        for others in (reversed(hunks[:index]), hunks[index + 1 :])
-        if (shift := next(filter(None.__ne__, map(_shift, others)), None)) is not None
+    both = (reversed(hunks[:index]), hunks[index + 1 :])
+    nearest = [
+        next((each for each in map(_shift, others) if each is not None), None) for others in both
     ]
-    if not said.is_counted and len(set(moved)) > 1:
+    moved = [shift for shift in nearest if shift is not None]
+    if not said.is_counted and any(moved) and (len(moved) < 2 or moved[0] != moved[1]):
         return None  # its numbers are as wrong as its counts
     named = {said.old_start - 1 + shift for shift in moved or [0]}
     found = [fit for fit in hunks[index].fits if fit.start in named]
+    for name in said.sections:
+        spans = _sections(file.lines, name)
+        found = [fit for fit in found if not spans or _is_within(fit, spans)]
     return found[0] if len(found) == 1 else None
 
 
@@ -342,13 +351,16 @@ def _within_section(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
     fits = hunks[index].fits
     for name in hunks[index].said.sections:
         spans = _sections(file.lines, name)
-        within = [fit for fit in fits if any(start <= fit.first <= end for start, end in spans)]
-        fits = within or fits
+        fits = [fit for fit in fits if _is_within(fit, spans)] or fits
     return fits[0] if len(fits) == 1 else None
 
 
+def _is_within(fit: _Fit, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= fit.first and fit.start <= end for start, end in spans)
+
+
 def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
-    """Return where each class or function of that name begins and ends."""
+    """Return where each class or function of that name begins, and where the next thing does."""
     found: list[tuple[int, int]] = []
     for start, line in enumerate(lines):
         if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
@@ -360,7 +372,7 @@ def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
                 for at in range(start + 1, len(lines))
                 if (text := lines[at].strip())
                 and len(lines[at]) - len(lines[at].lstrip()) <= depth
-                and (text[0].isalnum() or text[0] in "_$@")
+                and (text[0].isalnum() or text[0] in "_$")
             ),
             len(lines),
         )
@@ -377,15 +389,21 @@ def _is_same_head(line: str, name: str) -> bool:
 
 
 def _all_applied(file: _File, hunks: list[_Hunk]) -> list[Put] | None:
-    """Return the lines of a diff that were put there before: all exactly where its numbers say."""
+    """Return the lines of a diff that were put there before: all exactly where its numbers say.
+
+    Where the old lines are exactly there, too, it takes new ones that are hardly there by chance.
+    """
     for hunk in hunks:
         start = hunk.said.new_start
         if not hunk.new or start is None or not _stands_at(file, hunk.new, start - 1):
             return None
         if not hunk.said.is_counted and not _says_enough(hunk.new):
             return None
-    if all(_is_as_numbered(file, hunk, is_last=hunk is hunks[-1]) for hunk in hunks):
-        return None  # both sides are there, so nothing tells that it was applied
+    added = [text for hunk in hunks for mark, text in hunk.said.lines if mark == "+"]
+    if not _says_enough(added) and all(
+        _is_as_numbered(file, hunk, is_last=hunk is hunks[-1]) for hunk in hunks
+    ):
+        return None
     return [_unchanged(file, (h.said.new_start or 1) - 1, len(h.new)) for h in reversed(hunks)]
 
 
@@ -462,7 +480,7 @@ def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], 
     Raises:
         OperationError: if a new line may be another than was meant.
     """
-    adds = iter(_added(hunk, fit, proven))
+    adds = iter(_added(file, hunk, fit, proven))
     made = fit.made
     if made is None:
         rows = iter(range(fit.start, fit.start + fit.count))
@@ -486,12 +504,22 @@ def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], 
     )
 
 
-def _added(hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]) -> Sequence[str]:
+def _added(
+    file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]
+) -> Sequence[str]:
     """Return the new lines of a hunk, changed as its old ones were to fit."""
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
     ways = [place.change for place in fit.places]
     if proven and not any(line[:1].isspace() for line in hunk.old if line.strip()):
         ways = list(proven.values())
+    if proven and any("\t" in line.strip() for line in file.lines):
+        run = " " * min(proven)
+        within = next((line for line in adds if run in line.strip()), None)
+        if within is not None and within.strip() not in file.known:
+            raise OperationError(
+                f"the tabs of {hunk.label} came as blanks, and '{within.strip()[:60]}' may have had one"
+                " inside; send it with tabs, or only one blank in their place"
+            )
     results: set[tuple[str, ...]] = set()
     fault = OperationError(f"{hunk.label} fits with tabs of several widths; send it with tabs")
     for change in ways:

@@ -282,12 +282,14 @@ def _spread(line: str, width: int) -> str:
 def _to_tabs(width: int) -> Callable[[str], str]:
     def change(line: str) -> str:
         lead = _blanks(line)
-        if len(lead.replace("\t", "")) % width or "\t" in lead:
+        # The stars of a comment's lines are one blank deeper than its first.
+        rest = 1 if len(lead) % width == 1 and line[len(lead) :].startswith("*") else 0
+        if (len(lead) - rest) % width or "\t" in lead:
             raise OperationError(
                 "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
                 " of tabs; write both with the indentation of the file"
             )
-        return "\t" * (len(lead) // width) + line[len(lead) :]
+        return "\t" * (len(lead) // width) + line[len(lead) - rest :]
 
     return change
 
