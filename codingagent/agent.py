@@ -39,6 +39,7 @@ from codingagent.core.events import (
     Finished,
     FolderEntry,
     FolderListed,
+    Hunk,
     Interrupted,
     MessageShown,
     Refused,
@@ -312,14 +313,17 @@ class Agent:
         workspace, path = self._means.workspace, operation.path
         workspace.check_writable(path)
         exists = workspace.exists(path)
-        if exists and not operation.overwrite:
-            raise OperationError(
-                f"File '{path}' already exists; say that it is to be overwritten, or name another"
-            )
-        if not exists:
-            paths.check_new_name(path)
         # Of a file too large to read its beginning will do: only its line ends matter here.
         seen = workspace.read(path, whole=False) if exists else None
+        if seen is not None and not operation.overwrite:
+            if order.foreign == "no" or _bytes_of(operation, seen) != seen.data:
+                raise OperationError(
+                    f"File '{path}' already exists; say that it is to be overwritten, or name another"
+                )
+            event = FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
+            return _Change(path, seen, seen.data, workspace.digest(path), event)
+        if not exists:
+            paths.check_new_name(path)
         if order.chat is not None:
             meant = answer_checks.edit_meant(operation, _text_of(seen))
             if meant is not None:
@@ -340,7 +344,8 @@ class Agent:
                 f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
             )
         try:
-            edited = answer_checks.apply_edit(operation, text.text)
+            earlier = _earlier_hunks(path, order.earlier)
+            edited = answer_checks.apply_edit(operation, text.text, earlier)
         except OperationError as fault:
             raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
         data = text.encode(edited.text)
@@ -545,6 +550,7 @@ def subject_of(operation: Operation) -> str:
             assert_never(operation)
 
 
+_THERE_ALREADY = "it is there already, to the byte: nothing was to be done"
 _FOREIGN = "it came in another format than was asked for, and may have been meant otherwise"
 
 
@@ -655,13 +661,7 @@ def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...
     """Says so if earlier edits of this reply have moved the lines that this one counts."""
     if not isinstance(operation.change, LineRange):
         return ()
-    earlier = [
-        hunk
-        for event in events
-        if isinstance(event, FileEdited) and event.path == operation.path
-        for hunk in event.hunks
-    ]
-    by = edits.shift_at(earlier, operation.change.start_line)
+    by = edits.shift_at(_earlier_hunks(operation.path, events), operation.change.start_line)
     if not by:
         return ()
     note = (
@@ -669,6 +669,12 @@ def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...
         " in the file as it stood after them: check the lines above"
     )
     return (note,)
+
+
+def _earlier_hunks(path: str, events: Sequence[Event]) -> list[Hunk]:
+    """Return what earlier edits of this reply have put into a file, in their order."""
+    edited = [each for each in events if isinstance(each, FileEdited) and each.path == path]
+    return [hunk for event in edited for hunk in event.hunks]
 
 
 class _Live:

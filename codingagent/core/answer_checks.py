@@ -4,10 +4,11 @@ Programs that send operations are taken at their word; an answer went through a 
 model, and may be cut, mangled or meant as something else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from codingagent.core import bodies, edit_markers, edits, matching, substitutions, syntax_check
+from codingagent.core.events import Hunk
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -29,15 +30,20 @@ _WAY_OUT = {
 }
 
 
-def apply_edit(operation: EditFile, text: str) -> edits.Edited:
+def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> edits.Edited:
     """Return a file's text after an edit.
+
+    Args:
+        operation: the edit.
+        text: the file.
+        earlier: what edits of the same answer have put into it.
 
     Raises:
         OperationError: if the edit does not fit.
     """
     if isinstance(operation.change, Substitutions):
         return substitutions.apply(operation.change.edits, text)
-    return edits.apply(operation.change, text, operation.way)
+    return edits.apply(operation.change, text, operation.way, earlier)
 
 
 def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:

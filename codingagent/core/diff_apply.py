@@ -37,16 +37,21 @@ class Put:
     end: FileEnd | None = None
 
 
-def apply(diff: Diff, lines: list[str]) -> tuple[list[Put], tuple[str, ...]]:
+def apply(diff: Diff, lines: list[str], shifts: Sequence[int]) -> tuple[list[Put], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
+
+    Args:
+        diff: the hunks.
+        lines: the file.
+        shifts: how far earlier edits of the same answer have moved the line that each hunk begins with.
 
     Raises:
         OperationError: if the place of a hunk, or one of its new lines, is not certain.
     """
     several = len(diff.hunks) > 1
     hunks = [
-        _Hunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk")
-        for number, said in enumerate(diff.hunks, start=1)
+        _Hunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk", shift)
+        for number, (said, shift) in enumerate(zip(diff.hunks, shifts, strict=True), start=1)
     ]
     file = _File(lines)
     if (puts := _all_applied(file, hunks)) is not None:
@@ -117,9 +122,10 @@ class _Fit:
 class _Hunk:
     """A hunk with its two sides, the lines of context round its changes, and what it fits."""
 
-    def __init__(self, said: DiffHunk, label: str) -> None:
+    def __init__(self, said: DiffHunk, label: str, shift: int) -> None:
         self.said = said
         self.label = label
+        self.shift = shift
         self.old = [text for mark, text in said.lines if mark != "+"]
         self.new = [text for mark, text in said.lines if mark != "-"]
         marks = [mark for mark, _ in said.lines]
@@ -332,7 +338,7 @@ def _numbered(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
     moved = [shift for shift in nearest if shift is not None]
     if not said.is_counted and any(moved) and (len(moved) < 2 or moved[0] != moved[1]):
         return None  # its numbers are as wrong as its counts
-    named = {said.old_start - 1 + shift for shift in moved or [0]}
+    named = {said.old_start - 1 + shift for shift in moved or [0, hunks[index].shift]}
     found = [fit for fit in hunks[index].fits if fit.start in named]
     for name in said.sections:
         spans = _sections(file.lines, name)

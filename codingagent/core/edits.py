@@ -104,7 +104,10 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def apply(
-    change: LineRange | tuple[Replacement, ...] | Diff, text: str, way: Channel = UNHARMED
+    change: LineRange | tuple[Replacement, ...] | Diff,
+    text: str,
+    way: Channel = UNHARMED,
+    earlier: Sequence[Hunk] = (),
 ) -> Edited:
     """Gives the text after the change; all of it is applied, or none.
 
@@ -112,6 +115,7 @@ def apply(
         change: what to do.
         text: the file.
         way: what the change has suffered on its way here, as far as it is known.
+        earlier: what edits of the same answer have put into the file.
 
     Raises:
         OperationError: if a range is not in the file, or a search does not fit one place; its
@@ -119,7 +123,7 @@ def apply(
     """
     lines = _Lines.of(text)
     if isinstance(change, Diff):
-        return _apply_diff(change, lines)
+        return _apply_diff(change, lines, earlier)
     if not lines.raw:
         raise OperationError("The file is empty; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
@@ -150,7 +154,7 @@ def apply(
     return Edited(lines.text(), tuple(hunks), tuple(notes))
 
 
-def _apply_diff(diff: Diff, lines: "_Lines") -> Edited:
+def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk]) -> Edited:
     if not lines.raw:
         if len(diff.hunks) > 1 or any(mark != "+" for mark, _ in diff.hunks[0].lines):
             raise OperationError("the file is empty; send it whole")
@@ -158,7 +162,8 @@ def _apply_diff(diff: Diff, lines: "_Lines") -> Edited:
         lines.finish(diff.hunks[0].end)
         return Edited(lines.text(), (Hunk(1, 0, 1, len(lines.raw)),), ())
     try:
-        puts, notes = diff_apply.apply(diff, lines.contents())
+        shifts = [shift_at(earlier, hunk.old_start or 1) for hunk in diff.hunks]
+        puts, notes = diff_apply.apply(diff, lines.contents(), shifts)
     except OperationError as fault:
         raise _refused(fault, len(diff.hunks)) from None
     hunks: list[Hunk] = []

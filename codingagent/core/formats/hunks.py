@@ -109,7 +109,8 @@ def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
         )
     # Empty lines that lost their "+": a new file has no other kind.
     text = joined(hunk.new)
-    return CreateFile(path, text.removesuffix("\n") if hunk.new_open else text, overwrite=False)
+    text = text.removesuffix("\n") if hunk.new_open else text
+    return CreateFile(path, text, overwrite=False, is_verbatim=hunk.is_counted and hunk.is_verbatim)
 
 
 def joined(lines: Iterable[str]) -> str:

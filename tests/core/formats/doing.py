@@ -7,7 +7,7 @@ from pathlib import Path
 from codingagent.agent import Agent, Chat, Means, Order
 from codingagent.core import reply
 from codingagent.core.approval import Question
-from codingagent.core.events import Denied, Interrupted, Refused
+from codingagent.core.events import Denied, Event, Interrupted, Refused
 from codingagent.core.formats.reading import Found, read
 from codingagent.core.policy import PRESETS
 from codingagent.core.reply import Problem, Step
@@ -30,6 +30,7 @@ class Done:
     found: Found
     files: dict[str, bytes]
     failures: tuple[str, ...]
+    events: tuple[Event, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -61,19 +62,23 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
     means = Means(workspace, runner, Forgets(), lambda: "", lambda _: None, 5, policy)
     agent = Agent(means)
     failures = []
+    events: list[Event] = []
     try:
         for index, item in enumerate(found.items):
             if isinstance(item, Problem):
                 failures.append(f"{item.tag}: {item.reason}")
                 continue
-            order = Order(index, item.tag, item.operation, chat=Chat())
+            order = Order(
+                index, item.tag, item.operation, tuple(events), foreign="accepted", chat=Chat()
+            )
             event = agent.perform(order)
             if isinstance(event, Question):
                 event = agent.perform(order, event.digest)
             assert not isinstance(event, Question)
+            events.append(event)
             if isinstance(event, Refused | Denied | Interrupted):
                 failures.append(f"{item.tag}: {getattr(event, 'reason', 'interrupted')}")
     finally:
         runner.close()
         workspace.close()
-    return Done(found, files_in(root), tuple(failures))
+    return Done(found, files_in(root), tuple(failures), tuple(events))
