@@ -82,12 +82,9 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
     if not any(_HINT.search(line, 0, 200) for line in lines):
         return ()
     skipped = _examples(lines) if is_prose else frozenset[int]()
+    signs = [i for i, line in enumerate(lines) if _is_sign(line) and i not in skipped]
     openings, middles, closings = (
-        [
-            marker
-            for i, line in enumerate(lines)
-            if i not in skipped and (marker := read(line, i)) is not None
-        ]
+        [marker for i in signs if (marker := read(lines[i], i)) is not None]
         for read in (_opening, _middle, _closing)
     )
     found: list[MarkedEdit] = []
@@ -109,9 +106,14 @@ def has_edits(text: str, *, is_prose: bool = False) -> bool:
     return _HINT.search(text) is not None and bool(find_edits(text.split("\n"), is_prose=is_prose))
 
 
+def _is_sign(line: str) -> bool:
+    """Tell whether a line begins as a marker does; that is cheap to see."""
+    return line.lstrip(" \t").startswith(("<", ">", "=", "-", "+", "&", "\\"))
+
+
 def asks(line: str) -> bool:
     """Tell whether a line is the opening of a chat's edit, whatever follows it."""
-    if _HINT.search(line, 0, 200) is None:
+    if not _is_sign(line) or _HINT.search(line, 0, 200) is None:
         return False
     found = _opening(line, 0)
     return found is not None and _ASKING_WORD.fullmatch(_first_word(found.label)) is not None
@@ -119,9 +121,7 @@ def asks(line: str) -> bool:
 
 def answers(line: str) -> bool:
     """Tell whether a line is the closing marker of a chat's edit, whatever stands before it."""
-    if ">>>>" not in line[:200] and "++++" not in line[:200] and "&" not in line[:20]:
-        return False
-    found = _closing(line, 0)
+    found = _closing(line, 0) if _is_sign(line) else None
     return found is not None and _ANSWERING_LABEL.fullmatch(found.label) is not None
 
 

@@ -80,21 +80,29 @@ def read(text: str, files: Collection[str]) -> Found:
 
 def _without_wrappers(lines: list[str]) -> list[str]:
     """Return the lines without the fences around commands of ours: they belong to these."""
-    if not any(map(_is_block, lines)):
+    blocks = [index for index, line in enumerate(lines) if _is_block(line)]
+    if not blocks:
         return lines
-    lines = list(lines)
+    kept = list(lines)
     found = Fences(lines)
+    closed: set[int] = set()
     at = 0
     while (fence := found.next_from(at)) is not None:
-        close = found.first_close(fence, fence.line + 1)
-        end = len(lines) if close is None else close
-        at = end + 1
-        if any(map(_is_block, lines[fence.line : end])):
-            lines[fence.line] = BLOCK_LINE
+        at = fence.line + 1
+        if fence.line in closed:
+            continue
+        close = found.first_close(fence, at)
+        block = bisect_right(blocks, fence.line)
+        if block < len(blocks) and (close is None or blocks[block] < close):
+            kept[fence.line] = BLOCK_LINE
             if close is not None:
-                lines[close] = ""
-            found, at = Fences(lines), fence.line + 1
-    return lines
+                kept[close] = ""
+                closed.add(close)
+        elif close is not None:
+            at = close + 1
+        else:
+            break
+    return kept
 
 
 def _is_block(line: str) -> bool:

@@ -51,6 +51,7 @@ PATTERNS = {
     "headings with text": "### b.py\n\ntext\n\n```py\nx\n```\n",
     "unnamed": "```py\nx\n```\n",
     "block lines": "\0\n```\n",
+    "labelled fences and block lines": "```py\n```py\n\0\n",
 }
 
 
