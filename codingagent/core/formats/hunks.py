@@ -88,7 +88,9 @@ def edit_of(path: str, hunks: list[Hunk]) -> EditFile:
     """
     said = tuple(_checked(hunk).as_said() for hunk in hunks if hunk.changes)
     if not said:
-        raise OperationError("it has no added and no removed line, so it changes nothing")
+        raise OperationError(
+            "it changes nothing; begin the lines that go with - and those that come with +"
+        )
     return EditFile(path, Diff(said))
 
 
