@@ -20,6 +20,7 @@ from codingagent.core import (
     edits,
     encoding,
     judging,
+    known_files,
     matching,
     paths,
     plain,
@@ -46,7 +47,7 @@ from codingagent.core.events import (
 )
 from codingagent.core.findings import Extras, Outcome, Seen, digest_of
 from codingagent.core.listing import Listing
-from codingagent.core.notices import FileChanged, ModelSaid, Notice, OutputCame
+from codingagent.core.notices import FileChanged, ModelSaid, Notice, OutputCame, Remark
 from codingagent.core.operations import (
     CreateFile,
     DeleteFile,
@@ -66,6 +67,7 @@ from codingagent.core.operations import (
 from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
 from codingagent.core.records import OperationStarted
 from codingagent.core.reply import Foreign
+from codingagent.core.session import Session
 from codingagent.errors import OperationError
 from codingagent.views import Views
 
@@ -148,10 +150,13 @@ class Means:
 class Chat:
     """What the changes of a chat's answer are held against; a program's are taken as they come.
 
-    `later` gives the operations that follow in the answer. `is_json` says that it is a JSON message.
+    `later` gives the operations that follow in the answer. `session` tells what the chat knows of
+    files, and `text` what such a file was, by its digest. `is_json` says that it is a JSON message.
     """
 
     later: Callable[[], Iterable[Operation]] = tuple
+    session: Session | None = None
+    text: Callable[[str], str | None] = lambda _: None
     is_json: bool = False
 
 
@@ -186,6 +191,8 @@ class _Change:
     """None deletes the file."""
     before: str | None
     event: Event
+    is_unseen: bool = False
+    """The person had changed the file since the chat saw it whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +254,11 @@ class Agent:
         operation = order.operation
         match operation:
             case CreateFile():
-                return self._apply(order, self._plan_creation(order, operation), approved)
+                return self._change(
+                    order, operation, self._plan_creation(order, operation), approved
+                )
             case EditFile():
-                return self._apply(order, self._plan_edit(order, operation), approved)
+                return self._change(order, operation, self._plan_edit(order, operation), approved)
             case DeleteFile():
                 return self._apply(order, self._plan_deletion(operation), approved)
             case ReadFile():
@@ -363,6 +372,50 @@ class Agent:
         before = self._means.workspace.digest(path, follow_last=False)
         return _Change(path, None, None, before, FileDeleted(path))
 
+    def _change(
+        self, order: Order, operation: CreateFile | EditFile, change: _Change, approved: str
+    ) -> Event | Question:
+        """Make a change, unless it would take back unseen what the person changed meanwhile."""
+        known = self._known_otherwise(order, change)
+        if known is None:
+            return self._apply(order, change, approved)
+        assert order.chat is not None, "a chat knows it"
+        assert change.seen is not None, "the file is there"
+        old, now = order.chat.text(known), _text_of(change.seen)
+        old = "" if known == "" else old
+        now = None if now is None else now.replace("\r\n", "\n")
+        if isinstance(change.event, FileEdited) and _has_same_lines(operation, old, now):
+            return self._apply(order, replace(change, is_unseen=True), approved)
+        path = change.path
+        may_show = not isinstance(self._verdict_on_reading(path), Deny)
+        detail = ""
+        if may_show and old is not None and now is not None:
+            detail = differences.text_of(path, old.encode(), now.encode(errors="replace"))
+        self._means.show(
+            Remark(
+                f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
+                " replace it; the next request shows your change"
+            )
+        )
+        what = "these lines" if isinstance(change.event, FileEdited) else "it"
+        reason = (
+            f"The person changed '{path}' since you saw it last, and this would take that back: nothing"
+            f" was written. {'Their change and the whole file are' if detail else 'The whole file is'} shown"
+            f" in this request: keep what they changed, or drop it on purpose, and send {what} again"
+        )
+        assert change.before is not None, "the file is there"
+        return Refused(order.tag, reason, detail, path, digest=change.before)
+
+    def _known_otherwise(self, order: Order, change: _Change) -> str | None:
+        """Return the digest of a file as the chat knows it, if the person has changed that since."""
+        session = None if order.chat is None else order.chat.session
+        if session is None or change.seen is None or change.data == change.seen.data:
+            return None
+        known = known_files.digest_known(session, change.path)
+        if known == change.before or known_files.is_ours(session, change.seen.state[3]):
+            return None
+        return known
+
     def _apply(self, order: Order, change: _Change, approved: str) -> Event | Question:
         after = None if change.data is None else digest_of(change.data)
         plan = _Plan(
@@ -385,6 +438,7 @@ class Agent:
             change.event,
             order.id,
             "" if real == change.path else real,
+            change.is_unseen,
         )
         self._means.ledger.record(start)
         if change.data is None:
@@ -577,6 +631,16 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
         tuple(reason for each in asked for reason in each.reasons),
         tuple(grant for each in asked for grant in each.grants),
     )
+
+
+def _has_same_lines(operation: CreateFile | EditFile, old: str | None, now: str | None) -> bool:
+    """Tell whether an edit changes what the chat saw: a search fits it, and so must the lines of a range."""
+    if not isinstance(operation, EditFile) or not isinstance(operation.change, LineRange):
+        return True
+    if old is None or now is None:
+        return False
+    first, last = operation.change.start_line - 1, operation.change.end_line
+    return old.split("\n")[first:last] == now.split("\n")[first:last]
 
 
 _EDIT_MEANT = (

@@ -7,7 +7,7 @@ import platform
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from codingagent.world.clock import now
 from codingagent.world.repository import is_bare, user_excludes
 from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Bubblewrap, Unconfined
+from codingagent.world.shown_texts import ShownTexts
 from codingagent.world.workspace import Workspace
 
 # What reads and executes replies is imported when it is asked for: the first request is out by then.
@@ -257,7 +258,12 @@ def _materials_of(
         changed,
         partial(_may_read, bench.workspace, bench.policy),
         home.sessions.mend_document,
+        _shown_texts(home, ledger.session.session_id),
     )
+
+
+def _shown_texts(home: Home, session_id: str) -> ShownTexts:
+    return ShownTexts(home.sessions.folder / session_id / "shown")
 
 
 def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) -> "Conversation":
@@ -271,7 +277,9 @@ def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) 
         person.accepts_formats,
         person.follows_answers,
     )
+    texts = _shown_texts(home, requests.session.session_id)
     surroundings = bench.surroundings(person, home.sessions.mend_document)
+    surroundings = replace(surroundings, shown_text=texts.read)
     return Conversation(requests, bench.agent(requests.ledger, person.show), surroundings, mail)
 
 

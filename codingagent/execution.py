@@ -7,6 +7,7 @@ How it works. Each item leaves its end in the journal, each change its start too
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
 from codingagent.core import commands, paths, plain, results
@@ -86,6 +87,8 @@ class Surroundings:
     """What the person has run after each turn that changed a file."""
     keep_document: Callable[[Session], None]
     """Writes the file that tells other programs of it, if that says otherwise than the journal."""
+    shown_text: Callable[[str], str | None] = lambda _: None
+    """Gives the text of a file as the chat knows it, by its digest; None if it is not kept."""
 
 
 class Execution:
@@ -175,7 +178,8 @@ class Execution:
             )
             if not session.is_run:
                 is_json = item.tag not in commands.BY_TAG
-                chat = Chat(lambda: _operations(items, index + 1), is_json)
+                later = partial(_operations, items, index + 1)
+                chat = Chat(later, session, self._means.shown_text, is_json)
                 order = replace(order, chat=chat)
             event = self._decide(order, item.id)
         if item.notes:

@@ -3,14 +3,24 @@
 How a session begins is here too, so that its first request needs nothing of what reads replies.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from codingagent.core import outbox, paths, tokens
-from codingagent.core.events import CommandRan, FileCreated, FileFetched, FileRequested, succeeded
-from codingagent.core.findings import Letter, Seen
+from codingagent.core.events import (
+    CommandRan,
+    FileCreated,
+    FileEdited,
+    FileFetched,
+    FileRequested,
+    Refused,
+    succeeded,
+)
+from codingagent.core.findings import Letter, Seen, digest_of
 from codingagent.core.listing import Listing
 from codingagent.core.notices import Notice, OutboxReady, Remark, Waiting
 from codingagent.core.records import (
@@ -22,6 +32,7 @@ from codingagent.core.records import (
     PersonSaid,
     RefreshAsked,
     SessionReopened,
+    ShownFile,
 )
 from codingagent.core.session import Phase, Session, no_request_waits
 from codingagent.errors import OperationError, UsageError
@@ -50,8 +61,19 @@ class WorkspaceLike(Protocol):
     def listing(self, always: frozenset[str] = frozenset()) -> Listing: ...
 
 
+class TextsLike(Protocol):
+    """Where texts are kept as the chat knows them, by digest."""
+
+    def has(self, digest: str) -> bool: ...
+    def keep(self, texts: Mapping[str, str]) -> None: ...
+    def prune(self, digests: Iterable[str]) -> None: ...
+
+
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
+
+# Of the files that one answer wrote so many are kept, to show what the person changes in them.
+_TEXTS_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +95,7 @@ class Materials:
     """Tells whether the policy lets a file's text go to the chat."""
     keep_document: Callable[[Session], None]
     """Writes the file that tells other programs of it, if that says otherwise than the journal."""
+    texts: TextsLike
 
 
 class Requests:
@@ -195,7 +218,7 @@ class Requests:
         if short is not None:
             mailbox.put_in_place(short[0])
         mailbox.put_in_place(path)
-        self.ledger.record(OutboxWritten(sequence, self._means.now()))
+        self._record_written(text, context)
         size = tokens.estimate(text)
         ready = OutboxReady(
             session_id, sequence, str(path), len(text), size, budget=budget.characters
@@ -216,6 +239,41 @@ class Requests:
             self._means.show(
                 Remark(f"it is longer than context_chars ({limit}): the task itself is")
             )
+
+    def _record_written(self, text: str, context: outbox.Context) -> None:
+        """Record the request, with the files that the chat knows by it; their texts are kept before."""
+        whole = {
+            view.path: (view.digest, view.text)
+            for view in (*context.views, *context.offered)
+            if outbox.shows_whole(text, view)
+        }
+        for event in self.session.results:
+            if isinstance(event, FileFetched) and event.encoding == "utf-8":
+                content = event.content
+                # Events as JSON hold it themselves, if it was not cut to fit.
+                if json.dumps(content, ensure_ascii=False) in text:
+                    plain = content.replace("\r\n", "\n")
+                    whole[event.path] = (digest_of(content.encode()), plain)
+        self._means.texts.keep({**self._texts_written(), **dict(whole.values())})
+        shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
+        record = OutboxWritten(self.session.sequence, self._means.now(), shown)
+        self.ledger.record(record)
+        self._means.texts.prune(self.session.known.values())
+
+    def _texts_written(self) -> dict[str, str]:
+        """Return the texts of files as the last answer wrote them, by digest."""
+        session, found = self.session, dict[str, str]()
+        limit = _VIEWS_PER_BUDGET * self._means.budget.characters
+        written = [e.path for e in session.results if isinstance(e, FileCreated | FileEdited)]
+        views = Views(self._means.workspace)
+        for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
+            digest = session.known.get(path)
+            if digest and not self._means.texts.has(digest):
+                with contextlib.suppress(OperationError):
+                    view = views.view(path, None, None)
+                    if view.digest == digest and len(view.text) <= limit:
+                        found[digest] = view.text
+        return found
 
     def _write_short(self, context: outbox.Context) -> tuple[Path, str] | None:
         """Writes beside its path what a chat needs that has seen the earlier ones; None for the first."""
@@ -243,6 +301,10 @@ class Requests:
                 requests.append(event)
             elif isinstance(event, FileFetched) and self.session.protocol == "tags":
                 requests.append(FileRequested(event.path, (event.path,)))
+            elif (
+                isinstance(event, Refused) and event.digest and self._means.may_read(event.subject)
+            ):
+                requests.append(FileRequested(event.subject, (event.subject,)))
         return requests
 
     def _context(self) -> outbox.Context:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from codingagent.core import encoding
-from codingagent.core.findings import Seen
+from codingagent.core.findings import Seen, digest_of
 from codingagent.core.outbox import FileView
 from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError
@@ -22,6 +22,7 @@ class Views:
         self._workspace = workspace
         self._key: object = None
         self._lines: list[str] = []
+        self._digest = ""
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
         """Gives the lines asked for of a file.
@@ -32,6 +33,7 @@ class Views:
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:
             self._lines = _lines_of(path, seen.data)
+            self._digest = digest_of(seen.data)
             self._key = (path, seen.state)
         total = len(self._lines)
         if start is not None and start > total:
@@ -39,7 +41,8 @@ class Views:
             raise OperationError(f"File '{path}' has {has}, no line {start}")
         first = start or 1
         lines = self._lines[first - 1 : min(end or total, total)]
-        return FileView(path, "".join(f"{line}\n" for line in lines), first, total)
+        text = "".join(f"{line}\n" for line in lines)
+        return FileView(path, text, first, total, digest=self._digest)
 
 
 def _lines_of(path: str, data: bytes) -> list[str]:

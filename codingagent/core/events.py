@@ -168,6 +168,8 @@ class Refused:
     subject: str = ""
     """The path or the command, as far as it is known."""
     notes: tuple[str, ...] = ()
+    digest: str = ""
+    """Of the file as the person changed it, if that is the reason: the next request shows it."""
     kind: Literal["refused"] = "refused"
 
 

@@ -56,6 +56,8 @@ class FileView:
     total_lines: int
     reason: str = ""
     """Why it is there though nobody asked for it."""
+    digest: str = ""
+    """Of the bytes of the whole file."""
 
     def clipped(self, limit: int) -> "FileView":
         """Gives the view with at most about `limit` characters, in whole lines."""
@@ -142,6 +144,11 @@ def render(
     outcome = dialect.results(session, room // 2)
     room -= len(outcome)
     return head + files + outcome + _contents(context, room) + tail
+
+
+def shows_whole(request: str, view: FileView) -> bool:
+    """Tell whether a request, as rendered, holds all lines of a file."""
+    return view.is_whole and f" ---\n{view.text}--- end {shown_path(view.path)} ---\n" in request
 
 
 def render_short(

@@ -92,11 +92,20 @@ class InboxFound:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file that a request shows whole, and the digest of its bytes."""
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxWritten:
     """A request is in place, whole."""
 
     sequence: int
     at: str
+    shown: tuple[ShownFile, ...] = ()
     kind: Literal["outbox_written"] = "outbox_written"
 
 
@@ -173,6 +182,8 @@ class OperationStarted:
     operation_id: str = ""
     real: str = ""
     """The path without links, where the subject has one on its way."""
+    is_unseen: bool = False
+    """The person had changed the file since the chat saw it whole."""
     kind: Literal["operation_started"] = "operation_started"
 
 

@@ -15,8 +15,8 @@ OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A
 is what a kill left behind: `Session.started`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Never, assert_never
 
@@ -30,6 +30,7 @@ from codingagent.core.events import (
     FileRequested,
     Finished,
     Interrupted,
+    Refused,
     succeeded,
 )
 from codingagent.core.plain import json_length
@@ -163,6 +164,12 @@ class Session:
     """
     began: str = ""
     """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """By path, the digests of files as the chat saw or wrote them whole last; empty: it deleted it."""
+    written: Row[OperationStarted] = _NONE
+    """The changes of files that this turn has made so far."""
+    spans: Row[tuple[str, str]] = _NONE
+    """From when to when each command, check and undo ran that may have changed files."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -290,7 +297,9 @@ def _step(session: Session, record: Record) -> Session:
         case InboxFound():
             return replace(session, lying=record.files)
         case OutboxWritten():
-            return replace(session, phase=Phase.AWAITING_REPLY, told=session.kept)
+            known = _known_with_request(session, record)
+            phase = Phase.AWAITING_REPLY
+            return replace(session, phase=phase, told=session.kept, known=known)
         case PersonSaid():
             return _hear(session, record)
         case RefreshAsked():
@@ -319,6 +328,7 @@ def _step(session: Session, record: Record) -> Session:
                 notes=(),
                 undos=0,
                 undo_note="",
+                written=_NONE,
             )
         case OperationStarted():
             starts = session.starts.with_one(record) if session.checkpoint else session.starts
@@ -336,6 +346,8 @@ def _step(session: Session, record: Record) -> Session:
                 returned=session.returned + _returned(event),
                 tier=tier,
                 is_unchecked=session.is_unchecked or _may_undo_check(session, event),
+                written=_written(session, event),
+                spans=_spans(session, event, record.at),
             )
         case CheckEnded():
             return replace(
@@ -345,6 +357,7 @@ def _step(session: Session, record: Record) -> Session:
                 is_failing=not succeeded(record.event),
                 checked_by=record.command,
                 is_unchecked=False,
+                spans=_spans(session, record.event, record.at),
             )
         case ApprovalAsked():
             phase = Phase.AWAITING_APPROVAL
@@ -364,6 +377,7 @@ def _step(session: Session, record: Record) -> Session:
                 session,
                 phase=phase,
                 undoing=None,
+                spans=_with_undo(session, record.at),
                 undos=session.undos + 1,
                 undo_note=record.told or "",
                 notes=notes,
@@ -456,6 +470,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
         touched=touched,
         cut=record.cut,
         shown=session.told,
+        known=known_after(session.known, session.written),
     )
     # What was said in mid-turn was in no request yet: the end of the task did not know of it.
     is_unheard = any(said.sequence > session.sequence for said in session.said)
@@ -464,6 +479,41 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
     elif done or session.is_run:
         return replace(ended, phase=Phase.COMPLETE)
     return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
+
+
+def known_after(known: Mapping[str, str], written: Iterable[OperationStarted]) -> Mapping[str, str]:
+    """Return what the chat knows of files after changes of its own, in their order."""
+    found = dict(known)
+    for start in written:
+        is_whole = isinstance(start.event, FileCreated | FileDeleted)
+        if is_whole or (start.subject in found and not start.is_unseen):
+            found[start.subject] = start.after or ""
+    return found
+
+
+def _known_with_request(session: Session, record: OutboxWritten) -> Mapping[str, str]:
+    """Return what the chat knows once it has the request; of a refused file that is the change."""
+    told = {e.subject: e.digest for e in session.results if isinstance(e, Refused) and e.digest}
+    shown = {file.path: file.digest for file in record.shown}
+    return {**session.known, **told, **shown} if told or shown else session.known
+
+
+def _written(session: Session, event: Event) -> Row[OperationStarted]:
+    started = session.started
+    is_change = isinstance(event, FileCreated | FileEdited | FileDeleted)
+    return session.written.with_one(started) if started and is_change else session.written
+
+
+def _spans(session: Session, event: Event, at: str) -> Row[tuple[str, str]]:
+    """Return when commands ran, with one that has ended; of one that a kill ended nobody knows when."""
+    started = session.started
+    ran = started is not None and isinstance(event, CommandRan)
+    return session.spans.with_one((started.at, at)) if started and ran else session.spans
+
+
+def _with_undo(session: Session, at: str) -> Row[tuple[str, str]]:
+    begun = session.undoing
+    return session.spans if begun is None else session.spans.with_one((begun.at, at))
 
 
 def _paths(event: Event) -> tuple[str, ...]:

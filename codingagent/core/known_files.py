@@ -1,0 +1,37 @@
+"""What a chat knows of files, told by the record: their digests when it saw or wrote them whole last.
+
+How it works. A request that shows a whole file makes it known, and so does an answer that writes one.
+An edit of a known file makes the result known, unless someone else had changed the file in between.
+What our own commands, checks and undos do to a file is nobody else's change: it was written while one
+of them ran. Every other difference is the person's.
+"""
+
+from datetime import datetime
+
+from codingagent.core.session import Session, known_after
+
+# A kernel may write a time of change one tick before the clock; the record has milliseconds.
+_TICK_NS = 20 * 10**6
+_ROUNDED_NS = 10**6
+
+
+def digest_known(session: Session, path: str) -> str | None:
+    """Return the digest of a file as the chat knows it whole; None if it never did before this turn."""
+    if path not in session.known:
+        return None
+    here = [start for start in session.written if start.subject == path]
+    return known_after({path: session.known[path]}, here)[path]
+
+
+def is_ours(session: Session, modified_ns: int) -> bool:
+    """Tell whether a file of that time of change was written by what we ran: the person did not do it."""
+    for begun, ended in reversed(session.spans):
+        if _ns(ended) + _ROUNDED_NS < modified_ns:
+            return False
+        if _ns(begun) - _TICK_NS <= modified_ns:
+            return True
+    return False
+
+
+def _ns(at: str) -> int:
+    return round(datetime.fromisoformat(at).timestamp() * 1000) * 10**6

@@ -1,0 +1,101 @@
+"""What a chat knows of files, folded from the record: Design, the workspace."""
+
+import pytest
+
+from codingagent.core import known_files
+from codingagent.core.events import CommandRan, Event, FileCreated, FileDeleted, FileEdited, Refused
+from codingagent.core.records import (
+    CheckEnded,
+    OperationEnded,
+    OperationStarted,
+    OutboxWritten,
+    Record,
+    ReplyTaken,
+    ShownFile,
+    TurnEnded,
+    UndoBegan,
+    UndoEnded,
+)
+from tests.core.builders import LATER, session_of
+
+SHOWN = OutboxWritten(1, LATER, (ShownFile("a", "old"),))
+TAKEN = ReplyTaken(1, "r.txt", "d", LATER)
+RAN = CommandRan("make", 0, "", 1.0)
+ENDED = TurnEnded(1, (), LATER)
+
+
+def change(
+    event: Event, before: str, after: str | None, *, is_unseen: bool = False
+) -> list[Record]:
+    start = OperationStarted(0, "EDIT_FILE", "a", LATER, before, after, event, is_unseen=is_unseen)
+    return [start, OperationEnded(0, event, LATER)]
+
+
+@pytest.mark.parametrize(
+    ("records", "known"),
+    [
+        ([], "old"),
+        (change(FileCreated("a", 1, True), "theirs", "new"), "new"),
+        (change(FileEdited("a", (), ""), "old", "new"), "new"),
+        (change(FileEdited("a", (), ""), "theirs", "new", is_unseen=True), "old"),
+        (change(FileDeleted("a"), "old", None), ""),
+        (
+            [OperationEnded(0, Refused("CREATE_FILE", "no", subject="a", digest="new"), LATER)],
+            "old",
+        ),
+    ],
+)
+def test_a_turn_makes_known_what_it_writes(records: list[Record], known: str) -> None:
+    """At once for the rest of it, and from then on."""
+    under_way = session_of(SHOWN, TAKEN, *records)
+    assert known_files.digest_known(under_way, "a") == known
+    assert known_files.digest_known(session_of(SHOWN, TAKEN, *records, ENDED), "a") == known
+    assert known_files.digest_known(under_way, "b") is None
+
+
+def test_an_edit_of_what_the_chat_never_saw_whole_makes_nothing_known() -> None:
+    """It knows the lines around the edit."""
+    session = session_of(
+        OutboxWritten(1, LATER), TAKEN, *change(FileEdited("a", (), ""), "x", "y"), ENDED
+    )
+    assert known_files.digest_known(session, "a") is None
+
+
+def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
+    """A refused file's change is in the request, even if the file did not fit there."""
+    refused = OperationEnded(0, Refused("CREATE_FILE", "no", subject="a", digest="theirs"), LATER)
+    turn = (SHOWN, TAKEN, refused, ENDED)
+    assert known_files.digest_known(session_of(*turn, OutboxWritten(2, LATER)), "a") == "theirs"
+    later = OutboxWritten(2, LATER, (ShownFile("a", "later"),))
+    assert known_files.digest_known(session_of(*turn, later), "a") == "later"
+
+
+BEGUN, OVER = "2025-01-15T10:30:00.500Z", "2025-01-15T10:30:02.000Z"
+COMMAND = OperationStarted(0, "RUN_COMMAND", "make", BEGUN)
+NS = 1_736_937_000 * 10**9
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [TAKEN, COMMAND, OperationEnded(0, RAN, OVER)],
+        [TAKEN, COMMAND, CheckEnded(RAN, OVER)],
+        [UndoBegan((0,), "c", BEGUN), UndoEnded("c", (), OVER)],
+    ],
+)
+def test_what_was_written_while_something_of_ours_ran_is_not_the_persons(
+    records: list[Record],
+) -> None:
+    """A command, the check, an undo: from its beginning to its end, and no longer."""
+    session = session_of(SHOWN, *records)
+    assert [
+        known_files.is_ours(session, NS + after_ms * 10**6)
+        for after_ms in (0, 400, 490, 500, 1999, 2000, 2010, 60_000)
+    ] == [False, False, True, True, True, True, False, False]
+
+
+def test_a_command_that_a_kill_ended_counts_for_nothing() -> None:
+    """Nobody knows when it ended; the person may have worked on since."""
+    interrupted = Refused("RUN_COMMAND", "interrupted")
+    session = session_of(SHOWN, TAKEN, COMMAND, OperationEnded(0, interrupted, OVER))
+    assert not known_files.is_ours(session, NS + 10**9)

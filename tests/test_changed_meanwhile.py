@@ -1,0 +1,250 @@
+"""Files that the person changed since the chat saw them: Design, the workspace."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent.core.notices import Remark
+from codingagent.core.settings import Settings
+from tests.helpers import Desk, desk_at
+
+OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"
+THEIRS = OLD.replace("two", "the person's")
+NEW = OLD.replace("eight", "the answer's")
+REFUSED = (
+    "[FAILED] CREATE_FILE: The person changed 'a.txt' since you saw it last, and this would take that back:"
+    " nothing was written. Their change and the whole file are shown in this request: keep what they"
+    " changed, or drop it on purpose, and send it again"
+)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with desk_at(tmp_path / "home") as made:
+        write(made, OLD)
+        yield made
+
+
+def write(desk: Desk, text: str) -> None:
+    (desk.workspace / "a.txt").write_text(text)
+
+
+def text_of(desk: Desk) -> str:
+    return (desk.workspace / "a.txt").read_text()
+
+
+def create(text: str) -> str:
+    return f'[CREATE_FILE path="a.txt"]\n{text}[/CREATE_FILE]\n'
+
+
+def edit(search: str, replacement: str) -> str:
+    body = f"<<<<<<< SEARCH\n{search}\n=======\n{replacement}\n>>>>>>> REPLACE\n"
+    return f'[EDIT_FILE path="a.txt"]\n{body}[/EDIT_FILE]\n'
+
+
+def lines(start: int, end: int, text: str) -> str:
+    return f'[EDIT_FILE path="a.txt" start_line="{start}" end_line="{end}"]\n{text}\n[/EDIT_FILE]\n'
+
+
+def answer(desk: Desk, text: str) -> str:
+    """Have an answer to the request that waits taken; the same words again are another answer."""
+    sequence = desk.conversation.session.sequence
+    return desk.answer(f'[REPLY session="{desk.session_id}" sequence="{sequence}"]\n{text}[END]\n')
+
+
+READ = '[READ_FILE path="a.txt"]\n'
+
+
+def attach(desk: Desk) -> None:
+    desk.conversation.requests.say("look", ("a.txt",))
+    desk.conversation.write_due()
+
+
+def read(desk: Desk) -> None:
+    answer(desk, READ)
+
+
+def created(desk: Desk) -> None:
+    answer(desk, create(OLD))
+
+
+def edited(desk: Desk) -> None:
+    write(desk, OLD.replace("three", "3"))
+    answer(desk, READ)
+    answer(desk, edit("3", "three"))
+
+
+def listed_as_json(desk: Desk) -> None:
+    desk.answer('{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "a.txt"}]}')
+
+
+@pytest.mark.parametrize("seen", [attach, read, created, edited, listed_as_json])
+def test_what_the_person_changed_is_not_replaced_unseen(desk: Desk, seen: object) -> None:
+    """However the chat came to know the file. It sees the change, and then decides on purpose."""
+    assert callable(seen)
+    seen(desk)
+    write(desk, THEIRS)
+    assert answer(desk, create(NEW)).startswith(REFUSED)
+    assert text_of(desk) == THEIRS
+    assert "    -two\n    +the person's\n" in desk.request()
+    assert f"--- a.txt ---\n{THEIRS}--- end a.txt ---\n" in desk.request()
+    said = "a.txt: you changed it since the chat saw it last, so the answer did not replace it; the next"
+    assert any(isinstance(n, Remark) and n.text.startswith(said) for n in desk.notices)
+    assert answer(desk, create(NEW)) == "[OK] CREATE_FILE: Replaced 'a.txt'"
+    assert text_of(desk) == NEW
+
+
+def test_a_file_changed_once_more_is_shown_once_more(desk: Desk) -> None:
+    """The chat knows what the last request showed, and nothing later."""
+    read(desk)
+    write(desk, THEIRS)
+    answer(desk, create(NEW))
+    write(desk, f"{THEIRS}more\n")
+    assert answer(desk, create(NEW)).startswith(REFUSED)
+    assert "    +more\n" in desk.request()
+    assert answer(desk, create(NEW)).startswith("[OK]")
+
+
+def test_what_a_request_shows_anew_is_known(desk: Desk) -> None:
+    """`refresh`, words and files of the person: each request counts."""
+    attach(desk)
+    write(desk, THEIRS)
+    desk.conversation.requests.refresh()
+    desk.conversation.write_due()
+    assert answer(desk, create(NEW)).startswith("[OK]")
+
+
+def test_files_that_the_chat_never_saw_whole_are_replaced(desk: Desk) -> None:
+    """It could not know them, and was not asked to; so was it always."""
+    answer(desk, '[READ_FILE path="a.txt" start_line="2" end_line="3"]\n')
+    write(desk, THEIRS)
+    assert answer(desk, create(NEW)).startswith("[OK]")
+
+
+@pytest.mark.parametrize("text", [OLD, NEW])
+def test_nothing_is_asked_where_nothing_would_be_lost(desk: Desk, text: str) -> None:
+    """Changed and changed back, or to what the answer writes itself."""
+    read(desk)
+    write(desk, THEIRS)
+    write(desk, text)
+    assert answer(desk, create(NEW)).startswith("[OK]")
+
+
+def test_an_edit_whose_search_fits_goes_through_and_the_file_stays_unknown(desk: Desk) -> None:
+    """It takes nothing back. A whole file after it still would."""
+    read(desk)
+    write(desk, THEIRS)
+    assert answer(desk, edit("eight", "8")).startswith("[OK]")
+    assert text_of(desk) == THEIRS.replace("eight", "8")
+    assert answer(desk, f"{edit('seven', '7')}{create(NEW)}").count("[FAILED] CREATE_FILE") == 1
+    assert text_of(desk) == THEIRS.replace("eight", "8").replace("seven", "7")
+
+
+def test_line_numbers_count_where_the_lines_are_as_they_were_shown(desk: Desk) -> None:
+    """Of lines that were changed, or moved, nobody knows which were meant."""
+    read(desk)
+    write(desk, THEIRS)
+    assert answer(desk, lines(8, 8, "8")).startswith("[OK]")
+    told = answer(desk, lines(2, 2, "2"))
+    assert told.startswith("[FAILED] EDIT_FILE: The person changed 'a.txt' since you saw it last")
+    assert "send these lines again" in told
+    assert answer(desk, lines(2, 2, "2")).startswith("[OK]")
+    write(desk, f"zero\n{text_of(desk)}")
+    assert answer(desk, lines(8, 8, "7")).startswith("[FAILED]")
+
+
+def test_what_a_command_did_is_nobodys_change(desk: Desk) -> None:
+    """A formatter that the answer ran may be overwritten; what the person did after it may not."""
+    read(desk)
+    answer(desk, "[RUN_COMMAND]\nsed -i s/two/zwei/ a.txt\n[/RUN_COMMAND]\n")
+    assert text_of(desk) == OLD.replace("two", "zwei")
+    assert answer(desk, create(OLD)).startswith("[OK]")
+    told = answer(desk, f"[RUN_COMMAND]\nsed -i s/two/2/ a.txt\n[/RUN_COMMAND]\n{create(NEW)}")
+    assert told.count("[OK]") == 2
+    answer(desk, "[RUN_COMMAND]\nsed -i s/one/1/ a.txt\n[/RUN_COMMAND]\n")
+    write(desk, THEIRS)
+    assert answer(desk, create(NEW)).startswith(REFUSED)
+
+
+def test_a_file_that_came_back_after_it_was_deleted_is_theirs(desk: Desk) -> None:
+    """The chat knows that there is none."""
+    answer(desk, '[DELETE_FILE path="a.txt"]\n')
+    write(desk, THEIRS)
+    assert answer(desk, create(NEW)).startswith(REFUSED)
+    assert "    +the person's\n" in desk.request()
+
+
+def test_line_ends_are_no_change(desk: Desk) -> None:
+    """Only the lines that the person changed are shown."""
+    (desk.workspace / "a.txt").write_bytes(OLD.replace("\n", "\r\n").encode())
+    read(desk)
+    (desk.workspace / "a.txt").write_bytes(THEIRS.replace("\n", "\r\n").encode())
+    answer(desk, create(NEW))
+    assert desk.request().count("\n    -") == 2  # the line, and the name of the file
+    assert answer(desk, create(NEW)).startswith("[OK]")
+
+
+def test_other_formats_go_the_same_way(desk: Desk) -> None:
+    """A whole file under its path is a whole file."""
+    read(desk)
+    write(desk, THEIRS)
+    change = '{"type": "createFile", "path": "a.txt", "overwrite": true, "content": "x\\n"}'
+    told = desk.answer(f'{{"protocolVersion": "1.0", "operations": [{change}]}}')
+    assert "The person changed 'a.txt'" in told
+    write(desk, f"{THEIRS}again\n")
+    desk.answer(f"a.txt\n\n```text\n{NEW}```\n")
+    assert text_of(desk) == f"{THEIRS}again\n"
+
+
+def test_without_the_text_of_before_the_whole_file_is_shown(desk: Desk) -> None:
+    """Nothing depends on what is kept beside the record."""
+    read(desk)
+    write(desk, THEIRS)
+    shutil.rmtree(desk.home.sessions.folder / desk.session_id / "shown")
+    assert "nothing was written. The whole file is shown in this request" in answer(
+        desk, create(NEW)
+    )
+    assert f"--- a.txt ---\n{THEIRS}--- end a.txt ---\n" in desk.request()
+    assert answer(desk, create(NEW)).startswith("[OK]")
+
+
+def test_a_file_too_long_to_be_shown_is_refused_once(tmp_path: Path) -> None:
+    """What can't be shown whole was said all the same; the chat is not asked for ever."""
+    with desk_at(tmp_path / "home", settings=Settings(context_chars=20_000)) as desk:
+        long = "".join(f"{number} {'x' * 60}\n" for number in range(400))
+        answer(desk, create(long))
+        write(desk, f"{long}more\n")
+        assert answer(desk, create(long)).startswith("[FAILED]")
+        assert "    +more\n" in desk.request()
+        assert answer(desk, create(long)).startswith("[OK]")
+
+
+def test_only_what_the_chat_knows_is_kept(desk: Desk) -> None:
+    """What a file was before it is of no use any more."""
+    read(desk)
+    for number in range(3):
+        answer(desk, create(f"{number}\n"))
+    kept = list((desk.home.sessions.folder / desk.session_id / "shown").iterdir())
+    assert [path.read_text() for path in kept] == ["2\n"]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_the_record_tells_it_after_a_restart(tmp_path: Path, forgets: bool) -> None:
+    """A journal that was written before this rule knows nothing, and is read all the same."""
+    with desk_at(tmp_path / "home") as desk:
+        write(desk, OLD)
+        read(desk)
+        write(desk, THEIRS)
+        session_id = desk.session_id
+    if forgets:
+        journal = tmp_path / "home" / "sessions" / session_id / "journal.jsonl"
+        records = [json.loads(line) for line in journal.read_text().splitlines()]
+        for record in records:
+            record.pop("shown", None)
+            record.pop("is_unseen", None)
+        journal.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    with desk_at(tmp_path / "home", session_id=session_id) as desk:
+        assert answer(desk, create(NEW)).startswith("[OK]" if forgets else REFUSED)
