@@ -108,17 +108,25 @@ def test_no_example_behind_an_example_is_executed(path: str) -> None:
 def test_blocks_behind_the_one_that_was_not_closed_are_done() -> None:
     """One bad block never costs the others."""
     text = f'[CREATE_FILE path="a.py"]\nx\n{B}{B}[CREATE_FILE path="c" until="E"]\n{B}[/CREATE_FILE E]\n'
-    assert read(text) == ["CREATE_FILE", CreateFile("b.py", "y = 2\n"), CreateFile("c", B)]
+    assert read(text) == [
+        "CREATE_FILE",
+        CreateFile("b.py", "y = 2\n"),
+        CreateFile("c", B, is_verbatim=True),
+    ]
 
 
 def test_until_says_that_it_is_meant() -> None:
     """The advice, followed to the letter, leads to an answer that is taken."""
     body = f"x = 1\n{B}[DONE]\n"
     text = f'[CREATE_FILE path="a.py" until="EOF"]\n{body}[/CREATE_FILE EOF]\n'
-    assert read(text) == [CreateFile("a.py", body)]
+    assert read(text) == [CreateFile("a.py", body, is_verbatim=True)]
 
 
-@pytest.mark.parametrize("name", [name for name in MANGLINGS if name != "blocks as list items"])
+# The first is no tag without its closing one; of the second, what stands above is cut off before.
+OTHERS = {"blocks as list items", "the request above"}
+
+
+@pytest.mark.parametrize("name", [name for name in MANGLINGS if name not in OTHERS])
 def test_a_missing_closing_tag_is_seen_whatever_the_chat_did(name: str) -> None:
     """The next opening was damaged as the first one was, so it is no text."""
     text = f'[REPLY session="a1b2c3d4" sequence="1"]\n[CREATE_FILE path="src/a_one.py"]\nx\n{B}{RUN}[END]\n'
