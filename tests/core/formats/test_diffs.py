@@ -49,6 +49,8 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
                     files[path] = edits.apply(change, files[path]).text
                 except OperationError as fault:
                     failures.append(fault.reason)
+            case _:
+                failures.append(f"{item.tag} is of no diff")
     return files, tuple(failures)
 
 
