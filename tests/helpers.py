@@ -30,7 +30,7 @@ REPOSITORY = Path(codingagent.__file__).parents[1]
 
 # How long a test waits for what must come before it gives up. It says nothing about how fast anything
 # is: a machine that is five times oversubscribed never gets near it.
-HANG_S = 60.0
+HANG_S = 120.0
 
 
 def fewer_examples(share: int) -> hypothesis.settings:

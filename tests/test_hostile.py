@@ -958,6 +958,7 @@ def test_the_next_turn_is_not_poisoned() -> None:
 
 FREE = Settings(policy="permissive")
 ONE = ' timeout="1"'
+AMPLE = ' timeout="100"'
 OVER = "ended at its time limit of 1 s"
 
 COMMANDS = {
@@ -979,9 +980,9 @@ COMMANDS = {
     "stopped": Case(run("kill -STOP $$", ONE), (OVER,), more=FREE),
     "a kept pipe": Case(run("sleep @M@ & echo started"), ("(?s)OK.*started",)),
     "double fork": Case(run("(setsid sleep @M@ >/dev/null 2>&1 &) & true"), (RAN,)),
-    "two floods": Case(run("yes >&2 & yes"), ("ended after 256 MiB of output",)),
+    "two floods": Case(run("yes >&2 & yes", AMPLE), ("ended after 256 MiB of output",)),
     "one long line": Case(
-        run("head -c 200000000 /dev/zero | tr '\\0' x"), ("characters left out",)
+        run("head -c 200000000 /dev/zero | tr '\\0' x", AMPLE), ("characters left out",)
     ),
     "a terminal": Case(run("read x </dev/tty && echo got"), ("(?s)FAILED.*/dev/tty",)),
     "a question": Case(run('read x; echo "got:$x"; cat'), ("Output: got:$",)),

@@ -644,7 +644,7 @@ def settings_not_planted(case: str) -> bool:
 
 
 def ran(
-    line: str, timeout_s: float = 60, show: Callable[[str], None] = lambda _: None
+    line: str, timeout_s: float = 100, show: Callable[[str], None] = lambda _: None
 ) -> tuple[int, str, str]:
     """Runs a line without a sandbox; gives its exit code, its output and what ended it."""
     from codingagent.world.runner import Runner, environment
@@ -733,7 +733,7 @@ def sandbox_dies_with_its_parent(marker: str) -> bool:
             for pid in watchers:
                 os.kill(pid, number)
 
-    runner.run(f"echo up; sleep {marker}; true", os.fspath(workspace), 60, show)
+    runner.run(f"echo up; sleep {marker}; true", os.fspath(workspace), 100, show)
     return gone_soon(marker)
 
 

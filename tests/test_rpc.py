@@ -420,7 +420,9 @@ def test_a_command_carries_the_connection(
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n{PROGRAM}"
     )
     before = children(os.getpid())
-    with Client.connect(Command(f"{sys.executable} '{tmp_path}/server.py'")) as client:
+    with Client.connect(
+        Command(f"{sys.executable} '{tmp_path}/server.py'"), timeout_s=HANG_S
+    ) as client:
         client.ping()
         assert len(client.call("big", [2_000_000])) == 2_000_000
     assert children(os.getpid()) <= before

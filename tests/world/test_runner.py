@@ -150,7 +150,7 @@ def test_a_folder_that_is_gone_is_told_or_survived(runner: Runner, tmp_path: Pat
     handle = os.open(folder, os.O_RDONLY)
     try:
         folder.rename(tmp_path / "there")
-        assert runner.run("pwd -P", handle, 20, ignore).output == f"{tmp_path / 'there'}\n"
+        assert runner.run("pwd -P", handle, HANG_S, ignore).output == f"{tmp_path / 'there'}\n"
     finally:
         os.close(handle)
 
@@ -171,7 +171,7 @@ def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
             )
 
     with contextlib.closing(Runner(Nowhere(), {})) as runner:
-        outcome = runner.run("true", str(tmp_path), 20, ignore)
+        outcome = runner.run("true", str(tmp_path), HANG_S, ignore)
     assert outcome.failure == "No such file or directory"
 
 
@@ -231,12 +231,11 @@ def test_no_limit_means_none(either: Run) -> None:
 def test_a_flood_is_ended(either: Run, line: str) -> None:
     """Specification 003, command execution: output is bounded to prevent memory exhaustion."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outcome = either(line, 60)
+    outcome = either(line)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 16 * 1024  # in KiB
     assert (outcome.ended_by, outcome.limit) == ("output_limit", "256 MiB")
     assert len(outcome.output) <= KEPT_BYTES + 1
     assert outcome.dropped_characters >= FLOOD_LIMIT_BYTES - KEPT_BYTES
-    assert outcome.duration_s < 30
 
 
 @with_and_without_a_sandbox
@@ -280,7 +279,9 @@ def test_output_is_shown_as_it_comes(either: Run, tmp_path: Path) -> None:
         seen.append(text)
         (tmp_path / "seen").touch()
 
-    outcome = either("echo first; while [ ! -e seen ]; do sleep 0.01; done; echo second", 20, show)
+    outcome = either(
+        "echo first; while [ ! -e seen ]; do sleep 0.01; done; echo second", HANG_S, show
+    )
     assert outcome.ended_by == "itself"
     assert "".join(seen) == "first\nsecond\n"
     assert len(seen) == 2
@@ -349,7 +350,9 @@ def test_nothing_secret_is_in_the_environment(
     for name in ("SECRET_TOKEN", "OPENAI_API_KEY", "AWS_SESSION_TOKEN", "LD_PRELOAD", "PYTHONPATH"):
         monkeypatch.setenv(name, "canary-7f3a")
     with a_runner() as runner:
-        assert "canary-7f3a" not in runner.run("env; export -p", str(tmp_path), 20, ignore).output
+        assert (
+            "canary-7f3a" not in runner.run("env; export -p", str(tmp_path), HANG_S, ignore).output
+        )
 
 
 def test_a_named_variable_passes(tmp_path: Path) -> None:
@@ -361,7 +364,7 @@ def test_a_named_variable_passes(tmp_path: Path) -> None:
     variables = environment(base, ("SECRET_TOKEN", "MISSING"))
     with contextlib.closing(Runner(Unconfined(), variables)) as runner:
         line = 'echo "$SECRET_TOKEN$OTHER$LC_KEY$MISSING"'
-        outcome = runner.run(line, str(tmp_path), 20, ignore)
+        outcome = runner.run(line, str(tmp_path), HANG_S, ignore)
     assert outcome.output == "canary\n"
 
 
@@ -377,7 +380,7 @@ def test_the_usual_variables_pass_and_nobody_asks(tmp_path: Path) -> None:
     with contextlib.closing(
         Runner(Unconfined(), environment({**given, "TERM": "xterm"}))
     ) as runner:
-        lines = runner.run("env", str(tmp_path), 20, ignore).output.splitlines()
+        lines = runner.run("env", str(tmp_path), HANG_S, ignore).output.splitlines()
     assert {f"{name}={value}" for name, value in given.items()} <= set(lines)
     expected = {"TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
     assert expected <= set(lines)
@@ -484,10 +487,10 @@ def test_a_command_that_kills_all_in_its_sandbox_takes_nobody_along(
     marker = new_marker()
     with none_left(marker), contextlib.closing(Runner(sandbox, environment(os.environ))) as made:
         line = f"setsid sleep {marker} & kill -9 -1; sleep {marker}"
-        outcome = made.run(line, str(tmp_path), 20, ignore)
-        assert (outcome.exit_code, outcome.duration_s < 5) == (137, True)
+        outcome = made.run(line, str(tmp_path), HANG_S, ignore)
+        assert (outcome.exit_code, outcome.ended_by) == (137, "itself")
         assert not processes_with(marker)
-        assert made.run("echo on", str(tmp_path), 20, ignore).output == "on\n"
+        assert made.run("echo on", str(tmp_path), HANG_S, ignore).output == "on\n"
 
 
 @with_and_without_a_sandbox
@@ -495,8 +498,8 @@ def test_a_command_that_kills_its_guard_is_ended(either: Run) -> None:
     """Design, commands: the whole tree is ended, whatever it does to those who watch it."""
     marker = new_marker()
     with none_left(marker):
-        outcome = either(f"setsid sleep {marker} & kill -9 $PPID; sleep {marker}", 20)
-        assert outcome.duration_s < 5
+        outcome = either(f"setsid sleep {marker} & kill -9 $PPID; sleep {marker}", HANG_S)
+        assert outcome.ended_by != "time_limit"
         assert not processes_with(marker)
     assert outcome.exit_code == after_signal(outcome, 9)
     # In a sandbox the guard can't be reached.
@@ -714,11 +717,11 @@ def test_runners_side_by_side_do_each_their_own(
         with contextlib.closing(Runner(sandbox, environment(os.environ))) as made:
             ready.wait(HANG_S)
             lines = [
-                (f"setsid sleep {marker} & sleep {marker} & echo {number}; exit {number}", 20),
+                (f"setsid sleep {marker} & sleep {marker} & echo {number}; exit {number}", HANG_S),
                 (f"echo {number}; setsid sleep {marker} & sleep {marker}", 1.5),
-                (f"echo {number}; kill -9 0", 20),
+                (f"echo {number}; kill -9 0", HANG_S),
                 # This one is at work while those of the others are ended.
-                (f"echo {number}; sleep 1; exit {number}", 20),
+                (f"echo {number}; sleep 1; exit {number}", HANG_S),
             ]
             found[number] = [made.run(line, str(tmp_path), s, ignore) for line, s in lines]
 
@@ -752,7 +755,7 @@ def test_many_runs_leave_nothing(
 
         def run_some(count: int) -> None:
             for number in range(count):
-                outcome = made.run(f"sleep 100 & echo {number}", str(tmp_path), 20, ignore)
+                outcome = made.run(f"sleep 100 & echo {number}", str(tmp_path), HANG_S, ignore)
                 assert (outcome.output, outcome.stopped_processes) == (f"{number}\n", 1)
 
         run_some(20)
@@ -781,7 +784,7 @@ def test_a_dead_supervisor_is_replaced(run: Run) -> None:
     marker = new_marker()
     with none_left(marker):
         parent = "$(cut -d' ' -f4 /proc/$PPID/stat)"
-        run(f"kill -9 {parent} $PPID; sleep {marker}", 20)
+        run(f"kill -9 {parent} $PPID; sleep {marker}", HANG_S)
         for pid in processes_with(marker):
             os.kill(pid, 9)  # no one could have: all who watched were killed first
     assert run("echo on").output == "on\n"
