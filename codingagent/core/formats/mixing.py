@@ -11,7 +11,14 @@ from dataclasses import replace
 from codingagent.core import paths
 from codingagent.core.formats.items import RENAMING
 from codingagent.core.formats.reading import Found
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Finish, RunCommand
+from codingagent.core.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    LineRange,
+    RunCommand,
+)
 from codingagent.core.reply import Foreign, Problem, Reply, Step
 
 _MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
@@ -80,9 +87,9 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
         case EditFile():
             return "", max(same[-1] if same else -1, before)
         case CreateFile() if same or operation.overwrite:
-            why = "a command changes it, too" if same else "this may be an example of its text"
+            why = "is changed by a command, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
-            return f"'{shown}' exists and {why}; if it is meant, send {how}", -1
+            return f"'{shown}' {why}; if it is meant, send {how}", -1
         case DeleteFile() if same:
             return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1
         case DeleteFile() if _is_moved(path, ours):
@@ -92,15 +99,29 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
 
 
 def _says_the_same(operation: object, item: Step | Problem) -> bool:
-    if not isinstance(item, Step):
-        return False
-    match operation, item.operation:
-        case CreateFile(path=a, content=text), CreateFile(path=b, content=other):
-            return (a, text) == (b, other)
-        case DeleteFile(path=a), DeleteFile(path=b):
-            return a == b
+    """Tell whether a command holds all that an operation on the same file says."""
+    match operation:
+        case CreateFile(content=str() as content):
+            lines = {line.strip() for line in content.split("\n")}
+            return bool(lines) and lines <= _lines_of(item)
+        case DeleteFile():
+            return isinstance(item, Step) and isinstance(item.operation, DeleteFile)
         case _:
             return False
+
+
+def _lines_of(item: Step | Problem) -> set[str]:
+    """Return the lines that a command writes into its file, or looks for in it."""
+    match item:
+        case Step(operation=CreateFile(content=str() as content)):
+            texts = [content]
+        case Step(operation=EditFile(change=LineRange(text=text))):
+            texts = [text]
+        case Step(operation=EditFile(change=tuple() as change)):
+            texts = [text for each in change for text in (each.search, each.replace)]
+        case _:
+            return set()
+    return {line.strip() for text in texts for line in text.split("\n")}
 
 
 def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:

@@ -190,6 +190,16 @@ class _Reader:
             if self._is_patch(start, close):
                 self._read_patch(self._patch_start(start, close), close, fenced=True)
                 return behind
+            inside = wholes.name_inside(
+                self._lines[start:close], start, self._files, fence.language
+            )
+            if (
+                inside is not None
+                and start + 1 < close
+                and self._begins_difference(start + 1, close)
+            ):
+                self._read_diff(start + 1, close, fenced=True, name=inside)
+                return behind
             if self._is_diff(fence, name, start, close):
                 begin = diffs.start(self._lines, start, close)
                 self._read_diff(begin, close, fenced=True, name=self._diff_name(fence, name))

@@ -57,8 +57,8 @@ def test_what_is_not_certain_is_named_first_and_the_task_does_not_end() -> None:
     found = read(f"{RUN}\n{whole('a.py', 'x')}\n{DONE}")
     assert kinds(found) == [
         (
-            "CREATE_FILE: What stands at line 7 was not used: 'a.py' exists and this may be an example of its"
-            ' text; if it is meant, send [CREATE_FILE path="a.py"] with all of it, or [EDIT_FILE path="a.py"]'
+            "CREATE_FILE: What stands at line 7 was not used: 'a.py' exists, and this may be a part of it;"
+            ' if it is meant, send [CREATE_FILE path="a.py"] with all of it, or [EDIT_FILE path="a.py"]'
         ),
         RunCommand,
         (
@@ -93,7 +93,7 @@ def test_a_whole_file_that_a_command_writes_too_is_taken_once() -> None:
     assert kinds(same) == [CreateFile, Finish]
     assert same.notes == ("line 7 says once more what a command does",)
     other = read(f"{command}\n{whole('new.py', 'y')}\n{DONE}")
-    assert "a command changes it, too" in str(kinds(other)[0])
+    assert "is changed by a command, too" in str(kinds(other)[0])
     assert kinds(other)[1] is CreateFile
 
 
@@ -153,3 +153,16 @@ def test_code_that_names_no_file_is_no_edit() -> None:
     named = read(f"In `a.py` it says:\n\n```python\nx = 1\n```\n\n{RUN}{DONE}")
     assert kinds(named) == [RunCommand, Finish]
     assert "the block at line 3 was not used: 'a.py' is named at line 1" in named.notes[0]
+
+
+def test_a_piece_of_what_a_command_writes_is_no_edit() -> None:
+    """Chats show what they change before they send it."""
+    command = (
+        '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\ndef a():\n    pass\n=======\ndef a():\n    return 1\n'
+        ">>>>>>> REPLACE\n[/EDIT_FILE]\n"
+    )
+    piece = whole("a.py", "def a():\n    return 1")
+    found = read(f"{piece}\n{command}\n{DONE}")
+    assert kinds(found) == [EditFile, Finish]
+    other = read(f"{whole('a.py', 'return 2')}\n{command}\n{DONE}")
+    assert "is changed by a command, too" in str(kinds(other)[0])

@@ -1,0 +1,2 @@
+def price(net):
+    return net * 1.19
