@@ -77,9 +77,12 @@ _FOREIGN = (
     "no command of PROTOCOL was in the answer; what it holds in another format was taken instead: write"
     " commands next time"
 )
-_NOT_JOINED = (
-    "this does not go on where the block before was cut short: its last lines, written once more, were"
-    " not found at the beginning; send the block again from its start"
+_CUT = (
+    "the answer was cut short inside {}: copy the whole answer again, or send the request: it asks for the"
+    " rest"
+)
+_WHOLE_AGAIN = (
+    "the whole of the answer that had been cut short: what comes before the cut was done then"
 )
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
 _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
@@ -278,12 +281,15 @@ class Conversation:
 
     def _read_answer(self, text: str) -> Reply:
         """Read a reply that is one answer, whatever the chat said before and after it."""
-        if self.session.cut and (whole := continuation.join(self.session.cut, text)) is not None:
+        cut = self.session.cut
+        if cut and (whole := continuation.join(cut, text)) is not None:
             note = f"joined with the {whole.lines} lines that had arrived before"
             return replace(reply.with_note(reply.read(whole.text), note), is_joined=True)
+        if cut and (whole := self._whole_again(text)) is not None:
+            return replace(reply.with_note(reply.read(whole.text), _WHOLE_AGAIN), is_joined=True)
         found = reply.read(text)
-        if self.session.cut and continuation.seems_to_go_on(self.session.cut, text):
-            found = reply.with_note(found, _NOT_JOINED)
+        if cut and (half := continuation.second_half(cut, text)) is not None:
+            return reply.without_what_follows(found, half, cut)
         if not found.is_bare or found.has_outbox:
             return self._with_others(found)
         is_json = self.session.protocol == "json"
@@ -299,6 +305,17 @@ class Conversation:
         if other is None and is_json:
             return replace(found, items=(replies.no_message(),))
         return other or found
+
+    def _whole_again(self, text: str) -> continuation.Joined | None:
+        """Return an answer that had been cut short and now came whole; None if it is not that."""
+        session = self.session
+        header = transcript.last_header(text)
+        said = None if header is None else header.sequence
+        sequence = session.sequence - 1 if said is None else said
+        name = self._mail.mailbox.find_taken(session.session_id, sequence)
+        data = None if name is None else self._mail.mailbox.read_taken(name)
+        read = None if data is None else encoding.decode_reply(data, self._mail.locale_codec)
+        return None if read is None else continuation.whole_again(read.text, session.cut, text)
 
     def _with_others(self, found: Reply) -> Reply:
         """Adds what stands beside commands in another format."""
@@ -358,6 +375,8 @@ class Conversation:
         if accept:
             return None
         named = None if found.header is None else found.header.session
+        if found.is_joined and named in (None, self.session.session_id):
+            return None
         other = self._mail.recipients.session(named) if named else None
         if other is not None and other.session_id != self.session.session_id:
             state = "is complete" if other.is_complete else f"is at request {other.sequence}"
@@ -392,6 +411,8 @@ class Conversation:
             TurnEnded(self.session.sequence, found.notes, self._means.now(), self._left_of(found))
         )
         self._conclude(taken)
+        if found.cut:
+            self._means.show(Remark(_CUT.format(continuation.name_of(found.cut))))
 
     def _left_of(self, found: Reply) -> str:
         """Gives what is still to be gone on with: what was cut now, or before if this is not about it."""

@@ -678,7 +678,7 @@ def test_one_bad_block_does_not_cost_the_others(desk: Desk) -> None:
     assert lines[1].startswith("[FAILED] DELETE_FILE: Missing attribute 'path'")
     assert lines[2].startswith("[FAILED] EDIT_FILE: Invalid start_line 'one'")
     assert lines[3] == "[OK] CREATE_FILE: Created 'b.txt'"
-    assert lines[4].startswith("[FAILED] CREATE_FILE: The answer was cut short inside this block")
+    assert lines[4].startswith("[FAILED] CREATE_FILE: The answer was cut short inside CREATE_FILE")
     assert not (desk.workspace / "c.txt").exists()
 
 

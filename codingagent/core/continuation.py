@@ -61,12 +61,25 @@ def cut_of(text: str, block: Block) -> str:
     return "" if last.strip() == "[END]" else rest.rstrip("\n")
 
 
+def opening_of(text: str, block: Block) -> str:
+    """Return the opening tag of a block at whose end a fence is closed: it may have been cut there."""
+    is_open = not (block.closed or block.fault or _OURS.search(block.body))
+    last = block.body.rstrip("\n").rpartition("\n")[2]
+    return text[block.start :].partition("\n")[0] if is_open and _FENCE.fullmatch(last) else ""
+
+
+def named(block: Block) -> str:
+    """Return what a block is called in words: its command and its path."""
+    path = dict(block.attributes).get("path")
+    return block.name if path is None else f"{block.name} '{shown(path)}'"
+
+
 def advice(cut: str, block: Block) -> tuple[str, str]:
     """Gives what to tell the model of a cut block, and the lines with which it is to go on."""
     closing = block.closing
     lines = block.body.count("\n")
     reason = (
-        f"The answer was cut short inside this block: {lines} {'line' if lines == 1 else 'lines'} of it"
+        f"The answer was cut short inside {named(block)}: {lines} {'line' if lines == 1 else 'lines'} of it"
         f" arrived and are kept, and nothing of it was used. They end with:"
         f" «{shown(cut[-TAIL_CHARACTERS:])}»."
     )
@@ -104,11 +117,68 @@ def join(cut: str, text: str) -> Joined | None:
     return Joined(f"{text[:start]}{arrived}{text[at:]}", cut.count("\n"))
 
 
-def seems_to_go_on(cut: str, text: str) -> bool:
-    """Tells whether a text closes the block that was cut, without opening it."""
+def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
+    """Return an answer that was cut short and came again whole, from the block on that was cut.
+
+    What stands before that block was done when the answer came first. None if it is not that answer.
+
+    Args:
+        earlier: the answer as it came first.
+        cut: as `cut_of` gave it of that.
+        text: the next reply.
+    """
+    first = tags.fold_line_ends(earlier).strip()
+    before, _, last = first.rpartition("\n")
+    # A chat closes the fence that was open where the answer stopped.
+    first = before.rstrip() if _FENCE.fullmatch(last) else first
+    again = tags.fold_line_ends(text)
+    start = len(again) - len(again.lstrip())
+    at = first.rfind(cut.rstrip())
+    if at < 0 or not again.startswith(first, start):
+        return None
+    before = again[: start + at]
+    return Joined("\n" * before.count("\n") + again[start + at :], cut.count("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class SecondHalf:
+    """An answer that closes a block which it does not open: it does not fit what had arrived of that.
+
+    `name` is what the block is called in words, `line` where it is closed.
+    """
+
+    command: str
+    name: str
+    line: int
+
+
+def second_half(cut: str, text: str) -> SecondHalf | None:
+    """Return where a text closes the block that was cut, without having opened it; None if nowhere."""
+    head = _head(cut)
+    if head is None:
+        return None
     text = tags.fold_line_ends(text)
-    end = _closing_at(cut, text)
-    return end is not None and not _OURS.search(text, 0, end)
+    blocks = tags.scan_lines(text, commands.HAS_BODY).blocks
+    closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
+    line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
+    for found in re.finditer(line, text, re.MULTILINE):
+        at = found.start()
+        if any(block.name == head.name and block.start < at for block in blocks):
+            return None
+        if not any(block.start <= at < block.end for block in blocks):
+            return SecondHalf(head.name, named(head), text.count("\n", 0, at) + 1)
+    return None
+
+
+def name_of(cut: str) -> str:
+    """Return what the block that was cut is called in words."""
+    head = _head(cut)
+    return "a block" if head is None else named(head)
+
+
+def _head(cut: str) -> Block | None:
+    """Return the block that was cut, as far as its opening tag tells."""
+    return next(iter(tags.scan_lines(f"{cut}\n", commands.HAS_BODY).blocks), None)
 
 
 def is_about(cut: str, name: str) -> bool:
@@ -163,6 +233,9 @@ def _closing_at(cut: str, text: str) -> int | None:
     if name is None:
         return None
     until = tags.until_of(cut.partition("\n")[0])
-    closing = re.escape(tags.closing_tag(name[1], until))
-    found = re.search(rf"^[ \t]*{closing}[ \t]*$", text, re.MULTILINE)
+    found = re.search(_line_of(tags.closing_tag(name[1], until)), text, re.MULTILINE)
     return None if found is None else found.start()
+
+
+def _line_of(closing: str) -> str:
+    return rf"^[ \t]*{re.escape(closing)}[ \t]*$"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from codingagent.core import bodies, commands, continuation, decoding, paths, repair, tags
+from codingagent.core.continuation import SecondHalf
 from codingagent.core.operations import EditFile, Finish, Operation
 from codingagent.core.repair import Mended
 from codingagent.core.session import Session
@@ -95,7 +96,7 @@ class Reply:
     is_bare: bool = False
     """No block of ours was found in it."""
     cut: str = ""
-    """The text of its last block, if the reply was cut short within that."""
+    """The text of its last block, if the reply was cut short within that; or no more than its opening tag."""
     is_joined: bool = False
     """It went on with a block that had been cut short."""
     files: tuple[str, ...] = ()
@@ -154,6 +155,8 @@ def read(text: str) -> Reply:
             " send only what is missing"
         )
     is_bare = not found.blocks
+    if not (is_bare or found.ended or done):
+        cut = cut or continuation.opening_of(mended.text, found.blocks[-1])
     beside = "" if is_bare else _beside(mended)
     return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside=beside)
 
@@ -244,8 +247,8 @@ def _read_block(block: tags.Block, mended: Mended, *, is_whole: bool) -> Step | 
     if not block.closed:
         closing = block.closing
         reason = (
-            f"The block at line {block.line} has no closing tag {closing}, so nothing of it was"
-            " used; send only this block again, whole"
+            f"{continuation.named(block)} at line {block.line} has no closing tag {closing}, so nothing of it"
+            " was used; send only this block again, whole"
         )
         beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
         if beside is not None:
@@ -290,6 +293,23 @@ def _header(found: tags.Scan) -> Header | None:
 def _list(names: list[str]) -> str:
     more = f" and {len(names) - _UNUSED_LIMIT} more" if len(names) > _UNUSED_LIMIT else ""
     return ", ".join(names[:_UNUSED_LIMIT]) + more
+
+
+def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
+    """Return a reply without what stands behind the end of a block whose first half does not fit."""
+    before = [item for item in reply.items if item.line < half.line and item.tag != "REPLY"]
+    behind = [f"{item.tag} at line {item.line}" for item in reply.items if item.line > half.line]
+    reason = (
+        f"{half.name} was cut short before, and this answer ends it at line {half.line} without going on from"
+        " where it stopped, so nothing of it was used"
+    )
+    again = f"send {half.name} again from its start"
+    if behind:
+        reason += f", and what may need it was not executed: {_list(behind)}"
+        again += ", and then those"
+    problem = Problem(half.command, f"{reason}; {again}", half.line)
+    notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
+    return replace(reply, items=(*before, problem), notes=notes, is_bare=False, cut=cut, beside="")
 
 
 def with_note(reply: Reply, note: str) -> Reply:

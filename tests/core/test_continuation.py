@@ -30,7 +30,7 @@ def test_a_cut_block_is_asked_for_from_where_it_stopped() -> None:
     found = reply.read(WHOLE[:300])
     (item,) = found.items
     assert isinstance(item, Problem)
-    assert "cut short inside this block" in item.reason
+    assert "cut short inside CREATE_FILE 'a.py'" in item.reason
     assert "nothing of it was used" in item.reason
     assert repr(WHOLE[260:300])[1:-1] in item.reason
     assert found.cut == WHOLE[len(REPLY) : 300].rstrip("\n")
@@ -40,15 +40,23 @@ def test_a_cut_block_is_asked_for_from_where_it_stopped() -> None:
     "text",
     [
         f'{REPLY}[CREATE_FILE path="a.py"]\nx = 1\n[END]\n',
-        f'{REPLY}````\n[CREATE_FILE path="a.py"]\nx = 1\n````\n',
         f'{REPLY}[CREATE_FILE path="a.py"]\nx = 1\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n',
         WHOLE,
     ],
-    ids=["ended", "fence closed", "another block in it", "whole"],
+    ids=["ended", "another block in it", "whole"],
 )
 def test_a_block_that_only_lacks_its_closing_tag_was_not_cut(text: str) -> None:
     """Then there is nothing to go on with: the block is asked for again."""
     assert reply.read(text).cut == ""
+
+
+def test_of_a_block_that_a_fence_ends_only_the_opening_is_kept() -> None:
+    """Nothing can be joined to that; but an answer that closes the block is known as its second half."""
+    cut = reply.read(f'{REPLY}````\n[CREATE_FILE path="a.py"]\n{BODY}````\n').cut
+    assert cut == '[CREATE_FILE path="a.py"]'
+    rest = f"````\n{BODY[-20:]}[/CREATE_FILE]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n[END]\n````\n"
+    assert continuation.join(cut, rest) is None
+    assert continuation.second_half(cut, rest) is not None
 
 
 @given(st.integers(len(REPLY) + 60, WHOLE.index("[/CREATE_FILE]") - 1))
@@ -154,7 +162,8 @@ def test_lines_that_stand_elsewhere_too_are_no_overlap() -> None:
 def test_joining_never_raises(cut: str, text: str) -> None:
     """Whatever a chat gives."""
     continuation.join(cut, text)
-    continuation.seems_to_go_on(cut, text)
+    continuation.second_half(cut, text)
+    continuation.whole_again(text, cut, text)
 
 
 def test_results_that_the_model_invents_are_ignored_and_said() -> None:

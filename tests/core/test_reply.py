@@ -165,8 +165,8 @@ def test_an_unclosed_block_is_asked_for_again_and_the_blocks_before_it_are_execu
     (problem,) = problems(text)
     assert (problem.tag, problem.line) == ("CREATE_FILE", 2)
     assert problem.reason == (
-        "The block at line 2 has no closing tag [/CREATE_FILE], so nothing of it was used; send only this"
-        " block again, whole"
+        "CREATE_FILE 'b' at line 2 has no closing tag [/CREATE_FILE], so nothing of it was used; send only"
+        " this block again, whole"
     )
 
 
