@@ -16,6 +16,7 @@ from typing import Protocol, assert_never
 
 from codingagent.core import (
     answer_checks,
+    bodies,
     differences,
     edits,
     encoding,
@@ -337,10 +338,11 @@ class Agent:
             meant = answer_checks.edit_meant(operation, _text_of(seen))
             if meant is not None:
                 return self._plan_edit(order, meant, (_EDIT_MEANT,))
+        operation, notes = _as_meant(operation, seen)
         _check_whole(operation, seen)
         data = _bytes_of(operation, seen)
         before = workspace.digest(path) if exists else None
-        notes = _check_reading(order, operation, seen, data)
+        notes += _check_reading(order, operation, seen, data)
         return _Change(path, seen, data, before, FileCreated(path, len(data), exists, notes))
 
     def _plan_edit(self, order: Order, operation: EditFile, notes: tuple[str, ...] = ()) -> _Change:
@@ -757,6 +759,19 @@ class _Live:
 
 def _is_utf8(name: str) -> bool:
     return name.isprintable() or not any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tuple[str, ...]]:
+    """Return a file without what was certainly done to it on its way, and what was undone."""
+    if isinstance(operation.content, bytes) or operation.arrival is None:
+        return operation, ()
+    old = None if seen is None else encoding.decode_file(seen.data)
+    body = bodies.mend_file(
+        operation.content, operation.path, operation.arrival, None if old is None else old.text
+    )
+    if body.text == operation.content:
+        return operation, body.notes
+    return replace(operation, content=body.text), body.notes
 
 
 def _check_whole(operation: CreateFile, seen: Seen | None) -> None:

@@ -3,11 +3,13 @@
 A folder of `tests/replies/` is a case: `reply.txt` as it was written, `before/` with the workspace, and
 `after/` with every file that is there then, or `problem.txt` with words of the problem that it gets.
 Each reply that is right is also sent through every mangling. What may come of it: the right bytes and
-commands; or nothing of a block was done and a problem names it (asked again). Wrong bytes, a command
-that was not written, or a missing result without a problem must never be.
+commands; or nothing of a block was done and a problem names it (asked again); or, in a text for people,
+the body to the byte as it came, for it may be meant so. Other bytes, a command that was not written, or a
+missing result without a problem must never be.
 """
 
 import contextlib
+import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -17,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from codingagent.agent import Agent, Chat, Means, Order
-from codingagent.core import encoding, policy, repair, reply
+from codingagent.core import encoding, file_kinds, policy, repair, reply
 from codingagent.core.approval import Question
 from codingagent.core.commands import HAS_BODY
 from codingagent.core.events import (
@@ -41,6 +43,7 @@ class Came(Enum):
     """What came of a reply."""
 
     RIGHT = "right"
+    AS_WRITTEN = "as written"
     ASKED = "asked again"
     WRONG = "wrong"
     SILENT = "silent"
@@ -251,15 +254,45 @@ def run_all(names: Iterable[str] = (), only: str = "") -> list[Row]:
                     continue
                 root = _new(folder, len(rows), number)
                 done = execute(text, case.before, root)
-                rows.append(Row(case.name, name, judge(clean, case.before, done), done, text))
+                came = judge(clean, case.before, done)
+                if came is Came.WRONG and _is_text_as_written(text, case, clean, done, folder):
+                    came = Came.AS_WRITTEN
+                rows.append(Row(case.name, name, came, done, text))
     return rows
+
+
+def _is_text_as_written(text: str, case: Case, clean: Done, done: Done, folder: str) -> bool:
+    """Tell whether all that differs is text for people that was taken letter by letter."""
+    differs = {
+        name
+        for name in {*clean.files, *done.files}
+        if done.files.get(name) not in (clean.files.get(name), case.before.get(name))
+    }
+    letters = execute(to_the_letter(text), case.before, _new(folder, "letters", hash(text)))
+    return all(
+        file_kinds.is_prose(name) and done.files.get(name) == letters.files.get(name)
+        for name in differs
+    )
+
+
+def to_the_letter(text: str) -> str:
+    """Give each block an end of its own, so that its body is taken letter by letter."""
+    opened = re.sub(
+        r"^([ \t]*)\[(CREATE_FILE|EDIT_FILE) ([^\n]*)\][ \t]*$",
+        r'\1[\2 \3 until="T"]',
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(
+        r"^([ \t]*)\[/(CREATE_FILE|EDIT_FILE)\][ \t]*$", r"\1[/\2 T]", opened, flags=re.MULTILINE
+    )
 
 
 # There are many recorded answers, and a test run has its limits.
 _SAMPLE = 9
 
 
-def _new(folder: str, *numbers: int) -> Path:
+def _new(folder: str, *numbers: object) -> Path:
     root = Path(folder, "-".join(map(str, numbers)))
     root.mkdir()
     return root

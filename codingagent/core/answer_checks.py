@@ -43,7 +43,7 @@ def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> 
     """
     if isinstance(operation.change, Substitutions):
         return substitutions.apply(operation.change.edits, text)
-    return edits.apply(operation.change, text, operation.way, earlier)
+    return edits.apply(operation.change, text, operation.arrival, earlier, operation.path)
 
 
 def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
@@ -61,7 +61,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
         OperationError: if the text is neither only edits nor free of them.
     """
     path, text = operation.path, operation.content
-    if not isinstance(text, str) or operation.is_verbatim or operation.unchecked:
+    if not isinstance(text, str) or operation.is_literal or operation.unchecked:
         return None
     is_prose = bodies.is_prose(path)
     if not edit_markers.has_edits(text, is_prose=is_prose):
@@ -79,7 +79,8 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
         return None
     fault = next((edit.fault for edit in found if edit.fault), "")
     if outside is None and old is not None and not fault:
-        return EditFile(path, tuple(Replacement(_joined(e.old), _joined(e.new)) for e in found))
+        change = tuple(Replacement(_joined(e.old), _joined(e.new)) for e in found)
+        return EditFile(path, change, operation.arrival)
     marker = shown(lines[found[0].start].strip()[:40])
     if old is None:
         why = "and there is no such file to edit"
@@ -139,7 +140,7 @@ def check_reading(
     is_mangleable = (
         isinstance(operation, CreateFile)
         and isinstance(operation.content, str)
-        and not operation.is_verbatim
+        and not operation.is_literal
     )
     if is_mangleable and fault.is_indentation:
         raise OperationError(

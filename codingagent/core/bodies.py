@@ -1,119 +1,38 @@
-"""What may be undone in the body of a block without a look at the file, and what is in doubt.
+"""What is undone in the body of a block: a fence round it, numbers or marks before its lines, and damage.
 
-A body is what a file will hold, so nothing is changed here but what can't have been meant: the fence
-round the whole of a program, and what the tags of the same reply prove (`channel`). What may be
-damage and may be meant is neither written nor changed: it raises, in words that say what to send.
-A body that has `until` is taken letter by letter: that is how to say that it is meant.
+A body is what a file will hold: the specification's word is that it is taken as written. So each rule
+below has its proof: the lines on disk that the body takes the place of, the kind of the file, or the tags
+of the same answer. What looks like damage and has no proof is written as it came, and the result says so;
+what is certainly damaged, and not to be known, is asked for again. A body that has `until` is taken
+letter by letter: that is how to say that it is meant.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from codingagent.core import channel
-from codingagent.core.channel import Channel, Damage
+from codingagent.core import channel, characters, file_kinds, indentation
+from codingagent.core.channel import ROWS, Arrival, Channel, Damage
+from codingagent.core.characters import Ground
 from codingagent.errors import OperationError
 
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COPY = re.compile(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
-_LANGUAGES = frozenset(
-    {
-        *(
-            "plaintext",
-            "text",
-            "python",
-            "py",
-            "javascript",
-            "js",
-            "typescript",
-            "ts",
-            "jsx",
-            "tsx",
-        ),
-        *(
-            "bash",
-            "sh",
-            "shell",
-            "zsh",
-            "console",
-            "powershell",
-            "json",
-            "yaml",
-            "yml",
-            "toml",
-            "ini",
-        ),
-        *(
-            "html",
-            "xml",
-            "css",
-            "scss",
-            "markdown",
-            "md",
-            "c",
-            "cpp",
-            "c++",
-            "csharp",
-            "c#",
-            "java",
-        ),
-        *(
-            "kotlin",
-            "swift",
-            "go",
-            "rust",
-            "ruby",
-            "php",
-            "perl",
-            "lua",
-            "r",
-            "sql",
-            "diff",
-            "makefile",
-        ),
-        *("dockerfile", "latex", "tex", "vue", "svelte", "scala", "haskell", "elixir", "dart"),
-    }
+_LANGUAGES = file_kinds.words(
+    "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
+    " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"
+    " perl lua r sql diff makefile dockerfile latex tex vue svelte scala haskell elixir dart"
 )
-
-# In these a fence may be meant: it is their own syntax, or they hold any text at all.
-_PROSE_ENDS = (
-    ".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd", ".rst", ".adoc", ".asciidoc",
-    ".txt", ".text", ".org", ".textile", ".prompt", ".tmpl", ".j2",
-)  # fmt: skip
-# Without an ending most files are prose (README, NOTES); these are programs.
-_PROGRAM_NAMES = frozenset(
-    {
-        *(
-            "makefile",
-            "gnumakefile",
-            "dockerfile",
-            "containerfile",
-            "justfile",
-            "procfile",
-            "gemfile",
-        ),
-        *(
-            "jenkinsfile",
-            "vagrantfile",
-            "rakefile",
-            "brewfile",
-            "cmakelists.txt",
-            "requirements.txt",
-        ),
-        *(".gitignore", ".gitattributes", ".dockerignore", ".editorconfig", ".env", ".npmrc"),
-        *(".bashrc", ".profile"),
-    }
-)
-_MARKUP_ENDS = (
-    ".html", ".htm", ".xml", ".xhtml", ".svg", ".vue", ".svelte", ".jsx", ".tsx", ".php", ".erb", ".ejs",
-)  # fmt: skip
 _FENCE_NOTE = "the code fence round the body was taken off"
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 
-_NUMBERED = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
-# Joiners and soft hyphens are meant where people write words; these two are not, in a program.
-_STRAY = re.compile("[\u200b\u2060\ufeff]")
-_RECIPE = re.compile(r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n {2,}\S", re.MULTILINE)
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
+_RECIPE = re.compile(
+    r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
+    re.MULTILINE,
+)
+is_prose = file_kinds.is_prose
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,60 +43,414 @@ class Body:
     notes: tuple[str, ...] = ()
 
 
-def mend_file(body: str, path: str, way: Channel) -> Body:
-    """Gives the body of a file that is written whole.
+# --- bodies of files -------------------------------------------------------------------------------
+
+
+def mend_file(body: str, path: str, arrival: Arrival, old: str | None = None) -> Body:
+    """Return the text of a file that is written whole.
+
+    Args:
+        body: as it came.
+        path: the file.
+        arrival: how it came.
+        old: the file that it takes the place of.
 
     Raises:
-        OperationError: if it may have been damaged and can't be proven either way.
+        OperationError: if it is certainly damaged, and what it was can't be known.
     """
-    if not way and not _is_marked_up(body):
-        _check_file(body, path, way)
-        return Body(body)
-    bare, way, notes = _out_of_fence(body, way)
-    if notes and is_prose(path):
-        raise OperationError(
-            "A code fence stands round the whole body, and in this file it may be meant or not: send"
-            f" the block again without the fence; {_MEANT.format(name='CREATE_FILE')}"
-        )
-    mended = _mend_by_channel(bare, way, "CREATE_FILE")
-    _check_file(mended.text, path, way)
-    return Body(mended.text, notes + mended.notes)
+    lines = [] if old is None else [line.removesuffix("\r") for line in _split(old)]
+    return _mend(body, Ground(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 
-def mend_command(body: str, way: Channel) -> Body:
-    """Gives the shell lines of a command.
-
-    Raises:
-        OperationError: as for a file.
-    """
-    bare, way, notes = _out_of_fence(body, way)
-    mended = _mend_by_channel(bare, way, "RUN_COMMAND")
-    what = ""
-    if _is_encoded(mended.text, way):
-        what = "<, > and & stand in it as HTML entities only"
-    elif _begins_with_odd_blanks(mended.text):
-        what = "lines are indented by no-break spaces"
-    if what:
-        raise OperationError(
-            f"The command looks damaged on its way: {what}. Nothing was run; send this block again,"
-            f" inside of a code block; {_MEANT.format(name='RUN_COMMAND')}"
-        )
-    return Body(mended.text, notes + mended.notes)
-
-
-def mend_lines(body: str, path: str, way: Channel) -> Body:
-    """Gives the lines that take the place of a range of lines.
+def mend_lines(body: str, ground: Ground, arrival: Arrival) -> Body:
+    """Return the lines that take the place of a range of lines.
 
     Raises:
         OperationError: as for a file.
     """
-    bare, spared, notes = (body, way, ()) if is_prose(path) else _out_of_fence(body, way)
-    mended = _mend_by_channel(bare, spared, "EDIT_FILE")
-    return Body(mended.text, notes + mended.notes)
+    return _mend(body, ground, arrival, "EDIT_FILE")
+
+
+def _mend(body: str, ground: Ground, arrival: Arrival, name: str) -> Body:
+    lines = _split(body)
+    case = _Case(lines, ground, arrival)
+    try:
+        for rule in _RULES:
+            rule(case)
+    except OperationError as fault:
+        raise OperationError(f"{fault.reason}; {_MEANT.format(name=name)}", fault.detail) from None
+    if case.lines is lines:
+        return Body(body, tuple(case.notes))
+    text = "".join(f"{line}\n" for line in case.lines)
+    if not body.endswith("\n"):
+        text = text.removesuffix("\n")
+    return Body(text, tuple(case.notes))
+
+
+def _split(text: str) -> list[str]:
+    return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
+
+
+class _Case:
+    """A body on its way through the rules: each may change the lines and say so."""
+
+    def __init__(self, lines: list[str], ground: Ground, arrival: Arrival) -> None:
+        self.lines = lines
+        self.ground = ground
+        self.arrival = arrival
+        self.notes: list[str] = []
+
+    @property
+    def path(self) -> str:
+        return self.ground.path
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body is all that the file will hold."""
+        return len(self.ground.replaced) == len(self.ground.lines)
+
+    def take(self, lines: list[str], note: str) -> None:
+        self.lines = lines
+        self.say(note)
+
+    def say(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def refuse(self, what: str) -> None:
+        raise OperationError(characters.refusal(what, self.arrival))
+
+    def is_proven(self, undone: Sequence[str]) -> bool:
+        """Tell whether lines stand in the file after something is undone, and none of them before."""
+        return self.ground.has(undone) and not self.ground.has(self.lines)
+
+
+def _fence(case: _Case) -> None:
+    """A fence is a wrapper only where the file can't have one there."""
+    text = "".join(f"{line}\n" for line in case.lines)
+    if not _is_marked_up(text):
+        return
+    bare = _without_fence(text)
+    if bare is None:
+        is_odd = case.is_whole and file_kinds.is_program(case.path)
+        if is_odd and any(map(_is_fence, _first_word(case.lines))):
+            case.refuse("it begins with a code fence that ends before its last line")
+        return
+    lines = _split(bare)
+    if _wraps(case, lines):
+        case.take(lines, _FENCE_NOTE)
+        # In there no chat has escaped anything.
+        case.arrival = _spared(case.arrival)
+        _fence(case)  # a label may stand above a fence
+    elif _is_one_fence(case.lines):
+        case.say("the body is one code fence from its first line to its last, and was written so")
+
+
+def _first_word(lines: Sequence[str]) -> list[str]:
+    return [next((line for line in lines if line.strip()), "")]
+
+
+def _wraps(case: _Case, bare: list[str]) -> bool:
+    """Tell whether a fence round a body is no part of the file."""
+    old = [line for line in case.ground.replaced if line.strip()]
+    if any(_is_fence(line) for line in (*old[:1], *old[-1:])):
+        return False
+    if case.is_whole:
+        if file_kinds.is_program(case.path):
+            return True
+        words = [line for line in bare if line.strip()]
+        return bool(words and old) and (words[0] == old[0] or words[-1] == old[-1])
+    if not file_kinds.is_program(case.path):
+        return False
+    parses = case.ground.parses_with(case.lines)
+    if parses is not None:
+        return not parses
+    return case.ground.start not in case.ground.text_among(case.lines)
+
+
+def _spared(arrival: Arrival) -> Arrival:
+    way = arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
+    return Arrival(way, arrival.lead, arrival.is_moved, in_code=True)
+
+
+def _numbers(case: _Case) -> None:
+    """The numbers with which our requests, and others, show lines."""
+    if not case.lines or _NUMBERED.match(case.lines[0]) is None:
+        return
+    found = [_NUMBERED.match(line) for line in case.lines]
+    if not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
+        return
+    numbers = [int(each[1]) for each in found if each is not None]
+    first = numbers[0]
+    if numbers != list(range(first, first + len(numbers))):
+        return
+    if any(map(_NUMBERED.match, case.ground.replaced)):
+        return
+    bare = [line[each.end() :] for line, each in zip(case.lines, found, strict=True) if each]
+    mark = "".join(sorted({each[2] or each[3] for each in found if each}))
+    if mark not in "\t→" and all(line.startswith(" ") for line in bare if line):
+        bare = [line.removeprefix(" ") for line in bare]
+    if case.is_proven(bare) or _are_numbers(case, mark, first):
+        case.take(bare, "the line numbers copied along were taken off")
+    elif len(bare) > 1:
+        case.say("each line begins with its number, and was written so")
+
+
+def _are_numbers(case: _Case, mark: str, first: int) -> bool:
+    """Tell whether no text of the kind begins its lines so; one line is little to go by."""
+    is_ours = mark == "|" and first == case.ground.start + 1
+    if case.ground.lines and is_ours:
+        return True
+    if not file_kinds.is_program(case.path):
+        return False
+    is_shell = file_kinds.ending(case.path) == "sh"
+    is_padded = mark == "\t" and case.lines[0].startswith("  ")
+    if len(case.lines) < 2 and not (is_ours or is_shell or is_padded):
+        return False
+    # Numbers with a colon may be the keys of a mapping.
+    return mark != ":" or file_kinds.ending(case.path) not in ("yml", "yaml")
+
+
+def _marks(case: _Case) -> None:
+    """The + with which a difference shows new lines."""
+    if not case.lines or not all(line.startswith("+") for line in case.lines):
+        return
+    if file_kinds.ending(case.path) in ("diff", "patch"):
+        return
+    bare = [line[1:] for line in case.lines]
+    if case.is_proven(bare):
+        case.take(bare, "the + of a difference before each line was taken off")
+    elif file_kinds.is_code(case.path):
+        case.refuse("each line begins with the + of a diff")
+    elif len(bare) > 1:
+        case.say("each line begins with +, and was written so")
+
+
+def _lead(case: _Case) -> None:
+    """The indentation of the tags, where each line of the body has it too."""
+    lead = case.arrival.lead
+    if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
+        return
+    back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
+    note = "the body was indented with its tags, and was shifted back"
+    as_is, shifted = (_known(case.ground, lines) for lines in (case.lines, back))
+    if as_is != shifted:
+        if shifted > as_is:
+            case.take(back, note)
+        return
+    old = [indentation.blanks(line) for line in case.ground.replaced if line.strip()]
+    depth = min(map(len, old), default=-1)
+    here = min((len(indentation.blanks(line)) for line in case.lines if line.strip()), default=-1)
+    if depth >= 0 and depth in (here, here - len(lead)):
+        if depth != here:
+            case.take(back, note)
+        return
+    parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
+    is_proven = parses[0] is False and parses[1] is True
+    is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
+    if is_proven or case.arrival.is_moved or is_shifted:
+        case.take(back, note)
+    else:
+        case.say("the body is indented as its tags are, and was written so")
+
+
+def _known(ground: Ground, lines: Sequence[str]) -> int:
+    return sum(line in ground.known for line in lines)
+
+
+def _trail(case: _Case) -> None:
+    """Blanks at the end of each line, which the lines of the file do not have."""
+    words = [line for line in case.lines if line.strip()]
+    if not words or not all(line[-1] in " \t" for line in words) or not case.ground.lines:
+        return
+    bare = [line.rstrip() for line in case.lines]
+    if case.is_proven(bare) and bare != list(case.ground.replaced):
+        case.take(bare, "blanks at the end of each line were taken off")
+
+
+def _blank_lines(case: _Case) -> None:
+    """Blank lines that were doubled, or put after each line, or lost."""
+    spaced = _every_second(case.lines)
+    if spaced is not None and case.arrival.is_spaced and not is_prose(case.path):
+        case.take(spaced, "the blank line after each line, of the tags too, was taken out")
+        return
+    if "" not in case.lines and "" not in case.ground.replaced:
+        return
+    pairs = _gaps(case.ground.replaced)
+    now = _gaps(case.lines)
+    shared = [(pairs[key], now[key]) for key in now.keys() & pairs.keys()]
+    for undone, more in ((spaced, 1), (_halved(case.lines), 0)):
+        if undone is None or all(was == is_ for was, is_ in shared):
+            continue
+        if all(is_ == 2 * was + more for was, is_ in shared):
+            if undone != list(case.ground.replaced):
+                case.take(undone, "blank lines that were doubled were taken out")
+            return
+    lost = [was for was, is_ in shared if was and not is_]
+    if len(lost) > 1 and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
+        case.refuse("the blank lines between lines of the file are gone")
+    if spaced is None or len(spaced) < 8 or shared or not file_kinds.is_code(case.path):
+        return
+    if any(map(indentation.is_opener, spaced)):
+        case.refuse("a blank line stands after each line")
+
+
+def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Return how many blank lines stand between any two that follow one another."""
+    found: dict[tuple[str, str], int] = {}
+    before, count = "", 0
+    for line in lines:
+        if not line.strip():
+            count += 1
+            continue
+        if before:
+            pair = (before, line)
+            found[pair] = count if found.get(pair, count) == count else -1
+        before, count = line, 0
+    return {pair: count for pair, count in found.items() if count >= 0}
+
+
+def _every_second(lines: list[str]) -> list[str] | None:
+    """Return lines without the blank one after each, or before each."""
+    for start in (1, 0):
+        if len(lines) > 2 and not any(line.strip() for line in lines[start::2]):
+            return lines[1 - start :: 2]
+    return None
+
+
+def _halved(lines: list[str]) -> list[str] | None:
+    """Return lines with half of the blank ones where several follow one another; None if one does not."""
+    out: list[str] = []
+    count = 0
+    for line in (*lines, None):
+        if line is not None and not line.strip():
+            count += 1
+            continue
+        if count % 2:
+            return None
+        out += [""] * (count // 2)
+        count = 0
+        if line is not None:
+            out.append(line)
+    return out
+
+
+def _characters(case: _Case) -> None:
+    mended = characters.mend(case.lines, case.ground, case.arrival)
+    case.lines = mended.lines
+    case.notes += mended.notes
+
+
+def _indentation(case: _Case) -> None:
+    mended = indentation.restore(case.lines, case.ground, case.arrival)
+    case.lines = mended.lines
+    case.notes += mended.notes
+
+
+def _whole_file(case: _Case) -> None:
+    """What no whole file of its kind has."""
+    if not case.is_whole or not file_kinds.is_program(case.path):
+        return
+    text = "".join(f"{line}\n" for line in case.lines)
+    if file_kinds.is_makefile(case.path) and _lacks_tabs(text):
+        case.refuse("recipes begin with blanks, not with a tab")
+    if file_kinds.ending(case.path) in ("yml", "yaml") and _has_tabs(case):
+        case.refuse("it is indented by tabs, which YAML does not have")
+    is_flat = file_kinds.is_code(case.path) and not case.arrival.in_code and not case.ground.lines
+    if is_flat and "\n " not in text and "\n\t" not in text and indentation.has_levels(case.lines):
+        case.refuse("no line is indented")
+
+
+def _wrapped(case: _Case) -> None:
+    """Lines of the file that were broken into two."""
+    known = {" ".join(line.split()) for line in case.ground.replaced if len(line) > 40}
+    if not known:
+        return
+    words = [" ".join(line.split()) for line in case.lines]
+    if any(a and b and f"{a} {b}" in known for a, b in pairwise(words)):
+        case.refuse("a line of the file is broken into two")
+
+
+# In their order: what stands round the lines, what stands before each, then the lines themselves.
+_RULES: tuple[Callable[[_Case], None], ...] = (
+    _fence,
+    _numbers,
+    _marks,
+    _lead,
+    _trail,
+    _blank_lines,
+    _characters,
+    _indentation,
+    _wrapped,
+    _whole_file,
+)
+
+
+# --- commands --------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_LONG_DASH = re.compile(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
+# What a shell takes for a part of a word where only a damaged character can stand.
+_NOT_IN_COMMANDS = (
+    (channel.ENTITY, "<, > and & stand in it as HTML entities"),
+    (channel.ODD_BLANK, "no-break spaces part its words"),
+    (channel.TYPOGRAPHIC, "typographic quotes stand in it for plain ones"),
+    (channel.FULL_WIDTH, "full-width brackets stand in it for plain ones"),
+    (channel.ZERO_WIDTH, "zero-width characters stand in it"),
+    (channel.LINK, "links stand in it for file names"),
+    (_LONG_DASH, "long dashes stand in it for those of its options"),
+)
+
+
+def mend_command(body: str, arrival: Arrival) -> Body:
+    """Return the shell lines of a command.
+
+    Raises:
+        OperationError: if they are certainly damaged: a command that is not what was meant is never run.
+    """
+    case = _Case(_split(body), Ground("command.sh"), arrival)
+    try:
+        for rule in (_fence, _numbers, _lead, _blank_lines, _characters, _shell_indentation):
+            rule(case)
+        text = "".join(f"{line}\n" for line in case.lines)
+        what = _odd_in_command(text)
+        if what:
+            case.refuse(what)
+    except OperationError as fault:
+        reason = fault.reason.replace("The body", "The command", 1)
+        raise OperationError(f"{reason}; {_MEANT.format(name='RUN_COMMAND')}") from None
+    return Body(text, tuple(case.notes))
+
+
+def _shell_indentation(case: _Case) -> None:
+    """All lines indented alike, so that the end of a here-document is none."""
+    lead = min(
+        (indentation.blanks(line) for line in case.lines if line.strip()), default="", key=len
+    )
+    if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
+        return
+    ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
+    if any(f"{lead}{end}" in case.lines for end in ends):
+        case.take([line.removeprefix(lead) for line in case.lines], "the command was indented")
+
+
+def _odd_in_command(text: str) -> str:
+    """Return what stands outside of all quotes in a command and can't be meant there; empty if nothing."""
+    if text.isascii() and "&" not in text and "](" not in text:
+        return ""
+    if any(map(channel.LEADING_BLANK.search, text.split("\n"))):
+        return "lines are indented by no-break spaces"
+    within = file_kinds.lines_of_text(text.split("\n"), "command.sh")
+    lines = (line for index, line in enumerate(text.split("\n")) if index not in within)
+    rest = _QUOTED.sub("''", "\n".join(lines))
+    return next((what for trace, what in _NOT_IN_COMMANDS if trace.search(rest)), "")
+
+
+# --- bodies that are taken letter by letter --------------------------------------------------------
 
 
 def check_letters(body: str, path: str, way: Channel, name: str) -> None:
-    """Refuses a body with `until` that has what the tags of its reply have suffered.
+    """Refuse a body with `until` that has what the tags of its answer have suffered.
 
     Such a body is meant letter by letter, but nobody can say what these letters were. In entities
     even markers of edits are damage: no file but markup holds them so.
@@ -185,21 +458,25 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
     Raises:
         OperationError: if it may have been damaged.
     """
-    if any(damage in way and trace.search(body) for damage, trace in _ALL_TRACES):
+    if any(row.damage in way and row.trace.search(body) for row in ROWS) or (
+        Damage.ANGLES in way and channel.ENTITY.search(body)
+    ):
         raise OperationError(
             "The tags of this reply were damaged on its way, and the body holds the like: nothing was"
             " done; send this block again, inside of a code block"
         )
-    is_markup = path.lower().endswith(_MARKUP_ENDS)
-    if not is_markup and channel.has_encoded_marker(body):
+    if not file_kinds.is_markup(path) and channel.has_encoded_marker(body):
         raise OperationError(
             f"The {name} body has SEARCH/REPLACE markers in HTML entities, and they look damaged on their"
             " way: nothing was done; send this block again, inside of a code block"
         )
 
 
+# --- SEARCH/REPLACE --------------------------------------------------------------------------------
+
+
 def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
-    """Gives the body of SEARCH/REPLACE blocks with readable markers, if the damage to these is certain.
+    """Return the body of SEARCH/REPLACE blocks with readable markers, if the damage to these is certain.
 
     Markers in entities show what became of all of the body. It is decoded as a whole then, once.
 
@@ -223,7 +500,10 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
     text = "\n".join(mended)
     if mended != lines and _reads(text, reads) and channel.has_encoded_marker(body):
         if not _can_be_decoded(body):
-            raise _doubt(Damage.ANGLES, "EDIT_FILE")
+            raise OperationError(
+                "The markers of this edit came as HTML entities, and the lines between them only in part:"
+                " nothing was done; send this block again, inside of a code block"
+            )
         body = channel.without_entities(body)
         notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")
         if _reads(body, reads):
@@ -237,19 +517,11 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
 
 
 def _can_be_decoded(body: str) -> bool:
-    """Tells whether all of a body went through one serializer of HTML: nothing in it was left out."""
+    """Tell whether all of a body went through one serializer of HTML: nothing in it was left out."""
     rest = channel.ENTITY.sub("", body)
     quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
     is_partly = any(name in body and quote in rest for name, quote in quotes.items())
     return not is_partly and not any(c in rest for c in "<>&")
-
-
-def is_prose(path: str) -> bool:
-    """Tells whether a file may hold a code fence as its own text."""
-    name = path.rpartition("/")[2].lower()
-    if name in _PROGRAM_NAMES:
-        return False
-    return name.endswith(_PROSE_ENDS) or "." not in name
 
 
 def _reads(body: str, reads: Callable[[str], object]) -> bool:
@@ -266,7 +538,7 @@ _MARKER = re.compile(r"(<{7,}) ?SEARCH|(={7,})|(>{7,}) ?REPLACE")
 
 
 def marker_of(line: str) -> str | None:
-    """Gives the marker that a line is, whatever was done to it, or None.
+    """Return the marker that a line is, whatever was done to it, or None.
 
     Only used where the body can't be read otherwise, so that a body that holds such text is safe.
     """
@@ -285,20 +557,8 @@ def marker_of(line: str) -> str | None:
 # --- fences ----------------------------------------------------------------------------------------
 
 
-def _out_of_fence(body: str, way: Channel) -> tuple[str, Channel, tuple[str, ...]]:
-    """Gives a body out of its fence; in there no chat has escaped anything."""
-    notes: tuple[str, ...] = ()
-    # A label may stand above a fence.
-    for _ in range(2):
-        bare = _without_fence(body) if _is_marked_up(body) else None
-        if bare is None:
-            break
-        body, notes = bare, (_FENCE_NOTE,)
-    return body, way - {Damage.ESCAPES} if notes else way, notes
-
-
 def _is_marked_up(body: str) -> bool:
-    """Tells cheaply whether a fence or a label can stand round a body."""
+    """Tell cheaply whether a fence or a label can stand round a body."""
     head = body[:200]
     if "```" in head or "~~~" in head or "opy" in head:
         return True
@@ -310,12 +570,34 @@ def _is_fence(line: str) -> bool:
     return _FENCE.fullmatch(line) is not None
 
 
-def _without_fence(body: str) -> str | None:
-    """Gives what a fence holds that opens on the first line of a body and closes on its last.
+def _is_one_fence(lines: Sequence[str]) -> bool:
+    """Tell whether lines are one fence, open at the first and closed at the last that has a word."""
+    words = [line for line in lines if line.strip()]
+    if len(words) < 2 or not (_is_fence(words[0]) and _is_fence(words[-1])):
+        return False
+    return _depth_behind(words[1:-1], words[0]) == 0
 
-    A line "Copy code" and the language before it belong to the fence. Where just one of the two
-    fences is inside (the other stands outside of the tags), that one is taken off: no program
-    begins or ends with one.
+
+def _depth_behind(lines: Sequence[str], opening: str) -> int:
+    """Return how many fences are still open in the lines of one, or -1 if they close it."""
+    marks = opening.strip()
+    mark = marks[: len(marks) - len(marks.lstrip(marks[0]))]
+    depth = 0
+    for line in lines:
+        found = _FENCE.fullmatch(line) if mark[:3] in line else None
+        if found is None or not found[1].startswith(mark):
+            continue
+        depth += 1 if found[2] else -1
+        if depth < 0:
+            return -1
+    return depth
+
+
+def _without_fence(body: str) -> str | None:
+    """Return what a fence holds that opens on the first line of a body and closes on its last.
+
+    A line "Copy code" and the language before it belong to the fence. One of the two fences may stand
+    outside of the tags. A fence that is balanced inside is no wrapper.
     """
     lines = body.split("\n")
     start, end = 0, len(lines)
@@ -335,112 +617,22 @@ def _without_fence(body: str) -> str | None:
     first = copied if has_label else label if has_language and is_pair else start
     opened = _FENCE.fullmatch(lines[first]) if first < end else None
     closed = _FENCE.fullmatch(lines[end - 1]) if end - 1 > first else None
-    if closed is not None and closed[2]:
+    if closed is not None and (closed[2] or (has_label and opened is None)):
         closed = None
     if opened is None and closed is None and not has_label:
         return None
     begin = first + 1 if opened is not None else first
     stop = end - 1 if closed is not None else end
+    if opened is not None:
+        depth = _depth_behind(lines[begin:stop], lines[first])
+        if depth < 0 or (depth and closed is not None):
+            return None
+    elif closed is not None and sum(map(_is_fence, lines[begin:stop])) % 2:
+        return None
     return "".join(f"{line}\n" for line in lines[begin:stop])
 
 
-# --- what the tags prove ---------------------------------------------------------------------------
-
-
-def _mend_by_channel(body: str, way: Channel, name: str) -> Body:
-    """Undoes in a body what the tags of its reply have suffered, if that is certain here too."""
-    if not way:
-        return Body(body)
-    notes: list[str] = []
-    if Damage.ENTITIES in way and channel.ENTITY.search(body):
-        # A bare one of these would have been encoded with the tags: the body came another way.
-        if channel.is_encoded_throughout(body):
-            body = channel.without_entities(body)
-            notes.append(_undone(Damage.ENTITIES))
-        elif '"' not in channel.ENTITY.sub("", body):
-            raise _doubt(Damage.ENTITIES, name)
-    if Damage.ANGLES in way and Damage.ENTITIES not in way and channel.ENTITY.search(body):
-        # The markers of an edit before it came so. Quotes may be left as they are.
-        if not _can_be_decoded(body):
-            raise _doubt(Damage.ANGLES, name)
-        body = channel.without_entities(body)
-        notes.append(_undone(Damage.ANGLES))
-    if notes and not any(c in body for c in "<>") and ("&lt;" in body or "&gt;" in body):
-        raise _doubt(Damage.ENTITIES, name)  # encoded twice, or meant so
-    if Damage.ESCAPES in way and channel.has_escapes(body):
-        if channel.is_escaped_throughout(body):
-            body = channel.without_escapes(body)
-            notes.append(_undone(Damage.ESCAPES))
-        elif not channel.is_spared_by_escapes(body):
-            raise _doubt(Damage.ESCAPES, name)
-    if Damage.BLANKS in way and channel.ODD_BLANK.search(body):
-        # Not one ordinary blank is left in it: all of them became no-break spaces.
-        if " " in body:
-            raise _doubt(Damage.BLANKS, name)
-        body = body.replace("\u00a0", " ")
-        notes.append(_undone(Damage.BLANKS))
-    for damage, trace, plain in _TRACES:
-        if damage in way and trace.search(body) and not any(c in body for c in plain):
-            raise _doubt(damage, name)
-    return Body(body, tuple(notes))
-
-
-# A plain one of these in a body shows that it did not suffer what the tags did.
-_TRACES = (
-    (Damage.QUOTES, channel.TYPOGRAPHIC, '"'),
-    (Damage.ZERO_WIDTH, channel.ZERO_WIDTH, ""),
-    (Damage.BRACKETS, channel.FULL_WIDTH, "[]"),
-)
-
-
-_ALL_TRACES = (
-    (Damage.ENTITIES, channel.ENTITY),
-    (Damage.ANGLES, channel.ENTITY),
-    (Damage.ESCAPES, re.compile(r"\\[!-/:-@\[-`{-~]")),
-    (Damage.QUOTES, channel.TYPOGRAPHIC),
-    (Damage.BLANKS, channel.ODD_BLANK),
-    (Damage.ZERO_WIDTH, channel.ZERO_WIDTH),
-    (Damage.BRACKETS, channel.FULL_WIDTH),
-)
-
-
-def _undone(damage: Damage) -> str:
-    where = "edits before it" if damage is Damage.ANGLES else "the tags of this reply"
-    return f"{damage.value} were undone in the body, as in {where}"
-
-
-def _doubt(damage: Damage, name: str) -> OperationError:
-    return OperationError(
-        f"The tags or edits of this reply came with {damage.value}, and the body holds some that may be"
-        " damage too: nothing was done; send this block again, inside of a code block;"
-        f" {_MEANT.format(name=name)}"
-    )
-
-
-# --- what looks damaged ----------------------------------------------------------------------------
-
-
-def _check_file(body: str, path: str, way: Channel) -> None:
-    """Refuses a whole file that has what no such file has."""
-    name = path.rpartition("/")[2].lower()
-    what = ""
-    if _is_numbered(body) and not name.endswith((".csv", ".tsv", ".log")):
-        what = "each line begins with its number"
-    elif _is_added(body) and not name.endswith((".diff", ".patch")):
-        what = "each line begins with the + of a diff"
-    elif _begins_with_odd_blanks(body):
-        what = "lines are indented by no-break spaces"
-    elif _is_encoded(body, way, path):
-        what = "<, > and & stand in it as HTML entities only"
-    elif not body.isascii() and not is_prose(path) and _STRAY.search(body, 1):
-        what = "zero-width spaces stand in it"
-    elif (name in ("makefile", "gnumakefile") or name.endswith(".mk")) and _lacks_tabs(body):
-        what = "recipes begin with blanks, not with a tab"
-    if what:
-        raise OperationError(
-            f"The body looks damaged on its way: {what}. Nothing was written; send this block again,"
-            f" inside of a code block; {_MEANT.format(name='CREATE_FILE')}"
-        )
+# --- whole files -----------------------------------------------------------------------------------
 
 
 def _lacks_tabs(makefile: str) -> bool:
@@ -448,38 +640,6 @@ def _lacks_tabs(makefile: str) -> bool:
     return not has_own and _RECIPE.search(makefile) is not None
 
 
-def _is_numbered(body: str) -> bool:
-    found = _NUMBERED.match(body)
-    if found is None:
-        return False
-    lines = body.split("\n")[:-1]
-    numbers = [_NUMBERED.match(line) for line in lines]
-    if len(lines) < 2 or not all(numbers):
-        return False
-    first = int(found[1])
-    return all(n is not None and int(n[1]) == first + i for i, n in enumerate(numbers))
-
-
-def _is_added(body: str) -> bool:
-    if not body.startswith("+") or body.count("\n") < 2:
-        return False
-    return body.count("\n+") == body.count("\n") - 1
-
-
-def _begins_with_odd_blanks(body: str) -> bool:
-    if "\u00a0" not in body:
-        return False
-    return re.search("^[ \t]*\u00a0", body, re.MULTILINE) is not None
-
-
-def _is_encoded(body: str, way: Channel, path: str = "") -> bool:
-    """Tells whether entities stand in a body, and none of the characters that they stand for.
-
-    In prose and markup, `&amp;` may be meant; in a command, which has no path, it is not.
-    """
-    if "&" not in body or "<" in body or ">" in body or {Damage.ENTITIES, Damage.ANGLES} & way:
-        return False
-    if "&lt;" in body or "&gt;" in body:
-        return True
-    may_have_amp = bool(path) and (is_prose(path) or path.lower().endswith(_MARKUP_ENDS))
-    return not may_have_amp and "&" not in body.replace("&amp;", "")
+def _has_tabs(case: _Case) -> bool:
+    text = case.ground.text_among(case.lines)
+    return any(line.startswith("\t") and i not in text for i, line in enumerate(case.lines))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from codingagent.core import bodies, edits, paths
 from codingagent.core.bodies import Body
-from codingagent.core.channel import UNHARMED, Channel
+from codingagent.core.channel import AS_IT_IS, Arrival
 from codingagent.core.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
 from codingagent.core.operations import (
     CreateFile,
@@ -30,10 +30,10 @@ _COMMAND_LIMIT_BYTES = 100_000
 class _Values:
     """A block's attributes and body, read by name; complains in words that say what to write."""
 
-    def __init__(self, block: Block, way: Channel) -> None:
+    def __init__(self, block: Block, arrival: Arrival) -> None:
         self.tag = block.name
         self.body = block.body
-        self.way = way
+        self._came = arrival
         self.notes: tuple[str, ...] = ()
         self._attributes = dict(block.attributes)
         if len(self._attributes) < len(block.attributes):
@@ -54,12 +54,22 @@ class _Values:
             )
         return value
 
-    def mend(self, mend: "Callable[[str, Channel], Body]") -> str:
-        """Gives the body without what was certainly done to it; with `until` it is as it came."""
-        if self.get("until") is not None:
-            bodies.check_letters(self.body, self.get("path") or "", self.way, self.tag)
+    def arrival(self) -> Arrival | None:
+        """Return how the body came; None with `until`: it is then meant letter by letter."""
+        if self.get("until") is None:
+            return self._came
+        if self._came.is_moved:
+            lines = self.body.split("\n")
+            self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
+        bodies.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
+        return None
+
+    def mend(self, mend: "Callable[[str, Arrival], Body]") -> str:
+        """Return the body without what was certainly done to it."""
+        arrival = self.arrival()
+        if arrival is None:
             return self.body
-        body = mend(self.body, self.way)
+        body = mend(self.body, arrival)
         self.notes += body.notes
         return body.text
 
@@ -110,10 +120,10 @@ def _create_file(values: _Values) -> Operation:
                 f"The body is not valid base64 ({fault}); send it again"
             ) from fault
         return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
-    whole = values.mend(lambda body, way: bodies.mend_file(body, path, way))
-    body = whole if ended else whole.removesuffix("\n")
-    is_verbatim = values.get("until") is not None
-    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite, unchecked, is_verbatim)
+    arrival = values.arrival()
+    # What may be undone in it depends on the file that it takes the place of.
+    body = values.body if ended else values.body.removesuffix("\n")
+    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite, unchecked, arrival)
 
 
 def _edit_file(values: _Values) -> Operation:
@@ -121,7 +131,7 @@ def _edit_file(values: _Values) -> Operation:
     unchecked = values.unchecked()
     if values.get("start_line") is None and values.get("end_line") is None:
         body = values.mend(lambda body, _: bodies.mend_replacements(body, edits.read_replacements))
-        return EditFile(path, edits.read_replacements(body), values.way, unchecked)
+        return EditFile(path, edits.read_replacements(body), values.arrival(), unchecked)
     for name in ("start_line", "end_line"):
         if values.get(name) is None:
             raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
@@ -134,8 +144,8 @@ def _edit_file(values: _Values) -> Operation:
         raise OperationError(
             "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
         )
-    body = values.mend(lambda body, way: bodies.mend_lines(body, path, way))
-    return EditFile(path, LineRange(start, end, body), unchecked=unchecked)
+    arrival = values.arrival()
+    return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
 
 
 def _delete_file(values: _Values) -> Operation:
@@ -192,12 +202,12 @@ _KNOWN = {
 }
 
 
-def decode(block: Block, way: Channel = UNHARMED) -> tuple[Operation, tuple[str, ...]]:
+def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
     """Gives the operation that a closed block asks for, and notes on how it was read.
 
     Args:
         block: as the grammar found it.
-        way: what the tags of the reply have suffered.
+        arrival: how its body came, as the tags of the answer show.
 
     Raises:
         OperationError: if an attribute is missing or wrong, or the body can't be read.
@@ -205,7 +215,7 @@ def decode(block: Block, way: Channel = UNHARMED) -> tuple[Operation, tuple[str,
     command = BY_TAG[block.name]
     if block.fault:
         raise OperationError(block.fault)
-    values = _Values(block, way)
+    values = _Values(block, arrival)
     until = values.get("until")
     if command.has_body and until is not None and not _is_token(until):
         raise OperationError(

@@ -7,10 +7,11 @@ search belongs is decided in `matching`; it must fit one place only.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from codingagent.core import diff_apply, edit_markers, matching
-from codingagent.core.channel import UNHARMED, Channel
+from codingagent.core import bodies, diff_apply, edit_markers, matching
+from codingagent.core.channel import AS_IT_IS, UNHARMED, Arrival, Channel
+from codingagent.core.characters import Ground
 from codingagent.core.events import Hunk
 from codingagent.core.operations import Diff, FileEnd, LineRange, Replacement
 from codingagent.errors import OperationError
@@ -106,16 +107,18 @@ def _joined(lines: Iterable[str]) -> str:
 def apply(
     change: LineRange | tuple[Replacement, ...] | Diff,
     text: str,
-    way: Channel = UNHARMED,
+    arrival: Arrival | None = AS_IT_IS,
     earlier: Sequence[Hunk] = (),
+    path: str = "",
 ) -> Edited:
-    """Gives the text after the change; all of it is applied, or none.
+    """Return the text after the change; all of it is applied, or none.
 
     Args:
         change: what to do.
         text: the file.
-        way: what the change has suffered on its way here, as far as it is known.
+        arrival: how the change came through a chat; None: it is to be taken letter by letter.
         earlier: what edits of the same answer have put into the file.
+        path: the file's name, which tells what it may hold.
 
     Raises:
         OperationError: if a range is not in the file, or a search does not fit one place; its
@@ -127,8 +130,23 @@ def apply(
     if not lines.raw:
         raise OperationError("The file is empty; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
-        hunk = lines.replace_range(change)
-        return Edited(lines.text(), (hunk,), ())
+        lines.check_range(change)
+        body = bodies.Body(change.text)
+        if arrival is not None:
+            ground = Ground(path, lines.contents(), change.start_line - 1, change.end_line)
+            body = bodies.mend_lines(change.text, ground, arrival)
+        start = change.start_line - 1
+        hunk = lines.put(start, change.end_line - start, matching.split(body.text))
+        return Edited(lines.text(), (hunk,), body.notes)
+    if arrival is not None and arrival.lead:
+        return _in_either_reading(change, text, arrival, path)
+    return _replaced(change, lines, arrival, path)
+
+
+def _replaced(
+    change: tuple[Replacement, ...], lines: "_Lines", arrival: Arrival | None, path: str
+) -> Edited:
+    way = UNHARMED if arrival is None else arrival.way
     hunks: list[Hunk] = []
     notes: list[str] = []
     proven = _proven(change, lines.contents()) if len(change) > 1 else UNHARMED
@@ -141,7 +159,9 @@ def apply(
                 label,
                 way | proven,
                 proven=proven,
-                is_verbatim=replacement.is_verbatim,
+                is_verbatim=replacement.is_verbatim or (arrival is not None and arrival.in_code),
+                path=path,
+                is_literal=arrival is None,
             )
             found = matching.find(lines.contents(), sought)
         except OperationError as fault:
@@ -179,6 +199,45 @@ def _refused(fault: OperationError, count: int) -> OperationError:
     all_of_them = f"; none of the {count} was applied: send all of them again"
     only = "; nothing was changed: send the edit again"
     return OperationError(fault.reason + (all_of_them if count > 1 else only), fault.detail)
+
+
+def _in_either_reading(
+    change: tuple[Replacement, ...], text: str, arrival: Arrival, path: str
+) -> Edited:
+    """Return the text after a change whose lines have the indentation of its tags: as written, or without.
+
+    Raises:
+        OperationError: if neither fits, or both do and come to different texts.
+    """
+    plain = replace(arrival, lead="")
+    shifted = tuple(
+        replace(
+            each,
+            search=_without_lead(each.search, arrival.lead),
+            replace=_without_lead(each.replace, arrival.lead),
+        )
+        for each in change
+    )
+    done: list[Edited] = []
+    faults: list[OperationError] = []
+    for reading in (change, shifted):
+        try:
+            done.append(_replaced(reading, _Lines.of(text), plain, path))
+        except OperationError as fault:
+            faults.append(fault)
+    if not done:
+        raise faults[-1]
+    exact = [each for each in done if not each.notes] or done
+    if any(each.text != exact[0].text for each in exact):
+        raise OperationError(
+            "The edit fits with the indentation of its tags and without it; send it again with its tags at"
+            " the start of a line"
+        )
+    return exact[0]
+
+
+def _without_lead(text: str, lead: str) -> str:
+    return "".join(f"{line.removeprefix(lead)}\n" for line in matching.split(text))
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
@@ -248,7 +307,7 @@ class _Lines:
     def contents(self) -> list[str]:
         return [line.removesuffix("\r") for line in self.raw]
 
-    def replace_range(self, change: LineRange) -> Hunk:
+    def check_range(self, change: LineRange) -> None:
         total = len(self.raw)
         if change.end_line > total:
             raise OperationError(
@@ -256,8 +315,6 @@ class _Lines:
                 f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first",
                 matching.around(self.contents(), [(min(change.start_line, total), total)]),
             )
-        start = change.start_line - 1
-        return self.put(start, change.end_line - start, matching.split(change.text))
 
     def put(
         self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)

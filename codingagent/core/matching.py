@@ -13,10 +13,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
-from codingagent.core import channel
-from codingagent.core.channel import UNHARMED, Channel, Damage
+from codingagent.core import channel, characters, indentation
+from codingagent.core.channel import UNHARMED, Channel, Damage, Row
+from codingagent.core.characters import Ground
+from codingagent.core.indentation import blanks
 from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError
 
@@ -49,7 +50,6 @@ _ABOUT = (
 _WITH_WORDS = re.compile(f"{_LEAD}{_KEPT}{_ABOUT}[ \t]*{_TAIL}", re.IGNORECASE)
 _WITH_DOTS = re.compile(rf"{_LEAD}(?:{_KEPT}\b[^\n]{{0,60}}?)?[ \t]*{_TAIL}", re.IGNORECASE)
 _LIKENESS = 0.6
-_TAB_WIDTHS = (2, 3, 4, 8)
 _APPLIED_FEWEST_CHARACTERS = 16
 _DIFFERENCE_LIMIT_LINES = 30
 
@@ -68,6 +68,10 @@ class Sought:
     """It came in a code block: no line has lost its indentation."""
     is_whole: bool = False
     """Its lines are counted, so none of them stands for others."""
+    path: str = ""
+    """The file's name, which tells what it may hold."""
+    is_literal: bool = False
+    """REPLACE is to be taken letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,13 @@ def find(lines: list[str], sought: Sought) -> Found:
     for fits in (_exact, _trailing, _indented):
         if places := fits(lines, search):
             place = _only(lines, sought.label, places)
-            if (found := _as_the_others(lines, sought, place)) is not None:
+            as_others = None if sought.is_literal else _as_the_others(lines, sought, place)
+            if (found := as_others) is not None:
                 return found
             new = place.new(sought.replace)
             if fits is _indented and not sought.is_verbatim:
                 check_flush(sought, place, lines)
-            check_new_lines(lines, sought, new)
+            check_new_lines(lines, sought, new, (place.start, place.start + place.count))
             return Found(
                 place.start, place.count, new, common_ends(search, sought.replace), place.note
             )
@@ -219,7 +224,7 @@ def _with_trail(place: Place, lines: list[str], search: list[str]) -> Place:
 def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> Place | None:
     """Gives the place if all its lines have more, or all have less, of the same leading blanks."""
     shift: tuple[str, str] | None = None
-    for there, here in zip(map(_blanks, place), map(_blanks, search), strict=True):
+    for there, here in zip(map(blanks, place), map(blanks, search), strict=True):
         add = there.removesuffix(here) if there.endswith(here) else None
         drop = here.removesuffix(there) if here.endswith(there) else None
         if add is None and drop is None:
@@ -246,10 +251,6 @@ def _shift(line: str, add: str, drop: str) -> str:
     return add + line.removeprefix(drop)
 
 
-def _blanks(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
-
-
 def _measure(blanks: str) -> str:
     kind = "tab" if set(blanks) == {"\t"} else "blank"
     return f"{len(blanks)} {kind}{'' if len(blanks) == 1 else 's'}"
@@ -260,12 +261,12 @@ def _retabbed(lines: list[str], search: list[str]) -> list[Place]:
     if not any(line[:1] in (" ", "\t") for line in search):
         return []
     found: list[Place] = []
-    for width in _TAB_WIDTHS:
-        wanted = [_spread(line, width) for line in search]
-        for start in positions([_spread(line, width) for line in lines], wanted):
+    for width in indentation.TAB_WIDTHS:
+        wanted = [indentation.spread(line, width) for line in search]
+        for start in positions([indentation.spread(line, width) for line in lines], wanted):
             place = lines[start : start + len(search)]
-            has_tabs = any(_blanks(line).count("\t") for line in place)
-            if has_tabs == any(_blanks(line).count("\t") for line in search):
+            has_tabs = any(blanks(line).count("\t") for line in place)
+            if has_tabs == any(blanks(line).count("\t") for line in search):
                 continue  # both, or neither: that is another difference
             note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
             change = _to_tabs(width) if has_tabs else _to_blanks(width)
@@ -274,28 +275,21 @@ def _retabbed(lines: list[str], search: list[str]) -> list[Place]:
     return found
 
 
-def _spread(line: str, width: int) -> str:
-    lead = _blanks(line)
-    return lead.replace("\t", " " * width) + line[len(lead) :].rstrip() if lead else line.rstrip()
-
-
 def _to_tabs(width: int) -> Callable[[str], str]:
     def change(line: str) -> str:
-        lead = _blanks(line)
-        # The stars of a comment's lines are one blank deeper than its first.
-        rest = 1 if len(lead) % width == 1 and line[len(lead) :].startswith("*") else 0
-        if (len(lead) - rest) % width or "\t" in lead:
+        tabbed = indentation.to_tabs(line, width)
+        if tabbed is None:
             raise OperationError(
                 "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
                 " of tabs; write both with the indentation of the file"
             )
-        return "\t" * (len(lead) // width) + line[len(lead) - rest :]
+        return tabbed
 
     return change
 
 
 def _to_blanks(width: int) -> Callable[[str], str]:
-    return lambda line: _blanks(line).replace("\t", " " * width) + line[len(_blanks(line)) :]
+    return lambda line: indentation.to_blanks(line, width)
 
 
 def positions(lines: list[str], search: list[str]) -> list[int]:
@@ -326,50 +320,34 @@ def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]
 
 # --- new lines that may be damaged -----------------------------------------------------------------
 
-# What a damage leaves behind, and plain characters that it would not have left in a search.
-_TRACES: tuple[tuple[Damage, re.Pattern[str], str], ...] = (
-    (Damage.ESCAPES, re.compile(r"\\[!-/:-@\[-`{-~]"), "_[]*"),
-    (Damage.ENTITIES, channel.ENTITY, "<>"),
-    (Damage.QUOTES, channel.TYPOGRAPHIC, "\"'"),
-    (Damage.BLANKS, channel.ODD_BLANK, " "),
-    (Damage.ZERO_WIDTH, channel.ZERO_WIDTH, ""),
-    (Damage.BRACKETS, channel.FULL_WIDTH, "[]"),
-)
 
-
-# What only a look at the whole file can clear: a character that a chat makes, or words of an elision.
-_SUSPICIOUS = re.compile(
-    r"[^\x00-\x7f]|\\|&|\.{3}|rest|existing|remain|unchanged|previous|same", re.IGNORECASE
-)
-
-
-def check_new_lines(lines: list[str], sought: Sought, placed: Sequence[str]) -> None:
-    """Refuses new lines with what the tags of their reply have suffered, where the search proves nothing.
+def check_new_lines(
+    lines: list[str], sought: Sought, placed: Sequence[str], at: tuple[int, int] = (0, 0)
+) -> None:
+    """Refuse new lines that are certainly damaged, though the search came as it should be.
 
     A search that fits as it is, with a character that would have been changed, shows that the body was
-    spared. One that has no such character says nothing of REPLACE.
+    spared: REPLACE came the same way, and is taken. One that has no such character says nothing of
+    characters that the tags have suffered, or that no file of the kind can hold.
+
+    Args:
+        lines: the file.
+        sought: the search, and what is to take its place.
+        placed: that, as it would stand in the file.
+        at: the index of the first line that it fits, and of the one behind the last.
     """
+    if sought.is_literal:
+        return
     known = set(sought.search)
-    if not sought.is_verbatim:
-        _check_levels(lines, sought)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
-    check_indentation(lines, [line for _, line in pairs])
+    if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
+        ground = Ground(sought.path, lines, *at)
+        indentation.check(ground, sought.search, sought.replace, placed)
     if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
         return
     there = set(lines)
     new = [line for _, line in pairs if line not in there]
-    text = "\n".join(sought.search)
-    for damage, trace, plain in _TRACES:
-        if damage not in sought.way or any(c in text for c in plain):
-            continue
-        if _shows_it_was_spared(damage, "\n".join(new), plain):
-            continue
-        if any(trace.search(line) for line in new):
-            raise OperationError(
-                f"the tags of this reply came with {damage.value}, and REPLACE holds some that may be"
-                f" damage too; {_again(sought)}, with a line that has such characters in {sought.label}"
-            )
-    _check_characters(lines, sought, new)
+    _check_characters(lines, sought, new, placed, at)
     for line in () if sought.is_whole else new:
         if _is_elision(line, bare=False):
             raise OperationError(
@@ -384,79 +362,39 @@ def _again(sought: Sought) -> str:
 
 
 def check_indentation(lines: list[str], new: list[str]) -> None:
-    """Refuses new lines that are indented as no line of the file is: by blanks where it has tabs alone."""
-    kinds = {"tabs": "\t", "blanks": "  "}
-    for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
-        if (
-            any(line.startswith(kinds[came]) and line.strip() for line in new)
-            and not any(line.startswith(kinds[came]) and line.strip() for line in lines)
-            and any(line.startswith(kinds[has]) and line.strip() for line in lines)
-        ):
-            raise OperationError(
-                f"the file is indented by {has} and REPLACE by {came}; write it with {has}"
-            )
+    """Refuse new lines that are indented as no line of the file is: by blanks where it has tabs alone."""
+    indentation.check_kind(lines, new, "REPLACE")
 
 
-# Each kind of line that begins a level, and what may follow it without being a level deeper.
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
-_NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
-_CLOSER = re.compile(
-    r"\s*(?:[)}\]]|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
-)
-_OPENERS = "def|class|if|for|while|with|try|else|elif|except|finally|async|case"
-_HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
-    (re.compile(r".*\{[^{}]*$"), _CLOSER, True),
-    (re.compile(r".*[(\[][ \t]*$"), _CLOSER, True),
-    (re.compile(rf"\s*(?:{_OPENERS})\b.*:[ \t]*$"), _CLOSER, True),
-    (re.compile(r".*\b(?:then|do)[ \t]*$"), _CLOSER, True),
-    (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), _CLOSER, True),
-    (_ITEM, _NO_TEXT, False),
-)  # fmt: skip
-
-
-def _check_levels(lines: list[str], sought: Sought) -> None:
-    """Refuses lines without any indentation where a level begins, as text that has lost it looks.
-
-    The file must show that the next line stands deeper, and never that it does not; but for a list
-    item, whose text may always be indented.
-    """
-    new = [line for line in sought.replace if line.strip()]
-    known = set(sought.search)
-    if all(line in known for line in new):
-        return
-    pairs = [
-        (a, b)
-        for a, b in pairwise(sought.replace)
-        if a.strip() and b.strip() and not (a in known and b in known)
-    ]
-    if any(line[0].isspace() for line in new):
-        _check_tabbed_items(lines, pairs)
-        return
-    for head, level, needs_proof in _HEADS:
-        found = [pair for pair in pairs if head.match(pair[0]) and not level.match(pair[1])]
-        if not found:
+def _check_characters(
+    lines: list[str], sought: Sought, new: list[str], placed: Sequence[str], at: tuple[int, int]
+) -> None:
+    """Refuse new lines with what the tags have suffered, or what no file of the kind can hold."""
+    spared = "\n".join(sought.search)
+    for row in channel.ROWS:
+        if row.damage not in sought.way or _has_any(row.plain, spared):
             continue
-        there = [
-            len(_blanks(b)) > len(_blanks(a))
-            for a, b in pairwise(lines)
-            if b.strip() and head.match(a) and not level.match(b)
-        ]
-        if all(there) and (there or not needs_proof):
+        if _shows_it_was_spared(row, "\n".join(new)):
+            continue
+        if any(row.trace.search(line) for line in new):
             raise OperationError(
-                f"the line '{_clip(found[0][1])}' of REPLACE is not indented, though a level begins before"
-                " it: it may have lost its indentation; send the edit again inside of a code block"
+                f"the tags of this reply came with {row.damage.value}, and REPLACE holds some that may be"
+                f" damage too; {_again(sought)}"
             )
-
-
-def _check_tabbed_items(lines: list[str], pairs: list[tuple[str, str]]) -> None:
-    """Refuses text of a list item that is indented by a tab, where no line of the file is."""
-    if any(_ITEM.match(a) and b.startswith("\t") and a[0] != "\t" for a, b in pairs) and not any(
-        line.startswith("\t") for line in lines
-    ):
+    what = characters.check(list(placed), Ground(sought.path, lines, *at), spared)
+    if what:
+        how = " with the characters that are to stand in the file" if sought.is_verbatim else ""
         raise OperationError(
-            "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
-            " write it with blanks"
+            f"REPLACE looks damaged on its way: it holds {what}, where a file of its kind has none;"
+            f' {_again(sought)}{how}; if it is meant so, send it with until="TOKEN" and close it with'
+            " [/EDIT_FILE TOKEN]"
         )
+
+
+# What only a look at the whole file can clear: a character that a chat makes, or words of an elision.
+_SUSPICIOUS = re.compile(
+    r"[^\x00-\x7f]|\\|&|\]\(|\.{3}|rest|existing|remain|unchanged|previous|same", re.IGNORECASE
+)
 
 
 def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
@@ -469,7 +407,7 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
     both = [line for line in (*sought.search, *sought.replace) if line.strip()]
     if any(line[0].isspace() for line in both):
         return
-    if not _blanks(place.change("x")):
+    if not blanks(place.change("x")):
         return
     derive = _NewLines(lines, sought, _Repair((), (), str), lines[place.start :][: place.count])
     known = set(sought.search)
@@ -482,80 +420,15 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
             derive.need_counterpart(index)
 
 
-def _shows_it_was_spared(damage: Damage, text: str, plain: str) -> bool:
-    """Tells whether a text has what would have been changed with the rest: a chat changes all or none."""
-    if damage is Damage.ESCAPES:
+def _shows_it_was_spared(row: Row, text: str) -> bool:
+    """Tell whether a text has what would have been changed with the rest: a chat changes all or none."""
+    if row.damage is Damage.ESCAPES:
         return channel.is_spared_by_escapes(text)
-    return damage is not Damage.BLANKS and _has_any(plain, text)
-
-
-def _check_characters(lines: list[str], sought: Sought, new: list[str]) -> None:
-    """Refuses new lines that are damaged throughout, where neither the file nor SEARCH has the like.
-
-    A chat that damages text damages its tags too, but a model may write so by itself. One character
-    as it should be, or one such sequence in the file, and the lines are taken as they came.
-    """
-    text, search = "\n".join(new), "\n".join(sought.search)
-    what = ""
-    if not text.isascii() and _odd_among(new) and not any(map(_odd_in, lines)):
-        what = "is indented by no-break spaces or holds zero-width spaces"
-    elif "\\" in text and _may_be_escaped(text, search, lines):
-        what = "has each _ and each bracket, or the like, behind a backslash"
-    elif "&" in text and channel.ENTITY.search(text) and not _has_any("<>&", search):
-        rest = channel.ENTITY.sub("", text)
-        if not _has_any("<>&", rest) and not any(map(channel.ENTITY.search, lines)):
-            what = "has <, > and & as HTML entities only"
-    elif not text.isascii() and _may_be_curled(text, search, lines):
-        what = "has typographic quotes only"
-    if what:
-        raise OperationError(
-            f"REPLACE looks damaged on its way: it {what}, and {sought.label} has no such character that"
-            " could prove it; send the edit again with a line in SEARCH that has one"
-        )
+    return row.damage is not Damage.BLANKS and _has_any(row.plain, row.trace.sub("", text))
 
 
 def _has_any(characters: str, text: str) -> bool:
     return any(c in text for c in characters)
-
-
-_ESCAPED = "\\`*_[]"
-_ESCAPED_PAIR = re.compile(r"\\[\\`*_\[\]]")
-
-
-def _may_be_escaped(text: str, search: str, lines: list[str]) -> bool:
-    """Tells whether a chat may have put each backslash in new lines: nothing shows that they were spared."""
-    marks = set(_ESCAPED_PAIR.findall(text))
-    if not marks or _has_any(_ESCAPED, search):
-        return False
-    rest = re.sub(r"\\[!-/:-@\[-`{-~]", "", text)
-    if _has_any(_ESCAPED, rest):
-        return False
-    whole = "\n".join(lines)
-    return not all(mark in whole for mark in marks)
-
-
-def _may_be_curled(text: str, search: str, lines: list[str]) -> bool:
-    """Tells whether each quote of new lines may have been a plain one.
-
-    A plain one among them or in the search shows that they were spared. One like them in the search
-    shows that they are meant; in a file, only if it has no plain ones: else it may be either.
-    """
-    marks = set(channel.TYPOGRAPHIC.findall(text))
-    if not marks or _has_any("\"'", text) or _has_any("\"'", search) or marks & set(search):
-        return False
-    whole = "\n".join(lines)
-    return _has_any("\"'", whole) or not marks & set(whole)
-
-
-_ODD = re.compile("^[ \t]*[\u00a0\u3000]|[\u200b\u2060]")
-
-
-def _odd_in(line: str) -> bool:
-    return not line.isascii() and _ODD.search(line) is not None
-
-
-def _odd_among(lines: list[str]) -> bool:
-    return any(map(_odd_in, lines))
 
 
 # --- proven damage ---------------------------------------------------------------------------------
@@ -572,15 +445,13 @@ class _Repair:
     """The file is undone too, for comparing: it has what the search lost."""
 
 
-_UNDO: tuple[tuple[Damage, Callable[[str], str]], ...] = (
-    (Damage.ZERO_WIDTH, channel.without_zero_width),
-    (Damage.BLANKS, channel.with_plain_blanks),
-    (Damage.BRACKETS, channel.with_ascii_brackets),
-    (Damage.ENTITIES, channel.without_entities),
-    (Damage.ESCAPES, channel.without_escapes),
-    (Damage.ESCAPES, channel.without_inline_escapes),
-    (Damage.QUOTES, channel.with_straight_quotes),
+_UNDO = tuple(
+    (row.damage, row.undo) for row in channel.ROWS if row.trace is not channel.LEADING_BLANK
 )
+# Of several extents of one damage the widest.
+_ROW_OF: dict[Damage, Row] = {
+    row.damage: row for row in reversed(channel.ROWS) if row.trace is not channel.LEADING_BLANK
+}
 _FOLDS = (Damage.ZERO_WIDTH, Damage.BLANKS, Damage.QUOTES)
 
 
@@ -648,7 +519,9 @@ def _mended(lines: list[str], sought: Sought) -> Found | None:
                     " the file has it",
                     around(lines, [(results[0].start + 1, results[0].start + results[0].count)]),
                 )
-            return results[0]
+            # Escapes, say, of which several extents would do.
+            ways = frozenset[Damage]().union(*(found.undone for found in results))
+            return replace(results[0], undone=ways)
         if several:
             _only(lines, sought.label, list({place.start: place for place in several}.values()))
     return None
@@ -752,15 +625,6 @@ def _worked_out(
     return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
 
 
-_PLAIN = {
-    Damage.ESCAPES: _ESCAPED,
-    Damage.ENTITIES: "<>&",
-    Damage.QUOTES: "\"'",
-    Damage.BLANKS: " ",
-    Damage.BRACKETS: "[]",
-}
-
-
 def _as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | None:
     """Undoes in new lines what others of the same edit have suffered, where the search has no trace of it.
 
@@ -772,12 +636,14 @@ def _as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | No
     known = set(sought.search)
     new = "\n".join(line for line in sought.replace if line not in known)
     search = "\n".join(sought.search)
-    undoing = [(d, undo) for d, undo in _UNDO if d in sought.proven and undo(new) != new]
-    if len({damage for damage, _ in undoing}) != 1 or len({undo(new) for _, undo in undoing}) != 1:
+    # Escaped underscores are among all escapes.
+    extents = {Damage.UNDERSCORES} if Damage.ESCAPES in sought.proven else frozenset[Damage]()
+    proven = sought.proven - extents
+    undoing = [(d, undo) for d, undo in _UNDO if d in proven and undo(new) != new]
+    if len({undo(new) for _, undo in undoing}) != 1:
         return None
     damage, undo = undoing[0]
-    trace = next(trace for each, trace, _ in _TRACES if each is damage)
-    plain = _PLAIN.get(damage, "")
+    trace, plain = _ROW_OF[damage].trace, _ROW_OF[damage].plain
     if _has_any(plain, search) or _has_any(plain, trace.sub("", new)):
         return None
     repair = _Repair((damage.value,), (damage,), undo)
@@ -819,10 +685,16 @@ class _NewLines:
 
     def _check(self, damage: Damage, line: str) -> None:
         """Refuses a line whose like stands in the file, so that it may be meant as it came."""
-        trace = next(trace for each, trace, _ in _TRACES if each is damage)
-        marks = set(trace.findall(line))
+        trace = _ROW_OF[damage].trace
+        marks = {found[0] for found in trace.finditer(line)}
         if damage is Damage.ESCAPES:
-            proven = {*trace.findall(self._search), r"\_", r"\*", r"\[", r"\]"}
+            proven = {
+                *(found[0] for found in trace.finditer(self._search)),
+                r"\_",
+                r"\*",
+                r"\[",
+                r"\]",
+            }
             is_doubtful = bool(marks - proven) or any(mark in self._file for mark in marks)
         elif damage is Damage.ENTITIES:
             is_doubtful = trace.search(self._file) is not None and "&amp;" not in self._search
@@ -853,7 +725,7 @@ class _NewLines:
         line = self._repair.undo(self._sought.replace[index])
         if line[:1].isspace():
             raise self._refusal("with an indentation, and SEARCH has lost its own")
-        return _blanks(self._there[self.need_counterpart(index)]) + line
+        return blanks(self._there[self.need_counterpart(index)]) + line
 
     def need_counterpart(self, index: int) -> int:
         """Gives the line of the search whose place a new line takes."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from codingagent.core.channel import UNHARMED, Channel
+from codingagent.core.channel import AS_IT_IS, Arrival
 from codingagent.core.encoding import Encoding
 
 
@@ -30,8 +30,13 @@ class CreateFile:
     overwrite: bool = True
     unchecked: bool = False
     """The answer says that it is meant so, whatever the file's kind needs."""
-    is_verbatim: bool = False
-    """The answer says where the text ends, and that it is meant letter by letter."""
+    arrival: Arrival | None = field(default=AS_IT_IS, compare=False)
+    """How the text came through a chat; None: it is to be taken letter by letter."""
+
+    @property
+    def is_literal(self) -> bool:
+        """The answer says where the text ends, and that it is meant letter by letter."""
+        return self.arrival is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +116,8 @@ class EditFile:
 
     path: str
     change: LineRange | tuple[Replacement, ...] | Substitutions | Diff
-    way: Channel = UNHARMED
-    """What the text has suffered before it came here, as far as it is known."""
+    arrival: Arrival | None = field(default=AS_IT_IS, compare=False)
+    """How the text came through a chat; None: it is to be taken letter by letter."""
     unchecked: bool = False
     """As in `CreateFile`."""
 

@@ -15,14 +15,14 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 
 from codingagent.core import channel, tags
-from codingagent.core.channel import UNHARMED, Channel, Damage
+from codingagent.core.channel import Arrival, Channel, Damage
 from codingagent.core.tags import Block, Scan
 
-_LINE_ENDS = ("\r", "\x85")
+_LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
 
 # Longer lines are no tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
@@ -36,7 +36,12 @@ _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _WRAPPING = "*_`~"
 _UNSEEN = {Damage.ZERO_WIDTH.value, Damage.BLANKS.value}
 _HEAD = re.compile(r"\[(/?)[*_`~]*([A-Z][A-Z0-9_]*)[*_`~]*(?=[ \t\]])")
-_VALUE_QUOTES = re.compile(r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)')(?=[ \t\]])""")
+_VALUE_QUOTES = re.compile(
+    r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)'|([^\s"'\[\]=<>&\\]+))(?=[ \t\]])"""
+)
+_BREAK = re.compile(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
+_COMMENT = re.compile(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
+_TRAIL = re.compile(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
 _THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
 _MARK = r"[^A-Za-z0-9\n]"
 _REQUEST = {
@@ -45,6 +50,8 @@ _REQUEST = {
     )
     for name in ("HEADER", "PROTOCOL")
 }
+_ADJACENT = re.compile(r"\S[^\S\n]*\n[^\S\n]*\S")
+_FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
 _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 
 
@@ -54,7 +61,8 @@ class Mended:
 
     `text` is what was read in the end. `ways` are what its tags have suffered, each with the line of
     the first of these. `doubts` are by the line of the opening tag: why its block is not to be
-    executed. `notes_of` are by line too. `notes` are about the reply as a whole.
+    executed. `notes_of` are by line too. `notes` are about the reply as a whole. `leads` are the
+    indentation of tags that each line of their body has too, and whether they are an item of a list.
     """
 
     scan: Scan
@@ -64,15 +72,63 @@ class Mended:
     notes_of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     doubts: Mapping[int, str] = field(default_factory=dict)
 
-    def way_of(self, block: Block) -> Channel:
-        """Gives what the tags up to a block's own have suffered.
+    leads: Mapping[int, tuple[str, bool]] = field(default_factory=dict)
 
-        Not those behind it: what becomes of a block must not change when the reply is cut off there.
+
+class Arrivals:
+    """How each body of an answer came; blocks are asked for in their order, and each costs little."""
+
+    def __init__(self, mended: Mended) -> None:
+        self._mended = mended
+        self._text = mended.text
+        self._fenced = _in_fences(mended)
+        self._margins: dict[str, int] = {}
+        adjacent = _ADJACENT.search(self._text)
+        self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
+
+    def of(self, block: Block) -> Arrival:
+        """Return how a block's body came, as the tags up to its own show.
+
+        Not those after it: what becomes of a block must not change when the answer is cut off there.
         """
-        if not self.ways:
-            return UNHARMED
         last = block.line + block.body.count("\n") + 1
-        return frozenset(damage for damage, line in self.ways.items() if line <= last)
+        way = frozenset(d for d, line in self._mended.ways.items() if line <= last)
+        lead, is_item = self._mended.leads.get(block.line, ("", False))
+        return Arrival(
+            way,
+            lead,
+            is_moved=is_item or (bool(lead) and self._is_all_indented(block, lead)),
+            in_code=block.start in self._fenced,
+            is_spaced=block.body.startswith("\n") and block.end <= self._spaced_to,
+        )
+
+    def _is_all_indented(self, block: Block, lead: str) -> bool:
+        """Tell whether what stands before a block is indented as it is: then all of the answer was moved."""
+        if lead not in self._margins:
+            found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
+            self._margins[lead] = len(self._text) if found is None else found.start()
+        first = len(self._text) - len(self._text.lstrip())
+        return first < self._text.rfind("\n", 0, block.start) and self._margins[lead] >= block.start
+
+
+def _in_fences(mended: Mended) -> frozenset[int]:
+    """Return where the blocks begin that stand in a code block, and that no chat has damaged."""
+    text, scan = mended.text, mended.scan
+    if mended.ways or not any(_FENCE.search(text, *part) for part in scan.around):
+        return frozenset()
+    marks = (mark for part in scan.around for mark in _FENCE.finditer(text, *part))
+    found: list[int] = []
+    fence, mark = "", next(marks, None)
+    for block in scan.blocks:
+        while mark is not None and mark.start() < block.start:
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not mark[2]:
+                fence = ""
+            mark = next(marks, None)
+        if fence:
+            found.append(block.start)
+    return frozenset(found)
 
 
 def read(text: str, has_body: Mapping[str, bool]) -> Mended:
@@ -100,7 +156,8 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
     if (changed := _once(text, found, notes)) is not None:
         text = changed
         found = tags.scan_lines(text, has_body)
-    ways = _with_angles(found, mender.ways)
+    found, linked = _without_links(found)
+    ways = {**_with_angles(found, mender.ways), **linked}
     if not found.has_outbox and _has_damaged_request(text, found):
         found = replace(found, has_outbox=True)
     return Mended(
@@ -110,6 +167,7 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
         (*notes, *mender.notes()),
         {line: tuple(said) for line, said in mender.notes_of.items()},
         mender.doubts,
+        mender.leads,
     )
 
 
@@ -162,6 +220,31 @@ def _with_angles(found: Scan, ways: Mapping[Damage, int]) -> Mapping[Damage, int
         ):
             return {**ways, Damage.ANGLES: block.line + 1}
     return ways
+
+
+def _without_links(found: Scan) -> tuple[Scan, Mapping[Damage, int]]:
+    """Return blocks with the paths that a messenger has made links of, and the line of the first."""
+    linked = [b for b in found.blocks if any("http" in value for _, value in b.attributes)]
+    made = {b.start: whole for b in linked if (whole := _unlinked(b)) is not b}
+    if not made:
+        return found, {}
+    blocks, odd = (
+        tuple(made.get(block.start, block) for block in each) for each in (found.blocks, found.odd)
+    )
+    return replace(found, blocks=blocks, odd=odd), {
+        Damage.LINKS: min(block.line for block in made.values())
+    }
+
+
+def _unlinked(block: Block) -> Block:
+    attributes = tuple(
+        (name, channel.without_links(value) if channel.LINK.fullmatch(value) else value)
+        for name, value in block.attributes
+    )
+    if attributes == block.attributes:
+        return block
+    note = f"the tag was read without what the chat made of it: {Damage.LINKS.value}"
+    return block._replace(attributes=attributes, notes=(*block.notes, note))
 
 
 def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
@@ -290,6 +373,7 @@ def _undo(line: str, names: frozenset[str]) -> tuple[str, str, tuple[str, ...], 
     way: set[Damage] = set()
     text = line.rstrip()
     for damage, undo in (
+        (Damage.BREAKS, lambda t: _BREAK.sub("", t)),
         (Damage.ZERO_WIDTH, channel.without_zero_width),
         (Damage.BLANKS, channel.with_plain_blanks),
     ):
@@ -300,13 +384,16 @@ def _undo(line: str, names: frozenset[str]) -> tuple[str, str, tuple[str, ...], 
     prefix, text = _without_prefix(text, how)
     # Each of these alone, then on top of one another: a tag that reads is not touched any more.
     for step in (
+        lambda t: (_COMMENT.sub(r"\1", t), "a comment"),
         _unwrapped,
         lambda t: (channel.with_ascii_brackets(t), Damage.BRACKETS),
         lambda t: (channel.without_entities(t), Damage.ENTITIES),
+        lambda t: (_if_reads(channel.without_underscore_escapes(t), t, names), Damage.UNDERSCORES),
         lambda t: (channel.without_escapes(t), Damage.ESCAPES),
         lambda t: (channel.with_straight_quotes(t), Damage.QUOTES),
         _unwrapped,
-        lambda t: (_VALUE_QUOTES.sub(_double_quoted, t), "single quotes"),
+        lambda t: (_closed_up(t), "blanks inside its brackets"),
+        lambda t: (_VALUE_QUOTES.sub(_double_quoted, t), "attributes without double quotes"),
     ):
         if _reads(text, names):
             break
@@ -324,7 +411,17 @@ def _undo(line: str, names: frozenset[str]) -> tuple[str, str, tuple[str, ...], 
 
 
 def _double_quoted(found: re.Match[str]) -> str:
-    return f'="{found[1] if found[1] is not None else found[2]}"'
+    return f'="{next(value for value in found.groups() if value is not None)}"'
+
+
+def _closed_up(text: str) -> str:
+    """Take out the blanks right inside the brackets of a tag."""
+    return re.sub(r"[ \t]+\]\Z", "]", re.sub(r"\A\[[ \t]*(/?)[ \t]*(?=[A-Z])", r"[\1", text))
+
+
+def _if_reads(undone: str, text: str, names: frozenset[str]) -> str:
+    """Return what was undone if that alone makes a tag of it."""
+    return undone if _reads(undone, names) else text
 
 
 def _without_prefix(text: str, how: list[str]) -> tuple[str, str]:
@@ -375,7 +472,8 @@ class _Mender:
         self._found = found
         self._has_body = has_body
         self._names = frozenset((*has_body, "REPLY", "END"))
-        self._mention = _mention_of(tuple(has_body))
+        is_unseen = not text.isascii() and channel.ZERO_WIDTH.search(text) is not None
+        self._mention = _mention_of(tuple(has_body), unseen=is_unseen)
         self._changes: list[tuple[int, int, str]] = []
         self._said: dict[str, int] = {}
         self._lines = _LineCounter(text)
@@ -384,6 +482,7 @@ class _Mender:
         self.ways: dict[Damage, int] = {}
         self.notes_of: dict[int, list[str]] = {}
         self.doubts: dict[int, str] = {}
+        self.leads: dict[int, tuple[str, bool]] = {}
 
     # --- is there anything to do ---------------------------------------------------------------
 
@@ -411,6 +510,11 @@ class _Mender:
             return True
         opening_end = self._text.find("\n", block.start)
         return opening_end > 0 and self._text[opening_end - 1] in " \t"
+
+    @cached_property
+    def _is_all_quoted(self) -> bool:
+        """Whether each line of the answer is marked as quoted: then nothing in it is another's words."""
+        return all(line.startswith(">") for line in self._text.split("\n") if line.strip())
 
     # --- finding -------------------------------------------------------------------------------
 
@@ -472,6 +576,8 @@ class _Mender:
         # A plan may name commands in this form. The header names none: marked alike, it shows the way.
         mention = {"quoted", "a list item", "bold or code"} & set(tag.how)
         acts = tag.name == "DELETE_FILE" or tag.is_one_line
+        if "quoted" in mention and self._is_all_quoted:
+            mention.remove("quoted")
         if acts and not mention <= self._header_how:
             self._doubt(tag, f"it stands as {tag.how[0]}, so it may only be mentioned")
         self._put(tag)
@@ -486,7 +592,8 @@ class _Mender:
         close = self._choose(tag, strict, damaged, closings)
         if close is None:
             return self._put_unclosed(tag, following, index, count)
-        if "quoted" in tag.how and "quoted" not in self._header_how:
+        is_quoted = "quoted" in tag.how and "quoted" not in self._header_how
+        if is_quoted and not self._is_all_quoted:
             self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
         if (inner := self._opens_alike(tag, close, closings)) is not None:
             line = self._lines.of(inner.start)
@@ -594,12 +701,9 @@ class _Mender:
             self._put_body(opening, closing)
 
     def _put_moved(self, opening: _Tag, closing: _Tag, body: str, lead: str | None) -> None:
-        """Takes off the indentation and the trailing blanks that both tags and each line have.
+        """Take off the blanks that both tags and each line end with; keep in mind how they all begin.
 
-        A file whose every line is indented by as much as its two tags, and one line by no more than
-        that, was shifted with them: by a list item, or by whoever pasted it. The same for blanks at the
-        end of each line. If only some lines are so, the body is as it was written; if all are indented,
-        but otherwise than the tags, nobody knows.
+        Whether the indentation of the tags is the body's own is for the file on disk to say.
 
         Args:
             opening: the line that opens the block.
@@ -610,22 +714,17 @@ class _Mender:
         moved = body
         line = self._lines.of(opening.start)
         said = self.notes_of.setdefault(line, [])
-        if lead and (shifted := _without_lead(moved, lead, blank_may_lack=True)) is not None:
-            moved = shifted
-            said.append("the body was indented with its tags, and was shifted back")
-        is_tagged = bool(_indentation(self._text[closing.start : closing.end]))
-        if is_tagged and opening.name == "CREATE_FILE" and _is_all_indented(moved):
-            self.doubts[line] = (
-                "All lines of the block are indented, its tags too, but not alike: it is in doubt whether"
-                " the file is meant so. Nothing was done; send the block again with its tags at the"
-                " start of a line"
-            )
+        if lead and _without_lead(moved, lead, blank_may_lack=True) is not None:
+            self.leads[line] = (lead, "a list item" in opening.how)
         trail = _trail_of(self._text[opening.start : opening.end])
         if trail and trail == _trail_of(self._text[closing.start : closing.end]):
             cut = _without_trail(moved, trail)
             if cut is not None:
                 moved = cut
-                said.append("blanks at the end of each line, of the tags too, were taken off")
+                what = "<br>" if "<" in trail else "blanks"
+                said.append(f"{what} at the end of each line, of the tags too, were taken off")
+            elif "<" in trail:
+                self._doubt(opening, "it ends with <br>, and lines of its body do not")
         start, end = opening.end + 1, closing.start
         if moved != self._text[start:end]:
             self._changes.append((start, end, moved))
@@ -699,10 +798,17 @@ class _LineCounter:
 
 
 @cache
-def _mention_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Gives a pattern that finds the names of commands, whatever became of the `_` in them."""
+def _mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
+    """Return a pattern that finds the names of commands, whatever became of the `_` in them.
+
+    Args:
+        names: the commands.
+        unseen: characters that nobody sees may stand between any two.
+    """
     joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
-    words = [joint.join(name.split("_")) for name in (*names, "REPLY", "END")]
+    between = f"(?:{channel.ZERO_WIDTH.pattern})*" if unseen else ""
+    parts = ([between.join(part) for part in name.split("_")] for name in (*names, "REPLY", "END"))
+    words = map(joint.join, parts)
     return re.compile(f"(?:{'|'.join(words)})(?![A-Za-z0-9])")
 
 
@@ -722,7 +828,8 @@ def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str 
 
 
 def _trail_of(line: str) -> str:
-    return line[len(line.rstrip(" \t")) :]
+    found = _TRAIL.search(line)
+    return "" if found is None else found[0]
 
 
 def _line_end(text: str, offset: int) -> int:
@@ -740,8 +847,3 @@ def _without_trail(body: str, trail: str) -> str | None:
 
 def _indentation(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
-
-
-def _is_all_indented(body: str) -> bool:
-    lines = [line for line in body.split("\n") if line.strip()]
-    return bool(lines) and all(line[0].isspace() for line in lines)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from codingagent.core import bodies, commands, continuation, decoding, paths, repair, tags
 from codingagent.core.continuation import SecondHalf
-from codingagent.core.operations import EditFile, Finish, Operation
+from codingagent.core.operations import Finish, Operation
 from codingagent.core.repair import Mended
 from codingagent.core.session import Session
 from codingagent.errors import OperationError
@@ -19,8 +19,6 @@ NO_BLOCK = (
 _NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example + "\n" + commands.BY_TAG["DONE"].example
 
 _UNUSED_LIMIT = 20
-
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\S[^`\n]*)?$", re.MULTILINE)
 
 # Our own words, which a model that goes on by itself writes after its commands.
 _RESULTS = re.compile(
@@ -119,14 +117,12 @@ def read(text: str) -> Reply:
     invented = _invented(mended)
     cut = ""
     is_whole = all(block.closed for block in found.blocks)
-    fenced = _in_code_blocks(mended)
+    arrivals = repair.Arrivals(mended)
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
             continue
-        item = _read_block(block, mended, is_whole=is_whole)
-        if block.start in fenced:
-            item = _as_in_a_code_block(item)
+        item = _read_block(block, mended, arrivals, is_whole=is_whole)
         if block is found.blocks[-1] and not found.ended:
             cut = continuation.cut_of(mended.text, block)
         if cut:
@@ -176,36 +172,6 @@ def _beside(mended: Mended) -> str:
     return "".join(parts)
 
 
-def _in_code_blocks(mended: Mended) -> frozenset[int]:
-    """Return where the blocks begin that stand in a code block, and that no chat has damaged."""
-    text = mended.text
-    if mended.ways or not any(_FENCE.search(text, *part) for part in mended.scan.around):
-        return frozenset()
-    found: list[int] = []
-    fence, blocks = "", iter(mended.scan.blocks)
-    for start, end in _gaps(mended):
-        for mark in _FENCE.finditer(text, start, end):
-            if not fence:
-                fence = mark[1]
-            elif mark[1].startswith(fence) and not mark[2]:
-                fence = ""
-        block = next(blocks, None)
-        if fence and block is not None:
-            found.append(block.start)
-    return frozenset(found)
-
-
-def _as_in_a_code_block(item: Step | Problem) -> Step | Problem:
-    """Return an edit that is known to have kept its indentation."""
-    if not isinstance(item, Step) or not isinstance(item.operation, EditFile):
-        return item
-    change = item.operation.change
-    if not isinstance(change, tuple):
-        return item
-    kept = tuple(replace(each, is_verbatim=True) for each in change)
-    return replace(item, operation=replace(item.operation, change=kept))
-
-
 def _finishes(item: Step | Problem) -> bool:
     return isinstance(item, Step) and isinstance(item.operation, Finish)
 
@@ -239,7 +205,9 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
     return ""
 
 
-def _read_block(block: tags.Block, mended: Mended, *, is_whole: bool) -> Step | Problem:
+def _read_block(
+    block: tags.Block, mended: Mended, arrivals: repair.Arrivals, *, is_whole: bool
+) -> Step | Problem:
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=said + block.notes)
     if doubt := mended.doubts.get(block.line):
@@ -259,7 +227,7 @@ def _read_block(block: tags.Block, mended: Mended, *, is_whole: bool) -> Step | 
     if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
         return Problem(block.name, _unclosed_before(block, block.inner), block.line)
     try:
-        operation, notes = decoding.decode(block, mended.way_of(block))
+        operation, notes = decoding.decode(block, arrivals.of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the reply)"
         return Problem(block.name, reason, block.line, fault.detail, block.notes)

@@ -80,7 +80,7 @@ def test_edits_that_lack_a_marker_or_a_file_are_asked_for_again() -> None:
             CreateFile("a.rst", "How::\n\n" + "".join(f"    {x}\n" for x in MARKED.split("\n"))),
             "x\n",
         ),
-        (CreateFile("a.py", f"x\n{MARKED}", is_verbatim=True), OLD),
+        (CreateFile("a.py", f"x\n{MARKED}", arrival=None), OLD),
         (CreateFile("a.py", MARKED, unchecked=True), OLD),
         (CreateFile("a.bin", MARKED.encode()), OLD),
         (CreateFile("a.md", "Title\n=======\n\n>>>>>>> quoted\n"), OLD),
@@ -203,7 +203,7 @@ def test_a_file_whose_indentation_is_gone_is_asked_for_again(old: str | None) ->
     )
     assert check(CreateFile("a.py", shallow, unchecked=True), old) == ()
     if old is None:
-        assert check(CreateFile("a.py", shallow, is_verbatim=True), old) == ()
+        assert check(CreateFile("a.py", shallow, arrival=None), old) == ()
 
 
 def test_underscores_that_are_gone_are_asked_for_again() -> None:

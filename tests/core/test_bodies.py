@@ -3,7 +3,7 @@
 import pytest
 
 from codingagent.core import bodies, edits
-from codingagent.core.channel import Damage
+from codingagent.core.channel import AS_IT_IS, UNHARMED, Arrival, Damage
 from codingagent.errors import OperationError
 
 PROGRAM = "x = 1\n"
@@ -24,22 +24,44 @@ PROGRAM = "x = 1\n"
 )
 def test_a_fence_round_a_program_is_taken_off(body: str) -> None:
     """The damage can't be meant: no program begins or ends with a fence."""
-    mended = bodies.mend_file(body, "a.py", frozenset())
+    mended = bodies.mend_file(body, "a.py", AS_IT_IS)
     assert mended == bodies.Body(PROGRAM, ("the code fence round the body was taken off",))
-    assert bodies.mend_command(body, frozenset()).text == PROGRAM
+    assert bodies.mend_command(body, AS_IT_IS).text == PROGRAM
 
 
-@pytest.mark.parametrize("path", ["README.md", "a.txt", "NOTES", "x/b.rst", "p.MDX"])
-def test_in_a_file_that_may_hold_a_fence_it_is_asked_for_again(path: str) -> None:
-    """Markdown may be meant so; what is doubtful says what to send, also if it is meant."""
-    with pytest.raises(OperationError, match=r"without the fence; if it is meant so, .*until="):
-        bodies.mend_file("```\nx = 1\n```\n", path, frozenset())
+@pytest.mark.parametrize(
+    "path", ["README.md", "a.txt", "NOTES", "x/b.rst", "p.MDX", "a.mdc", "a.adoc", "a.j2", "a.svx"]
+)
+def test_in_a_file_that_may_hold_a_fence_it_is_taken_as_written(path: str) -> None:
+    """In doubt the body is what the specification says, and the result says so."""
+    body = "```\nx = 1\n```\n"
+    found = bodies.mend_file(body, path, AS_IT_IS)
+    assert found.text == body
+    assert "was written so" in found.notes[0]
+
+
+@pytest.mark.parametrize("old", ["# T\n\nold\n", "old\n\nend\n"])
+def test_the_file_on_disk_proves_that_a_fence_is_a_wrapper(old: str) -> None:
+    """It begins, or ends, with the line that the fence stands round."""
+    body = "```markdown\n# T\n\n```py\nx\n```\n\nend\n```\n"
+    assert bodies.mend_file(body, "a.md", AS_IT_IS, old).text == body[12:-4]
+    assert bodies.mend_file(body, "a.md", AS_IT_IS, f"```\n{old}").text == body
 
 
 @pytest.mark.parametrize(
     ("body", "path"),
     [
         ("x\n```\ny\n", "a.py"),
+        ("```console\n$ x\n```\n\n# T\n", "README.md"),
+        ("# T\n\n```\nx\n```\n", "LICENSE"),
+        ("```\nx\n```\n\n```\ny\n```\n", "a.md"),
+        ("&lt;p&gt;\n", "a.html"),
+        ("&lt;p&gt; &amp;\n", "a.md"),
+        ("It’s two, „zwei“.\n", "a.md"),
+        ("b\\_c\n", "a.tex"),
+        ('x = "&lt;b&gt;"\n', "a.py"),
+        ("/* &lt;b&gt; it’s */\n", "a.ts"),
+        ("    # all of it\n    is indented\n", "a.txt"),
         ("python\nx\n", "a.py"),
         ("text\n```\nx\ny\n", "a.py"),
         ("# a\n\n```\nx\n```\n\nb\n", "README.md"),
@@ -58,26 +80,62 @@ def test_in_a_file_that_may_hold_a_fence_it_is_asked_for_again(path: str) -> Non
 )
 def test_a_body_that_may_be_meant_stays_as_it_is(body: str, path: str) -> None:
     """A clean reply is never changed by a byte."""
-    assert bodies.mend_file(body, path, frozenset()) == bodies.Body(body)
+    assert bodies.mend_file(body, path, AS_IT_IS) == bodies.Body(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "text"),
+    [
+        ("1 | a\n2 | b\n", "a.py", "a\nb\n"),
+        ("1: a\n2: b\n", "a.ts", "a\nb\n"),
+        ("     1\ta\n     2\t\tb\n", "a.go", "a\n\tb\n"),
+        ("def f():\n\u00a0\u00a0x\n", "a.py", "def f():\n  x\n"),
+        ("a:\n&nbsp; b: 1\n", "a.yml", "a:\n  b: 1\n"),
+        ("if a &lt; b &amp;&amp; c {\n", "a.go", "if a < b && c {\n"),
+        ("a &amp;&amp; b\n", "a.sh", "a && b\n"),
+        (
+            "&lt;!doctype html&gt;\n&lt;p&gt;a &amp;amp; b&lt;/p&gt;\n",
+            "a.html",
+            "<!doctype html>\n<p>a &amp; b</p>\n",
+        ),
+        ("foo_\u200bbar\n", "a.py", "foo_bar\n"),
+        ("print(“hi”)\n", "a.py", 'print("hi")\n'),
+        ("f(“a”, b);\n", "a.ts", 'f("a", b);\n'),
+        ("x［0］ = “a”\n", "a.py", 'x[0] = "a"\n'),
+        ("    x = 1\n    y = 2\n", "a.py", "x = 1\ny = 2\n"),
+    ],
+)
+def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: str) -> None:
+    """The kind of the file proves it, and what it was is certain."""
+    found = bodies.mend_file(body, path, AS_IT_IS)
+    assert found.text == text
+    assert found.notes
 
 
 @pytest.mark.parametrize(
     ("body", "path", "what"),
     [
-        ("1 | a\n2 | b\n", "a.py", "each line begins with its number"),
         ("+a\n+\n+b\n", "a.py", "the + of a diff"),
-        ("def f():\n\u00a0\u00a0x\n", "a.py", "indented by no-break spaces"),
-        ("if a &lt; b &amp;&amp; c {\n", "a.go", "HTML entities only"),
-        ("a &amp;&amp; b\n", "a.sh", "HTML entities only"),
-        ("&lt;p&gt;\n", "a.html", "HTML entities only"),
+        ("if a &lt; b && c {\n", "a.go", "HTML entities"),
+        ("a: &quot;b&quot;\n", "a.yml", "HTML entities"),
         ("all: x\n    make\n", "Makefile", "not with a tab"),
-        ("foo_\u200bbar\n", "a.py", "zero-width spaces"),
+        ("all: x\n\u00a0make\n", "Makefile", "no-break spaces"),
+        ("a: foo_\u200bbar\n", "a.yml", "zero-width characters"),
+        ('x = "foo_\u200bbar"\n', "a.py", "zero-width characters"),
+        ("a:\n\tb: 1\n", "a.yml", "tabs, which YAML"),
+        ("if (a) {\nb();\n}\n", "a.js", "no line is indented"),
+        ("```py\nx = 1\n```\nThat is all.\n", "a.py", "begins with a code fence"),
+        (
+            "".join(f"if ({n}) {{\n\n  f();\n\n}}\n\n" for n in range(4)),
+            "a.js",
+            "a blank line stands after",
+        ),
     ],
 )
 def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what: str) -> None:
     """Never wrong bytes: what no such file has is not written."""
     with pytest.raises(OperationError) as caught:
-        bodies.mend_file(body, path, frozenset())
+        bodies.mend_file(body, path, AS_IT_IS)
     assert what in caught.value.reason
     assert 'until="TOKEN"' in caught.value.reason
 
@@ -86,7 +144,7 @@ def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what
     ("way", "body", "text"),
     [
         (Damage.ESCAPES, "a\\_b = c\\[0\\] \\* '\\\\n'\n", "a_b = c[0] * '\\n'\n"),
-        (Damage.ESCAPES, "```\na\\_b\n```\n", "a\\_b\n"),
+        (Damage.ESCAPES, "```\nx = r'a\\_b'\n```\n", "x = r'a\\_b'\n"),
         (Damage.ESCAPES, "plain\n", "plain\n"),
         (Damage.ENTITIES, "a &lt; &quot;b&quot; &amp;amp;\n", 'a < "b" &amp;\n'),
         (Damage.ENTITIES, '"a &lt; b"\n', '"a &lt; b"\n'),
@@ -99,7 +157,7 @@ def test_what_the_tags_prove_is_undone_where_the_body_agrees(
     way: Damage, body: str, text: str
 ) -> None:
     """Each character that the way changes was changed; one that was not shows that it was spared."""
-    assert bodies.mend_file(body, "a.py", frozenset({way})).text == text
+    assert bodies.mend_file(body, "a.py", Arrival(frozenset({way}))).text == text
 
 
 @pytest.mark.parametrize(
@@ -112,14 +170,14 @@ def test_what_the_tags_prove_is_undone_where_the_body_agrees(
         (Damage.BLANKS, "a b\u00a0c\n"),
         (Damage.QUOTES, "say “hi”\n"),
         (Damage.ZERO_WIDTH, "a\u200db\n"),
-        (Damage.BRACKETS, "x【0】\n"),
+        (Damage.BRACKETS, "say 【hi there】\n"),
     ],
 )
 def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) -> None:
     """Never guess: LaTeX and regular expressions have backslashes of their own."""
     for mend in (bodies.mend_command, lambda b, w: bodies.mend_file(b, "a.py", w)):
         with pytest.raises(OperationError, match="inside of a code block"):
-            mend(body, frozenset({way}))
+            mend(body, Arrival(frozenset({way})))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +216,7 @@ def test_markers_in_entities_show_what_became_of_the_body() -> None:
 
 def test_letters_are_meant_only_where_the_tags_came_unharmed() -> None:
     """Nobody can say what was written in a body that suffered with its tags."""
-    bodies.check_letters("a\\_b &lt; “c”\n", "a.py", frozenset(), "CREATE_FILE")
+    bodies.check_letters("a\\_b &lt; “c”\n", "a.py", UNHARMED, "CREATE_FILE")
     bodies.check_letters("a_b\n", "a.py", frozenset({Damage.ESCAPES}), "CREATE_FILE")
     for damage in (Damage.ESCAPES, Damage.ENTITIES, Damage.QUOTES):
         with pytest.raises(OperationError, match="send this block again"):
@@ -167,10 +225,10 @@ def test_letters_are_meant_only_where_the_tags_came_unharmed() -> None:
 
 def test_a_label_alone_is_an_empty_program() -> None:
     """No program consists of it."""
-    assert bodies.mend_file("python\nCopy code\n", "a/__init__.py", frozenset()).text == ""
+    assert bodies.mend_file("python\nCopy code\n", "a/__init__.py", AS_IT_IS).text == ""
 
 
 def test_a_body_with_a_bare_mark_and_no_escaped_one_was_spared() -> None:
     """What escapes a _ in the tags escapes each of them."""
     body = 'a_b = "\\." + "\\n"\n'
-    assert bodies.mend_file(body, "a.py", frozenset({Damage.ESCAPES})).text == body
+    assert bodies.mend_file(body, "a.py", Arrival(frozenset({Damage.ESCAPES}))).text == body

@@ -168,7 +168,7 @@ def test_a_body_is_the_file(body: str) -> None:
         ('overwrite="false"', CreateFile("a", "x\ny\n", overwrite=False)),
         ('overwrite="true"', CreateFile("a", "x\ny\n")),
         ('encoding="utf-8"', CreateFile("a", "x\ny\n")),
-        ('until="EOF"', CreateFile("a", "x\ny\n", is_verbatim=True)),
+        ('until="EOF"', CreateFile("a", "x\ny\n", arrival=None)),
         ('unchecked="true"', CreateFile("a", "x\ny\n", unchecked=True)),
     ],
 )

@@ -5,16 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edits, matching
-from codingagent.core.channel import Channel, Damage
+from codingagent.core.channel import Arrival, Channel, Damage
 from codingagent.core.operations import Replacement
 from codingagent.errors import OperationError
 from tests.helpers import cpu_below
 
+PATH = "a.py"
 CODE = 'def load_all(name):\n    path = ROOT["base"] + name\n    if a < b and c > d:\n        return path\n'
 
 
 def applied(text: str, search: str, replace: str, way: Channel = frozenset()) -> edits.Edited:
-    return edits.apply((Replacement(search, replace),), text, way)
+    return edits.apply((Replacement(search, replace),), text, Arrival(way), path=PATH)
 
 
 def refused(text: str, search: str, replace: str, way: Channel = frozenset()) -> OperationError:
@@ -121,8 +122,8 @@ def test_a_search_that_was_spared_vouches_for_new_lines() -> None:
         ("end\n", "end\n\u00a0\u00a0x", "no-break spaces"),
         ("end\n", "end\n# ... existing code ...", "in place of others"),
         ("end\n", "end\n// rest unchanged", "in place of others"),
-        ("end\n", "end\nx = a\\_b\\[0\\]", "behind a backslash"),
-        ("end\n", "end\nx &lt; y", "HTML entities only"),
+        ("end\n", "end\nx = a\\_b\\[0\\]", "holds escaped underscores"),
+        ("end\n", "end\nx &lt; y", "holds HTML entities"),
     ],
 )
 def test_new_lines_that_can_only_be_damaged_are_refused(text: str, replace: str, what: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import channel, guide, repair, reply, tags
+from codingagent.core import bodies, channel, guide, repair, reply, tags
 from codingagent.core.commands import HAS_BODY
 from codingagent.core.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
 from codingagent.core.reply import Problem, Step
@@ -18,6 +18,15 @@ _HEADER = f'[REPLY session="{SESSION_ID}" sequence="2"]\n'
 
 def operations(text: str) -> list[Operation]:
     return [item.operation for item in reply.read(text).items if isinstance(item, Step)]
+
+
+def written(text: str, old: str | None = None) -> str:
+    """Return what the only file of an answer would be, with what stands there now as proof."""
+    (operation,) = operations(text)
+    assert isinstance(operation, CreateFile)
+    assert isinstance(operation.content, str)
+    assert operation.arrival is not None
+    return bodies.mend_file(operation.content, operation.path, operation.arrival, old).text
 
 
 def problems(text: str) -> list[Problem]:
@@ -146,12 +155,22 @@ def test_a_quoted_block_in_a_reply_that_is_not_quoted_is_in_doubt() -> None:
 
 @pytest.mark.parametrize("lead", ["    ", "\t", "  "])
 def test_a_block_that_was_indented_as_a_whole_is_shifted_back(lead: str) -> None:
-    """A file with a line at its tags' own indentation, and none before it, was shifted with them."""
-    text = "".join(
-        f"{lead}{line}\n" for line in create("def f():\n    return 1\n").split("\n")[:-1]
-    )
-    assert operations(text) == [CreateFile("a.py", "def f():\n    return 1\n")]
-    assert "shifted back" in notes(text)
+    """No program begins with an indented line, so all of it was moved, its tags too."""
+    text = _indented(create("def f():\n    return 1\n"), lead)
+    assert written(text) == "def f():\n    return 1\n"
+
+
+def _indented(text: str, lead: str) -> str:
+    return "".join(f"{lead}{line}\n" for line in text.split("\n")[:-1])
+
+
+def test_indentation_that_the_body_shares_with_its_tags_is_the_files_unless_it_is_proven() -> None:
+    """Specification 003: the body is verbatim; the file on disk, or all of the answer, shows otherwise."""
+    text = _indented(create("one\n    two\n", "a.txt"), "    ")
+    assert written(text) == "    one\n        two\n"
+    assert written(text, "one\n    three\n") == "one\n    two\n"
+    assert written(text, "    one\n    three\n") == "    one\n        two\n"
+    assert written(f"    {_HEADER}{text}") == "one\n    two\n"
 
 
 def test_indented_tags_alone_shift_nothing() -> None:
@@ -161,11 +180,11 @@ def test_indented_tags_alone_shift_nothing() -> None:
     assert notes(text) == ""
 
 
-def test_a_block_all_of_whose_lines_are_indented_further_is_in_doubt() -> None:
-    """Nobody knows whether the file is meant to be indented."""
-    text = '  [CREATE_FILE path="a.py"]\n      x = 1\n  [/CREATE_FILE]\n'
-    assert operations(text) == []
-    assert "it is in doubt whether the file is meant so" in problems(text)[0].reason
+def test_a_block_all_of_whose_lines_are_indented_further_is_what_its_kind_can_be() -> None:
+    """Nobody indents a whole program; a text may be meant so, and is taken as written."""
+    text = '  [CREATE_FILE path="a.{}"]\n      x = 1\n  [/CREATE_FILE]\n'
+    assert written(text.format("py")) == "x = 1\n"
+    assert written(text.format("md")) == "      x = 1\n"
 
 
 def test_blanks_at_the_end_of_every_line_are_taken_off() -> None:

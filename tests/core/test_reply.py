@@ -422,7 +422,9 @@ def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
         assert isinstance(item.operation, EditFile)
         assert isinstance(item.operation.change, tuple)
         try:
-            return edits.apply(item.operation.change, file).text
+            return edits.apply(
+                item.operation.change, file, item.operation.arrival, path="a.py"
+            ).text
         except OperationError as fault:
             return fault.reason
 

@@ -111,7 +111,7 @@ def test_blocks_behind_the_one_that_was_not_closed_are_done() -> None:
     assert read(text) == [
         "CREATE_FILE",
         CreateFile("b.py", "y = 2\n"),
-        CreateFile("c", B, is_verbatim=True),
+        CreateFile("c", B, arrival=None),
     ]
 
 
@@ -119,7 +119,7 @@ def test_until_says_that_it_is_meant() -> None:
     """The advice, followed to the letter, leads to an answer that is taken."""
     body = f"x = 1\n{B}[DONE]\n"
     text = f'[CREATE_FILE path="a.py" until="EOF"]\n{body}[/CREATE_FILE EOF]\n'
-    assert read(text) == [CreateFile("a.py", body, is_verbatim=True)]
+    assert read(text) == [CreateFile("a.py", body, arrival=None)]
 
 
 # The first is no tag without its closing one; of the second, what stands above is cut off before.

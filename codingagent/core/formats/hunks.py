@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from codingagent.core.channel import AS_IT_IS
 from codingagent.core.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
 from codingagent.errors import OperationError
 
@@ -112,7 +113,8 @@ def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
     # Empty lines that lost their "+": a new file has no other kind.
     text = joined(hunk.new)
     text = text.removesuffix("\n") if hunk.new_open else text
-    return CreateFile(path, text, overwrite=False, is_verbatim=hunk.is_counted and hunk.is_verbatim)
+    arrival = None if hunk.is_counted and hunk.is_verbatim else AS_IT_IS
+    return CreateFile(path, text, overwrite=False, arrival=arrival)
 
 
 def joined(lines: Iterable[str]) -> str:

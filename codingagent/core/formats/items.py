@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from codingagent.core import paths
-from codingagent.core.channel import UNHARMED, Channel
+from codingagent.core.channel import UNHARMED, Arrival, Channel
 from codingagent.core.formats import conflicts, diffs, patches, wholes
 from codingagent.core.formats.names import Files, Name
 from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Replacement
@@ -137,7 +137,7 @@ class Items:
         """Keep the edit whose blocks are all there."""
         run, self._run = self._run, None
         if run is not None and run.replacements:
-            edit = EditFile(run.path, tuple(run.replacements), run.way)
+            edit = EditFile(run.path, tuple(run.replacements), Arrival(run.way))
             self._put(edit, run.line, run.notes)
 
     def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:

@@ -1,0 +1,335 @@
+"""Damage to the characters of new lines: what proves it, and what is only text that may be meant.
+
+How it works. Each row of `channel` that would change the lines is asked for its proof: a line that stands
+in the file once the damage is undone, and does not before; tags of the same answer that suffered it; or
+a kind of file that can't hold what it left. What is proven is undone, if all of it must be damage, and
+else asked for again. What nothing proves is taken as written.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cached_property
+
+from codingagent.core import channel, file_kinds, syntax_check
+from codingagent.core.channel import ROWS, Arrival, Channel, Damage, Row
+from codingagent.errors import OperationError
+
+
+class Ground:
+    """What new lines are to take the place of: some lines of a file, or nothing yet."""
+
+    def __init__(self, path: str, lines: Sequence[str] = (), start: int = 0, end: int = 0) -> None:
+        self.path = path
+        self.lines = lines
+        self.start = start
+        self.end = end
+
+    @property
+    def replaced(self) -> Sequence[str]:
+        return self.lines[self.start : self.end]
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The lines of the file that can't stand in a text by chance."""
+        return frozenset(line for line in self.lines if len(line.strip()) > 3)
+
+    @cached_property
+    def parses(self) -> bool | None:
+        """Whether the file is valid now; a new file has nothing against it."""
+        if not syntax_check.is_known(self.path):
+            return None
+        if not self.lines:
+            return True
+        return file_kinds.parses(self.path, _text(self.lines))
+
+    def parses_with(self, new: Sequence[str]) -> bool | None:
+        """Tell whether the file is valid with the new lines; None where that can't be told."""
+        if self.parses is not True:
+            return None
+        whole = [*self.lines[: self.start], *new, *self.lines[self.end :]]
+        return file_kinds.parses(self.path, _text(whole))
+
+    def text_among(self, new: Sequence[str]) -> frozenset[int]:
+        """Return the indexes of new lines that begin within a string or comment of several lines."""
+        whole = [*self.lines[: self.start], *new]
+        found = file_kinds.lines_of_text(whole, self.path)
+        return frozenset(index - self.start for index in found if index >= self.start)
+
+    def has(self, lines: Iterable[str]) -> bool:
+        return not self.known.isdisjoint(lines)
+
+
+class _Says(Enum):
+    """What is to be done with what looks like damage."""
+
+    KEEP = auto()
+    UNDO = auto()
+    ASK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """New lines as they were meant, and what was undone in them."""
+
+    lines: list[str]
+    notes: tuple[str, ...] = ()
+
+
+def mend(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
+    """Return new lines without the damage to their characters that is proven.
+
+    Raises:
+        OperationError: if damage is proven, and not what stood there before it.
+    """
+    notes: list[str] = []
+    if not _may_be_damaged("\n".join(new)):
+        return Mended(new)
+    for row in ROWS:
+        if (look := _look(row, new, ground)) is None:
+            continue
+        says, why = _verdict(look, arrival.way)
+        if says is _Says.ASK:
+            raise OperationError(refusal(f"it holds {row.damage.value}, {why}", arrival))
+        if says is _Says.UNDO:
+            new = look.undone
+            notes.append(f"{row.damage.value} were undone in the body, {why}")
+    return Mended(new, tuple(dict.fromkeys(notes)))
+
+
+def check(new: list[str], ground: Ground, spared: str) -> str:
+    """Return which damage new lines have that the file's kind can't hold; empty if none.
+
+    Args:
+        new: the lines.
+        ground: where they go.
+        spared: a text that came with them and is as it should be.
+    """
+    if not _may_be_damaged("\n".join(new)):
+        return ""
+    for row in ROWS:
+        look = _look(row, new, ground)
+        if look is None or any(mark in spared for mark in look.targets):
+            continue
+        is_odd = file_kinds.is_program(ground.path) and look.is_odd_there
+        if not look.stands_so and (is_odd or look.is_impossible):
+            return row.damage.value
+    return ""
+
+
+def _look(row: Row, new: list[str], ground: Ground) -> "_Look | None":
+    undone = [row.undo(line) for line in new]
+    return None if undone == new else _Look(row, new, undone, ground)
+
+
+class _Look:
+    """What can be known of one damage in some new lines."""
+
+    def __init__(self, row: Row, new: list[str], undone: list[str], ground: Ground) -> None:
+        self.row = row
+        self.new = new
+        self.undone = undone
+        self.ground = ground
+        self.path = ground.path
+        self._changed = [i for i, line in enumerate(new) if line != undone[i]]
+
+    @cached_property
+    def stands_so(self) -> bool:
+        """Whether a line with such marks stands in the file: then they are meant."""
+        return self.ground.has(self.new[i] for i in self._changed)
+
+    @cached_property
+    def stands_undone(self) -> bool:
+        """Whether a line stands in the file as it is without them."""
+        return self.ground.has(self.undone[i] for i in self._changed)
+
+    @cached_property
+    def is_all_that_changes(self) -> bool:
+        """Whether nothing would be changed if they were damage."""
+        return self.undone == list(self.ground.replaced)
+
+    @cached_property
+    def targets(self) -> frozenset[str]:
+        """The plain characters that the marks stand for."""
+        text = "\n".join(self.new)
+        marks = {found[0] for found in self.row.trace.finditer(text)}
+        return frozenset(self.row.undo(mark) for mark in marks) - {"", " "}
+
+    @cached_property
+    def is_throughout(self) -> bool:
+        """Whether nothing was spared that the damage would have changed."""
+        if not self.row.plain:
+            return True
+        rest = self.row.trace.sub("", "\n".join(line.lstrip() for line in self.new))
+        if self.row.damage is Damage.BLANKS:
+            return " " not in rest
+        sought = self.targets & frozenset(self.row.plain)
+        if self.row.damage is Damage.ENTITIES:
+            sought |= frozenset("<>&")
+        return bool(sought) and not any(mark in rest for mark in sought)
+
+    @cached_property
+    def is_impossible(self) -> bool:
+        """Whether a file of this kind can't hold them where they stand."""
+        if self.row.trace is channel.LEADING_BLANK:
+            return self._is_odd_indentation()
+        parses = self.ground.parses_with(self.new)
+        if parses is False:
+            return bool(self.ground.parses_with(self.undone) or self.ground.parses_with(self._bare))
+        # `a &lt; b` is Python, too.
+        if parses is True and self.row.damage is not Damage.ENTITIES:
+            return False
+        if self.row.trace is channel.ESCAPE:
+            return False  # regular expressions are full of them
+        text = self.ground.text_among(self.new)
+        if self.row.damage in _ESCAPES:
+            text |= {i for i, line in enumerate(self.new) if "/" in line}
+        if file_kinds.cannot_hold(self.row.trace, self.new, self.path, text):
+            return not self._has_the_like()
+        is_whole = len(self.ground.replaced) == len(self.ground.lines)
+        whole = "\n".join(self.new)
+        return (
+            is_whole
+            and self.row.damage is Damage.ENTITIES
+            and file_kinds.is_markup(self.path)
+            and "<" not in whole
+            and _ENCODED_TAG.search(whole) is not None
+        )
+
+    @property
+    def _bare(self) -> list[str]:
+        """The lines without anything that may be damage."""
+        bare = self.undone
+        for row in ROWS:
+            bare = [row.undo(line) for line in bare]
+        return bare
+
+    def _has_the_like(self) -> bool:
+        """Tell whether the file has such marks already where only code can be."""
+        there = file_kinds.lines_of_text(self.ground.lines, self.path)
+        return file_kinds.cannot_hold(self.row.trace, self.ground.lines, self.path, there)
+
+    def _is_odd_indentation(self) -> bool:
+        if not file_kinds.is_program(self.path) or any(
+            map(self.row.trace.search, self.ground.lines)
+        ):
+            return False
+        if self.ground.parses_with(self.new) is True:
+            return False
+        may_have_entities = file_kinds.is_markup(self.path)
+        return not all(may_have_entities and "&nbsp;" in self.new[i] for i in self._changed)
+
+    @cached_property
+    def is_odd_there(self) -> bool:
+        """Whether nobody types them into a program, not even into its strings, and the file has none."""
+        text = "\n".join(self.new)
+        trace = _ODD_THERE.get(self.row.damage)
+        if trace is None or trace.search(text, 1) is None:
+            return False
+        if self.row.damage is Damage.ENTITIES:
+            is_meant = file_kinds.is_markup(self.path) or file_kinds.is_code(self.path)
+            if is_meant or not self.is_throughout:
+                return False
+        return self.row.trace.search("\n".join(self.ground.lines)) is None
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether the file has the plain characters, and none of the marks."""
+        whole = "\n".join(self.ground.lines)
+        has_plain = any(mark in whole for mark in self.targets)
+        return has_plain and self.row.trace.search(whole) is None
+
+
+# Only whole files: a page without any tag of its own is none.
+_ENCODED_TAG = re.compile(r"&lt;(?:/|!doctype|!--|\?xml)", re.IGNORECASE)
+# Joiners and soft hyphens are meant where people write words; these are not, in a program.
+_ODD_THERE = {
+    Damage.ZERO_WIDTH: re.compile("[\u200b\u2060\ufeff]"),
+    Damage.DASHES: re.compile("[\u2010\u2011]"),
+    Damage.ENTITIES: re.compile(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
+}
+_ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
+_UNSEEN = frozenset((Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
+
+
+def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
+    """Return what is to be done, and what proves it or keeps it from being proven."""
+    damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
+    if damage in way or (damage is Damage.ENTITIES and Damage.ANGLES in way):
+        return _by_tags(look, way)
+    if look.stands_so or look.is_all_that_changes or _is_other_escape(damage, way):
+        return _Says.KEEP, ""
+    if look.stands_undone and look.is_throughout:
+        may_be_meant = is_prose and damage not in _UNSEEN
+        return _Says.ASK if may_be_meant else _Says.UNDO, "where lines of the file have none"
+    if look.is_impossible:
+        is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
+        is_sure = look.is_throughout and not is_lost
+        return _Says.UNDO if is_sure else _Says.ASK, "where a file of its kind has none"
+    if file_kinds.is_program(look.path) and look.is_odd_there:
+        return _Says.ASK, "which no such file is likely to have"
+    return _Says.KEEP, ""
+
+
+def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
+    """Return what the tags of the answer, or the markers of an edit in it, prove of a body."""
+    damage, text = look.row.damage, "\n".join(look.new)
+    why = f"as in {'edits before it' if damage not in way else 'the tags of this answer'}"
+    may_be = f"{why}, and they may be meant"
+    if look.row.trace is channel.LEADING_BLANK:
+        return _Says.KEEP, ""  # all blanks have suffered, or none
+    match damage:
+        case Damage.ENTITIES:
+            rest = channel.ENTITY.sub("", text)
+            if damage in way and '"' in rest:
+                return _Says.KEEP, ""  # it would have been encoded with the tags
+            is_sure = look.is_throughout
+            undone = "\n".join(look.undone)
+            is_twice = not any(c in undone for c in "<>") and ("&lt;" in undone or "&gt;" in undone)
+            return (_Says.UNDO, why) if is_sure and not is_twice else (_Says.ASK, may_be)
+        case Damage.ESCAPES | Damage.UNDERSCORES:
+            if channel.is_spared_by_escapes(text):
+                return _Says.KEEP, ""
+            is_sure = damage is Damage.UNDERSCORES or channel.is_escaped_throughout(text)
+            is_sure = is_sure and look.is_throughout
+            return (_Says.UNDO, why) if is_sure or look.stands_undone else (_Says.ASK, may_be)
+        case Damage.BLANKS:
+            # Not one ordinary blank is left in it: all of them were changed.
+            return (_Says.UNDO, why) if " " not in text else (_Says.ASK, may_be)
+        case Damage.ZERO_WIDTH:
+            is_sure = _JOINER.search(text) is None
+            return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
+        case Damage.LINKS:
+            return _Says.UNDO, why
+        case _:
+            if not look.is_throughout:
+                return _Says.KEEP, ""
+            is_sure = look.is_impossible or look.is_foreign
+            return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
+
+
+def _is_other_escape(damage: Damage, way: Channel) -> bool:
+    """Tell whether the tags suffered escapes of another extent."""
+    return damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
+
+
+_JOINER = re.compile("[\u200c\u200d\u00ad]")
+
+
+def _may_be_damaged(text: str) -> bool:
+    return not text.isascii() or "&" in text or "\\" in text or "http" in text
+
+
+def refusal(what: str, arrival: Arrival) -> str:
+    """Return the words that ask for a block again."""
+    how = (
+        "send this block again with the characters that are to stand in the file"
+        if arrival.in_code
+        else "send this block again, inside of a code block"
+    )
+    return f"The body looks damaged on its way: {what}. Nothing was done; {how}"
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,203 @@
+"""What a file can hold, by its name: whether code fences, entities or typographic quotes may be meant in it.
+
+Only what no file of a kind ever holds counts as a proof. A kind that is not known may hold anything.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+
+from codingagent.core import syntax_check
+from codingagent.core.channel import ENTITY
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text: a list of names reads better without quotes."""
+    return frozenset(text.split())
+
+
+# Languages whose every character outside of strings and comments has a meaning.
+_CODE = words(
+    "py pyi js mjs cjs ts mts cts java kt kts c h cc cpp cxx hpp hxx cs go rs swift scala dart sql lua"
+    " css scss less"
+)
+_MARKUP = words("html htm xhtml xml svg vue svelte jsx tsx php erb ejs")
+# Formats in which text stands without quotes: anything but a fence round the whole may be meant.
+_LOOSE = words(
+    "sh bash zsh fish ps1 bat cmd yml yaml toml ini cfg conf env properties json jsonc tex sty bib rb pl"
+    " pm r ex exs erl hs ml clj el vim cmake mk gradle groovy tf proto graphql"
+)
+_NAMES = words(
+    "makefile gnumakefile dockerfile containerfile justfile procfile gemfile jenkinsfile vagrantfile"
+    " rakefile brewfile cmakelists.txt requirements.txt .gitignore .gitattributes .dockerignore"
+    " .editorconfig .env .npmrc .bashrc .profile"
+)
+_PROSE = words(
+    "md markdown mdown mkd mdx mdc qmd rmd rst adoc asciidoc txt text org textile prompt tmpl j2 svx"
+)
+_HASH_COMMENTS = words("py pyi")
+# An & has its own meaning in these.
+_WITH_AMPERSANDS = words("tex sty sh bash zsh")
+_DASH_COMMENTS = words("sql lua")
+
+
+@lru_cache(64)
+def ending(path: str) -> str:
+    """Return what follows the last dot of a file's name, in lower case; empty if there is none."""
+    name = path.rpartition("/")[2].lower()
+    return name.rpartition(".")[2] if "." in name.lstrip(".") else ""
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2].lower()
+
+
+def is_prose(path: str) -> bool:
+    """Tell whether a file is text for people, or has no ending that says otherwise."""
+    return _name(path) not in _NAMES and ending(path) in _PROSE | {""}
+
+
+def is_program(path: str) -> bool:
+    """Tell whether no whole file of this kind begins or ends with a code fence."""
+    return _name(path) in _NAMES or ending(path) in _CODE | _MARKUP | _LOOSE
+
+
+def is_code(path: str) -> bool:
+    """Tell whether text for people stands only in strings and comments in it."""
+    return _name(path) not in _NAMES and ending(path) in _CODE
+
+
+def is_markup(path: str) -> bool:
+    """Tell whether entities are its own way to write characters."""
+    return ending(path) in _MARKUP
+
+
+def is_makefile(path: str) -> bool:
+    """Tell whether recipes in it begin with a tab."""
+    return _name(path) in ("makefile", "gnumakefile") or ending(path) == "mk"
+
+
+def is_indented(path: str) -> bool:
+    """Tell whether indentation has a meaning in it, or a lack of it is an error."""
+    return is_python(path) or is_makefile(path) or ending(path) in ("yml", "yaml")
+
+
+def is_python(path: str) -> bool:
+    """Tell whether it is Python."""
+    return ending(path) in ("py", "pyi")
+
+
+def parses(path: str, text: str) -> bool | None:
+    """Tell whether a text is a valid file of its kind; None where that can't be told."""
+    if not syntax_check.is_known(path):
+        return None
+    return True if syntax_check.can_read(path, text) else _faulty(path, text)
+
+
+def _faulty(path: str, text: str) -> bool | None:
+    return None if syntax_check.find_fault(path, text) is None else False
+
+
+# --- text within code ------------------------------------------------------------------------------
+
+# What opens a run of text over several lines, and what ends it.
+_RUNS = (
+    ('"""', '"""'),
+    ("'''", "'''"),
+    ("`", "`"),
+    ("/*", "*/"),
+    ("<!--", "-->"),
+    ("<pre", "</pre"),
+    ("<textarea", "</textarea"),
+    (r"\begin{verbatim}", r"\end{verbatim}"),
+    (r"\begin{lstlisting}", r"\end{lstlisting}"),
+    ("=begin", "=end"),
+)
+_ENDS = dict(_RUNS)
+_TICKED = words("js mjs cjs ts mts cts jsx tsx vue svelte go")
+_SCALAR = re.compile(r"(\s*)(?:- )?[^#]*[:-][ \t]+[|>][-+0-9]*[ \t]*(?:#.*)?")
+_HEREDOC = re.compile(r"<<[-~]?[ \t]*(['\"]?)(\w+)\1")
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`(?:\\.|[^`\\])*`')
+
+
+def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
+    """Return the indexes of lines that begin within a string or comment of several lines.
+
+    Told by what opens and ends such runs, not by a parser: it may take code for text, and then
+    nothing in it is taken for damage.
+    """
+    if is_prose(path) or not is_program(path):
+        return frozenset(range(len(lines) + 1))
+    tokens = _tokens(ending(path) in _TICKED)
+    found: set[int] = set()
+    end = ""
+    scalar: int | None = None
+    for index, line in enumerate(lines):
+        if end or scalar is not None:
+            found.add(index)
+        if scalar is not None:
+            if not line.strip() or len(line) - len(line.lstrip()) > scalar:
+                continue
+            scalar = None
+            found.discard(index)
+        if end and end.isalnum():
+            end = "" if line.strip() == end else end
+            continue
+        end = _end_behind(line, end, tokens)
+        if end:
+            continue
+        if ending(path) in ("yml", "yaml") and (opened := _SCALAR.fullmatch(line)) is not None:
+            scalar = len(opened[1])
+        elif "<<" in line and (here := _HEREDOC.search(line)) is not None:
+            end = here[2]
+    return frozenset(found)
+
+
+def _end_behind(line: str, end: str, tokens: re.Pattern[str]) -> str:
+    """Return what ends the run of text that is open behind a line; empty if none is."""
+    for found in tokens.finditer(line):
+        token = found[0]
+        if token.startswith("\\") and token not in _ENDS and token not in _ENDS.values():
+            continue  # escaped
+        if not end:
+            end = _ENDS.get(token, "")
+        elif token == end:
+            end = ""
+    return end
+
+
+@cache
+def _tokens(has_ticks: bool) -> re.Pattern[str]:
+    marks = {mark for run in _RUNS for mark in run if has_ticks or mark != "`"}
+    every = sorted(marks, key=len, reverse=True)
+    return re.compile("|".join([*map(re.escape, every), r"\\."]))
+
+
+def bare(line: str, path: str) -> str:
+    """Return a line of code without its strings and its comment."""
+    if line.lstrip().startswith(("*", "//", "#", "--")):
+        return ""
+    line = _STRING.sub(" ", line)
+    kind = ending(path)
+    mark = "#" if kind in _HASH_COMMENTS else "--" if kind in _DASH_COMMENTS else "//"
+    # A string that does not end here, or has begun further up, is text to the end of the line.
+    return re.split(rf"{mark}|/\*|[\"'`]", line, maxsplit=1)[0]
+
+
+def cannot_hold(
+    trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]
+) -> bool:
+    """Tell whether something stands in lines of code where only code can be.
+
+    Args:
+        trace: what is looked for.
+        new: the lines.
+        path: the file.
+        text: the indexes of those lines that begin within text.
+    """
+    has_ampersands = is_makefile(path) or ending(path) in _WITH_AMPERSANDS
+    is_strict = is_code(path) or (trace is ENTITY and has_ampersands)
+    return is_strict and any(
+        index not in text and trace.search(line) and trace.search(bare(line, path))
+        for index, line in enumerate(new)
+    )

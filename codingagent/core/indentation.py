@@ -1,0 +1,398 @@
+"""Indentation that new lines have lost, or changed, on their way: what proves it, and what it was.
+
+How it works. A new line that stands in the file with another indentation, and with its own nowhere, has
+moved. Whether a chat has moved it, or the answer, shows in how all of them have moved: a chat takes all
+indentation, or leaves one blank of it, or makes blanks of tabs. Python is read with and without it.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from codingagent.core import file_kinds
+from codingagent.core.channel import Arrival
+from codingagent.core.characters import Ground, Mended
+from codingagent.core.plain import clip_middle
+from codingagent.errors import OperationError
+
+LIKENESS = 0.6
+_COMPARED_CHARACTERS = 300
+TAB_WIDTHS = (2, 3, 4, 8)
+# Aligning takes time that grows with the square.
+_ALIGNED_LIMIT_LINES = 2000
+
+
+def blanks(line: str) -> str:
+    """Return the blanks at the start of a line."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def spread(line: str, width: int) -> str:
+    """Return a line with blanks for the tabs at its start, without those at its end."""
+    lead = blanks(line)
+    return lead.replace("\t", " " * width) + line[len(lead) :].rstrip() if lead else line.rstrip()
+
+
+def to_tabs(line: str, width: int) -> str | None:
+    """Return a line with tabs for the blanks at its start; None if they are no whole number of tabs."""
+    lead = blanks(line)
+    # The stars of a comment's lines are one blank deeper than its first.
+    rest = 1 if len(lead) % width == 1 and line[len(lead) :].startswith("*") else 0
+    if (len(lead) - rest) % width or "\t" in lead:
+        return None
+    return "\t" * (len(lead) // width) + line[len(lead) - rest :]
+
+
+def to_blanks(line: str, width: int) -> str:
+    """Return a line with blanks for the tabs at its start."""
+    return blanks(line).replace("\t", " " * width) + line[len(blanks(line)) :]
+
+
+def is_alike(one: str, other: str) -> bool:
+    """Tell whether two lines say the same in other words."""
+    pair = (one[:_COMPARED_CHARACTERS], other[:_COMPARED_CHARACTERS])
+    return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= LIKENESS
+
+
+# --- what takes the place of lines that are known --------------------------------------------------
+
+
+def restore(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
+    """Return new lines with the indentation that they had, where the lines they replace prove it.
+
+    Raises:
+        OperationError: if they have certainly lost it, and nobody can know what it was.
+    """
+    if not any(line.strip() for line in new):
+        return Mended(new)
+    moves = _Moves(new, ground, arrival)
+    for rule in (_tabs, _lost, _shifted) if moves.old_leads else (_shifted,):
+        found = rule(moves)
+        if found is not None:
+            return found
+    return Mended(new)
+
+
+class _Moves:
+    """New lines beside those that they replace."""
+
+    def __init__(self, new: list[str], ground: Ground, arrival: Arrival) -> None:
+        self.new = new
+        self.ground = ground
+        self.arrival = arrival
+        self.leads = [blanks(line) for line in new if line.strip()]
+        self.old_leads = [blanks(line) for line in ground.replaced if line.strip()]
+
+    @cached_property
+    def _there(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for line in self.ground.replaced:
+            if len(line.strip()) > 3:
+                found.setdefault(_key(line), set()).add(line.rstrip())
+        return found
+
+    @cached_property
+    def moved(self) -> list[tuple[str, set[str]]]:
+        """New lines that stand among the replaced ones, but nowhere with their indentation."""
+        pairs = ((line.rstrip(), self._there.get(_key(line))) for line in self.new)
+        known = {line.rstrip() for line in self.ground.lines}
+        return [(line, there) for line, there in pairs if there and line not in known]
+
+    @cached_property
+    def has_kept(self) -> bool:
+        """Whether a new line stands among the replaced ones as it is, and is indented."""
+        return any(
+            line[:1].isspace() and line.rstrip() in self._there.get(_key(line), ())
+            for line in self.new
+        )
+
+    @property
+    def path(self) -> str:
+        return self.ground.path
+
+    @cached_property
+    def parses(self) -> bool | None:
+        return self.ground.parses_with(self.new)
+
+    def undone(self, new: list[str], what: str) -> Mended | None:
+        """Return what was restored; None if the edit would then change nothing: the move is meant."""
+        if new == list(self.ground.replaced):
+            return None
+        if self.ground.parses_with(new) is False:
+            raise self.refusal(what)
+        how = "as the lines in the file have it" if self.ground.lines else "as no such file begins"
+        return Mended(new, (f"{what}: it was given back {how}",))
+
+    def refusal(self, what: str) -> OperationError:
+        how = (
+            "write each line with the indentation that it is to have"
+            if self.arrival.in_code
+            else "send this block again, inside of a code block"
+        )
+        return OperationError(
+            f"{what}, and it can't be known for each new line. Nothing was done; {how}"
+        )
+
+
+def _key(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _tabs(moves: _Moves) -> Mended | None:
+    """Tabs that came as blanks, or blanks as tabs: each line that is known shows by how many."""
+    has_tabs = any("\t" in lead for lead in moves.old_leads)
+    if has_tabs == any("\t" in lead for lead in moves.leads) or (has_tabs and moves.has_kept):
+        return None
+    what = f"the indentation came as {'blanks' if has_tabs else 'tabs'}"
+    width = _width(moves.moved)
+    if not width:
+        is_whole = len(moves.ground.replaced) == len(moves.ground.lines)
+        is_text = file_kinds.is_prose(moves.path) or moves.ground.start in moves.ground.text_among(
+            [""]
+        )
+        if not is_whole and not is_text:
+            check_kind(moves.ground.lines, moves.new, "the body")
+        return None
+    if not has_tabs:
+        return moves.undone([to_blanks(line, width) for line in moves.new], what)
+    tabbed = [to_tabs(line, width) for line in moves.new]
+    if None in tabbed:
+        raise moves.refusal(what)
+    return moves.undone([line for line in tabbed if line is not None], what)
+
+
+def _width(moved: list[tuple[str, set[str]]]) -> int:
+    """Return how many blanks stand for a tab in lines that are known; 0 if they do not all agree."""
+    for width in TAB_WIDTHS if moved else ():
+        if all(
+            any(spread(line, width) == spread(each, width) for each in there)
+            for line, there in moved
+        ):
+            return width
+    return 0
+
+
+def _lost(moves: _Moves) -> Mended | None:
+    """No line is indented by more than a blank, and those that they replace are."""
+    deepest = max(map(len, moves.leads))
+    if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
+        return None
+    if max(map(len, moves.old_leads)) <= deepest or moves.parses is True:
+        return None
+    if not _is_certainly_lost(moves, is_thin=deepest == 1):
+        return None
+    what = "the body has lost its indentation"
+    aligned = _aligned(moves.new, list(moves.ground.replaced))
+    if aligned is None:
+        if moves.arrival.in_code and moves.parses is None:
+            return None
+        raise moves.refusal(what)
+    return moves.undone(aligned, what)
+
+
+def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
+    deeper = [line for line, there in moves.moved if any(len(each) > len(line) for each in there)]
+    is_inside = all(moves.old_leads)
+    if moves.parses is False:
+        return bool(deeper) or is_inside
+    if file_kinds.is_prose(moves.path) or moves.arrival.in_code:
+        return is_thin and bool(deeper)
+    if deeper and (is_thin or is_inside or has_levels(moves.new)):
+        return True
+    in_text = 0 in moves.ground.text_among(moves.new)
+    if not is_inside or in_text:
+        return False
+    old = [line for line in moves.ground.replaced if line.strip()]
+    new = [line for line in moves.new if line.strip()]
+    if len(old) == len(new) and all(map(_is_alike_within, old, new)):
+        return True
+    # A label and what is for a preprocessor may stand at the margin.
+    is_structured = file_kinds.is_code(moves.path) or file_kinds.is_indented(moves.path)
+    return is_structured and not all(line.startswith("#") or line.endswith(":") for line in new)
+
+
+def _is_alike_within(one: str, other: str) -> bool:
+    return is_alike(one.strip(), other.strip())
+
+
+def has_levels(lines: Sequence[str]) -> bool:
+    """Tell whether a line opens a level, and the next that has a word is not deeper."""
+    words = [line for line in lines if line.strip()]
+    return any(
+        is_opener(a) and not _CLOSER.match(b) and len(blanks(b)) <= len(blanks(a))
+        for a, b in pairwise(words)
+    )
+
+
+def is_opener(line: str) -> bool:
+    """Tell whether a line opens a level."""
+    return _OPENER.search(line) is not None
+
+
+_OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
+
+
+def _aligned(new: list[str], old: list[str]) -> list[str] | None:
+    """Return new lines with the indentation of the old ones whose place they take; None if unknown."""
+    if max(len(new), len(old)) > _ALIGNED_LIMIT_LINES:
+        return None
+    leads = {blanks(line) for line in old if line.strip()}
+    uniform = leads.pop() if len(leads) == 1 and not any(map(is_opener, new)) else None
+    out: list[str] = []
+    for kind, a, a_end, b, b_end in _steps(old, new):
+        if kind == "equal":
+            if any(o.strip() != n.strip() for o, n in zip(old[a:a_end], new[b:b_end], strict=True)):
+                return None  # blanks within lines are gone, too
+            out += old[a:a_end]
+            continue
+        pairs = zip(old[a:a_end], new[b:b_end], strict=True) if a_end - a == b_end - b else None
+        for line in new[b:b_end]:
+            before = next(pairs)[0] if pairs is not None else ""
+            if not line.strip():
+                out.append("")
+            elif before.strip() and is_alike(before.strip(), line.strip()):
+                out.append(blanks(before) + line.strip())
+            elif uniform is not None:
+                out.append(uniform + line.strip())
+            elif b_end - b == 1 and a == a_end and (lead := _between(old, a)) is not None:
+                out.append(lead + line.strip())
+            else:
+                return None
+    return out
+
+
+def _steps(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
+    keys = list(map(_key, old)), list(map(_key, new))
+    yield from difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
+
+
+def _between(old: list[str], at: int) -> str | None:
+    """Return the indentation of a single line between two that have the same."""
+    if not 0 < at < len(old) or not old[at].strip() or is_opener(old[at - 1]):
+        return None
+    lead = blanks(old[at])
+    return lead if old[at - 1].strip() and blanks(old[at - 1]) == lead else None
+
+
+def _shifted(moves: _Moves) -> Mended | None:
+    """Every line deeper by the same, where no file of the kind can be so."""
+    shift = min(moves.leads, key=len)
+    if not shift or not all(lead.startswith(shift) for lead in moves.leads):
+        return None
+    back = [line.removeprefix(shift) for line in moves.new]
+    if moves.parses is False and moves.ground.parses_with(back):
+        return moves.undone(back, "the body was indented")
+    if len(moves.ground.replaced) != len(moves.ground.lines):
+        return None
+    if not moves.ground.lines and file_kinds.is_code(moves.path) and moves.parses is not True:
+        return moves.undone(back, "the body was indented")
+    if not file_kinds.is_program(moves.path) or not moves.moved:
+        return None
+    if all(any(shift + each == line for each in there) for line, there in moves.moved):
+        return moves.undone(back, "the body was indented")
+    return None
+
+
+# --- what takes the place of a search --------------------------------------------------------------
+
+# Each kind of line that begins a level, and what may follow it without being a level deeper.
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
+_NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
+_CLOSER = re.compile(
+    r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
+)
+_OPENERS = "def|class|if|for|while|with|try|else|elif|except|finally|async|case"
+_HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
+    (re.compile(r".*\{[^{}]*$"), _CLOSER, True),
+    (re.compile(r".*[(\[][ \t]*$"), _CLOSER, True),
+    (re.compile(rf"\s*(?:{_OPENERS})\b.*:[ \t]*$"), _CLOSER, True),
+    (re.compile(r".*\b(?:then|do)[ \t]*$"), _CLOSER, True),
+    (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), _CLOSER, True),
+    (_ITEM, _NO_TEXT, False),
+)  # fmt: skip
+_MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
+
+
+def is_indented(line: str) -> bool:
+    """Tell whether a line has an indentation that a chat would have taken."""
+    return line.startswith(("  ", "\t")) and bool(line.strip())
+
+
+def check(
+    ground: Ground, search: Sequence[str], replace: Sequence[str], placed: Sequence[str]
+) -> None:
+    """Refuse new lines that have lost their indentation, or have another, where the search has none.
+
+    Args:
+        ground: where they go.
+        search: what they take the place of, as it came.
+        replace: the new lines, as they came.
+        placed: the same as they would stand in the file.
+
+    Raises:
+        OperationError: if so.
+    """
+    known = set(search)
+    fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
+    if not fresh or ground.parses_with(placed) is True:
+        return
+    check_kind(ground.lines, fresh, "REPLACE")
+    pairs = [
+        (a, b)
+        for a, b in pairwise(replace)
+        if a.strip() and b.strip() and not (a in known and b in known)
+    ]
+    if any(line[0].isspace() for line in replace if line.strip()):
+        _check_tabbed_items(ground.lines, pairs)
+    else:
+        _check_levels(ground.lines, pairs)
+
+
+def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
+    """Refuse lines that are indented as no line of the file is: by blanks where it has tabs alone."""
+    kinds = {"tabs": "\t", "blanks": "  "}
+    for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
+        if (
+            any(line.startswith(kinds[came]) and line.strip() for line in new)
+            and not any(line.startswith(kinds[came]) and line.strip() for line in lines)
+            and any(line.startswith(kinds[has]) and line.strip() for line in lines)
+        ):
+            raise OperationError(
+                f"the file is indented by {has} and {what} by {came}; write it with {has}; {_MEANT}"
+            )
+
+
+def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse lines without any indentation where a level begins, as text that has lost it looks.
+
+    The file must show that the next line is deeper, and never that it is not; but for a list item,
+    whose text may always be indented.
+    """
+    for head, level, needs_proof in _HEADS:
+        found = [pair for pair in pairs if head.match(pair[0]) and not level.match(pair[1])]
+        if not found:
+            continue
+        there = [
+            len(blanks(b)) > len(blanks(a))
+            for a, b in pairwise(lines)
+            if b.strip() and head.match(a) and not level.match(b)
+        ]
+        if all(there) and (there or not needs_proof):
+            raise OperationError(
+                f"the line '{clip_middle(found[0][1], 300)}' of REPLACE is not indented, though a level"
+                " begins before it: it may have lost its indentation; send the edit again inside of a code"
+                f" block; {_MEANT}"
+            )
+
+
+def _check_tabbed_items(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse text of a list item that is indented by a tab, where no line of the file is."""
+    if any(_ITEM.match(a) and b.startswith("\t") and a[0] != "\t" for a, b in pairs) and not any(
+        line.startswith("\t") for line in lines
+    ):
+        raise OperationError(
+            "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
+            f" write it with blanks; {_MEANT}"
+        )

@@ -1,0 +1,563 @@
+"""Answers in four styles over real files, each damaged in many ways: `python -m tests.damage_table` counts.
+
+Apart from `manglings`, whose replies are written by hand: here an answer is made from a file as it is and
+as it is to be, line by line with what each line is, so that a damage can touch all text, only tags, or
+only bodies. What may come of it: the right bytes; nothing, and a problem that asks again; or, where the
+damaged body is an answer that could be meant in a file of that kind, exactly that body.
+"""
+
+import difflib
+import html
+import itertools
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests import reply_table
+from tests.core.builders import SESSION_ID
+from tests.reply_table import Came, Done
+
+TEXTS = Path(__file__).with_name("replies") / "texts"
+STYLES = ("create", "new", "search", "lines", "lines around", "command")
+
+Part = tuple[str, str]
+"""What a line is (`head`, `tag`, `close`, `marker`, `body`, `say`) and the line."""
+Damage = Callable[[list[Part]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer in one style, and the files that it finds."""
+
+    style: str
+    file: str
+    parts: tuple[Part, ...]
+    before: dict[str, bytes]
+
+    @property
+    def text(self) -> str:
+        return _joined(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A damage: what it does, and what is lost of it for good.
+
+    `lossy` says that nobody can know the text from what arrives. `meant_in` are the ends of names of
+    files in which the damaged body may be just what is meant.
+    """
+
+    name: str
+    damage: Damage
+    lossy: bool = False
+    meant_in: tuple[str, ...] = ()
+
+
+def _joined(parts: Iterable[Part]) -> str:
+    return "".join(f"{line}\n" for _, line in parts)
+
+
+# --- the answers -----------------------------------------------------------------------------------
+
+
+def answers() -> Iterator[Answer]:
+    """Yield every file in every style."""
+    for path in sorted((TEXTS / "before").iterdir()):
+        old, new = path.read_text("utf-8"), (TEXTS / "after" / path.name).read_text("utf-8")
+        files = {path.name: old.encode()}
+        yield _answer("create", path.name, _created(path.name, new), files)
+        yield _answer("new", path.name, _created(path.name, new), {})
+        yield _answer("search", path.name, _searched(path.name, old, new), files)
+        yield _answer("lines", path.name, _ranged(path.name, old, new, 0), files)
+        yield _answer("lines around", path.name, _ranged(path.name, old, new, 1), files)
+    yield _answer("command", "command", _commands(), {})
+
+
+def _answer(style: str, name: str, parts: list[Part], before: dict[str, bytes]) -> Answer:
+    head = ("head", f'[REPLY session="{SESSION_ID}" sequence="2"]')
+    said = ("say", "This changes what you asked for:")
+    end = [("say", "")] if style == "command" else []
+    return Answer(style, name, (head, said, *parts, *end, ("head", "[END]")), before)
+
+
+def _created(name: str, new: str) -> list[Part]:
+    return [("tag", f'[CREATE_FILE path="{name}"]'), *_body(new), ("close", "[/CREATE_FILE]")]
+
+
+def _body(text: str) -> list[Part]:
+    return [("body", line) for line in text.split("\n")[:-1]]
+
+
+def _changes(old: list[str], new: list[str], around: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield what is replaced by what, each with lines around it that are the same."""
+    found = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for group in found.get_grouped_opcodes(around):
+        (_, a, _, b, _), (_, _, a_end, _, b_end) = group[0], group[-1]
+        more = int(a == a_end)  # what is only added takes the line before it along
+        yield a - more, a_end, b - more, b_end
+
+
+def _searched(name: str, old: str, new: str) -> list[Part]:
+    before, after = old.split("\n")[:-1], new.split("\n")[:-1]
+    parts: list[Part] = [("tag", f'[EDIT_FILE path="{name}"]')]
+    for a, a_end, b, b_end in _changes(before, after, 2):
+        parts.append(("marker", "<<<<<<< SEARCH"))
+        parts += [("body", line) for line in before[a:a_end]]
+        parts.append(("marker", "======="))
+        parts += [("body", line) for line in after[b:b_end]]
+        parts.append(("marker", ">>>>>>> REPLACE"))
+    return [*parts, ("close", "[/EDIT_FILE]")]
+
+
+def _ranged(name: str, old: str, new: str, around: int) -> list[Part]:
+    before, after = old.split("\n")[:-1], new.split("\n")[:-1]
+    parts: list[Part] = []
+    for a, a_end, b, b_end in reversed(list(_changes(before, after, around))):
+        parts.append(("tag", f'[EDIT_FILE path="{name}" start_line="{a + 1}" end_line="{a_end}"]'))
+        parts += [("body", line) for line in after[b:b_end]]
+        parts.append(("close", "[/EDIT_FILE]"))
+    return parts
+
+
+_SHELL = (
+    """python3 -c "print('a_b' if 1 < 2 and [3] else {})" && cat slugs.py > out_1.txt""",
+    """cat <<'END_OF' > notes.md
+# It's "noted"
+
+    x = a[0] & b_c
+END_OF
+grep -n -- '--x_y' slugs.py || true""",
+)
+
+
+def _commands() -> list[Part]:
+    parts: list[Part] = [
+        ("tag", "[MESSAGE]"),
+        ("body", """I'll look at "a_b" & <c> first."""),
+        ("close", "[/MESSAGE]"),
+    ]
+    for lines in _SHELL:
+        parts.append(("tag", "[RUN_COMMAND]"))
+        parts += [("body", line) for line in lines.split("\n")]
+        parts.append(("close", "[/RUN_COMMAND]"))
+    return parts
+
+
+# --- the damages -----------------------------------------------------------------------------------
+
+_ALL = ("head", "tag", "close", "marker", "body", "say")
+_TAGS = ("head", "tag", "close")
+_BODIES = ("body",)
+_INNER = ("body", "marker")
+
+
+def _each(change: Callable[[str], str], roles: Sequence[str] = _ALL) -> Damage:
+    return lambda parts: _joined((r, change(line) if r in roles else line) for r, line in parts)
+
+
+def _text(change: Callable[[str], str]) -> Damage:
+    return lambda parts: change(_joined(parts))
+
+
+def _groups(parts: list[Part]) -> Iterator[tuple[str, list[str]]]:
+    """Yield runs of lines of one kind; markers and what they part are one body."""
+    run: list[str] = []
+    kind = ""
+    for role, line in parts:
+        this = "body" if role in _INNER else role
+        if run and (this != kind or this != "body"):
+            yield kind, run
+            run = []
+        kind = this
+        run.append(line)
+    yield kind, run
+
+
+def _bodies(change: Callable[[list[str]], list[str]]) -> Damage:
+    def damaged(parts: list[Part]) -> str:
+        out: list[str] = []
+        for kind, lines in _groups(parts):
+            out += change(lines) if kind == "body" else lines
+        return "".join(f"{line}\n" for line in out)
+
+    return damaged
+
+
+def _sections(change: Callable[[list[str]], list[str]]) -> Damage:
+    """Change the lines between tags and markers: what is SEARCH, REPLACE or a whole body."""
+
+    def damaged(parts: list[Part]) -> str:
+        out: list[str] = []
+        run: list[str] = []
+        for role, line in (*parts, ("end", "")):
+            if role == "body":
+                run.append(line)
+                continue
+            out += change(run) if run else []
+            run = []
+            out.append(line)
+        return "".join(f"{line}\n" for line in out[:-1])
+
+    return damaged
+
+
+def _without_header(change: Damage) -> Damage:
+    return lambda parts: change([part for part in parts if part[0] != "head"])
+
+
+def _lead(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _with_lead(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda line: change(_lead(line)) + line[len(_lead(line)) :]
+
+
+def _curly(line: str) -> str:
+    line = re.sub(r"(?<![^\s(\[{=:,>])\"", "“", line).replace('"', "”")
+    return re.sub(r"(?<![^\s(\[{=:,>“])'", "‘", line).replace("'", "’")
+
+
+def _low_quotes(line: str) -> str:
+    return re.sub(r"(?<![^\s(\[{=:,>])\"", "„", line).replace('"', "“")
+
+
+def _numeric(line: str) -> str:
+    return re.sub(r"[<>&\"']", lambda found: f"&#{ord(found[0])};", line)
+
+
+def _hexadecimal(line: str) -> str:
+    return re.sub(r"[<>&\"']", lambda found: f"&#x{ord(found[0]):x};", line)
+
+
+def _linked(line: str) -> str:
+    return re.sub(r"(?<![\w/.])(\w+\.(?:py|md|ts|go|sh))(?![\w/])", r"[\1](http://\1)", line)
+
+
+def _slack_linked(line: str) -> str:
+    return re.sub(r"(?<![\w/.])(\w+\.(?:py|md|ts|go|sh))(?![\w/])", r"<http://\1|\1>", line)
+
+
+def _backslashed(line: str, marks: str) -> str:
+    return re.sub(f"[{re.escape(marks)}]", lambda found: f"\\{found[0]}", line)
+
+
+def _alternating(lead: str) -> str:
+    return "\u00a0" * (len(lead) - 1) + " " if len(lead) > 1 and "\t" not in lead else lead
+
+
+def _numbered(form: str) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [form.format(n, line) for n, line in enumerate(lines, start=1)]
+
+
+def _numbered_as_we_do(parts: list[Part]) -> str:
+    """Our own requests show lines so, with the numbers that they have in the file."""
+    out: list[str] = []
+    at = 1
+    for role, line in parts:
+        if role == "tag":
+            found = re.search(r'start_line="(\d+)"', line)
+            at = int(found[1]) if found else 1
+        if role == "body":
+            out.append(f"{at:>4} | {line}")
+            at += 1
+        else:
+            out.append(line)
+    return "".join(f"{line}\n" for line in out)
+
+
+def _wrapped(line: str, width: int) -> str:
+    out: list[str] = []
+    while len(line) > width and " " in line[1:width].strip():
+        at = line.rindex(" ", 0, width)
+        if not line[:at].strip():
+            break
+        out.append(line[:at])
+        line = line[at + 1 :]
+    return "\n".join([*out, line])
+
+
+def _fenced(fence: str, label: str) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [f"{fence}{label}", *lines, fence]
+
+
+def _across(parts: list[Part]) -> str:
+    return _joined(
+        pair
+        for role, line in parts
+        for pair in ([(role, line), ("say", "```")] if role in ("tag", "close") else [(role, line)])
+    )
+
+
+def _list_items(parts: list[Part]) -> str:
+    out: list[str] = []
+    number = 0
+    for role, line in parts:
+        if role == "tag":
+            number += 1
+            out.append(f"{number}. {line}")
+        elif role in ("head", "say"):
+            out.append(line)
+        else:
+            out.append(f"   {line}" if line else "")
+    return "".join(f"{line}\n" for line in out)
+
+
+def _shown_as_code(parts: list[Part]) -> str:
+    """Each block in a box with its label, as it is copied from some pages."""
+    out: list[str] = []
+    for role, line in parts:
+        if role == "tag":
+            out += ["python", "Copy", "Edit"]
+        out.append(line)
+    return "".join(f"{line}\n" for line in out)
+
+
+_ESCAPED_BY_PANDOC = "\\`*_[]<>#\"'$^~@|"
+_PROSE = (".md",)
+_MARKUP = (".md", ".html")
+_BARE_TEXT = (".md", ".html", ".tex", ".yml", "Makefile")
+
+_B = _BODIES
+ROWS: tuple[Row, ...] = (
+    Row("as it is", _each(str)),
+    # line ends and blank lines
+    Row("<br> at line ends", _each(lambda t: f"{t}<br>")),
+    Row("<br /> at line ends", _each(lambda t: f"{t}<br />")),
+    Row("<br> in place of line ends", _text(lambda t: t.replace("\n", "<br>"))),
+    Row("CRLF", _text(lambda t: t.replace("\n", "\r\n"))),
+    Row("CR", _text(lambda t: t.replace("\n", "\r"))),
+    Row("line separators", _text(lambda t: t.replace("\n", "\u2028"))),
+    Row("a blank line after each", _each(lambda t: f"{t}\n")),
+    Row("a blank line after each in bodies", _each(lambda t: f"{t}\n", _B)),
+    Row("blank lines doubled", _each(lambda t: t or "\n")),
+    Row("blank lines lost", _text(lambda t: re.sub(r"\n\n+", "\n", t)), lossy=True),
+    Row("no line ends at all", _text(lambda t: t.replace("\n", " ")), lossy=True),
+    Row("wrapped at 60", _each(lambda t: _wrapped(t, 60), _B), lossy=True),
+    Row("trailing blank", _each(lambda t: f"{t} ")),
+    Row("trailing blanks in bodies", _each(lambda t: f"{t}  " if t else t, _B), lossy=True),
+    Row("trailing backslashes", _each(lambda t: f"{t}\\"), lossy=True),
+    # indentation
+    Row("all of it 4 deep", _each(lambda t: f"    {t}" if t else t)),
+    Row("all of it 2 deep, no header", _without_header(_each(lambda t: f"  {t}"))),
+    Row("all of it a tab deep", _each(lambda t: f"\t{t}")),
+    Row("tags indented", _each(lambda t: f"    {t}", _TAGS)),
+    Row("blocks as list items", _list_items),
+    Row("bodies 4 deep", _each(lambda t: f"    {t}" if t else t, _INNER), meant_in=_BARE_TEXT),
+    Row("no indentation", _each(str.lstrip), lossy=True, meant_in=_PROSE),
+    Row("no indentation in bodies", _each(str.lstrip, _B), lossy=True, meant_in=_PROSE),
+    Row(
+        "indentation of one blank",
+        _each(_with_lead(lambda t: t[:1] and " "), _B),
+        lossy=True,
+        meant_in=_PROSE,
+    ),
+    Row("runs of blanks as one", _each(lambda t: re.sub(r"[ \t]+", " ", t)), lossy=True),
+    Row("tabs as 4 blanks", _each(lambda t: t.expandtabs(4)), lossy=True),
+    Row("tabs as 8 blanks", _each(lambda t: t.expandtabs(8)), lossy=True),
+    Row("tabs lost", _each(lambda t: t.replace("\t", "")), lossy=True),
+    Row("4 blanks as tabs", _each(_with_lead(lambda t: t.replace("    ", "\t")), _B), lossy=True),
+    Row("no-break indentation", _each(_with_lead(lambda t: t.replace(" ", "\u00a0")))),
+    Row("no-break blanks but the last", _each(_with_lead(_alternating))),
+    Row("indentation as &nbsp;", _each(_with_lead(lambda t: t.replace(" ", "&nbsp;")))),
+    Row("no-break blanks throughout", _each(lambda t: t.replace(" ", "\u00a0"))),
+    Row("narrow no-break blanks", _each(lambda t: t.replace(" ", "\u202f"))),
+    # characters, of all text
+    Row("entities", _each(html.escape)),
+    Row("entities, not quotes", _each(lambda t: html.escape(t, quote=False))),
+    Row("entities twice", _each(lambda t: html.escape(html.escape(t)))),
+    Row("numeric entities", _each(_numeric)),
+    Row("hexadecimal entities", _each(_hexadecimal)),
+    Row("curly quotes", _each(_curly), lossy=True),
+    Row("German quotes", _each(_low_quotes), lossy=True),
+    Row(
+        "dashes and ellipses", _each(lambda t: t.replace("--", "—").replace("...", "…")), lossy=True
+    ),
+    Row("no-break hyphens", _each(lambda t: t.replace("-", "\u2011"))),
+    Row("full-width brackets", _each(lambda t: t.replace("[", "［").replace("]", "］"))),
+    Row("zero-width blanks", _each(lambda t: re.sub(r"([_./])", "\\1\u200b", t))),
+    Row("soft hyphens", _each(lambda t: re.sub(r"(\w{6})(?=\w{3})", "\\1\u00ad", t))),
+    Row("a byte-order mark per line", _each(lambda t: f"\ufeff{t}")),
+    Row("escaped underscores", _each(lambda t: _backslashed(t, "_"))),
+    Row("escaped by turndown", _each(lambda t: _backslashed(t, "\\`*_[]"))),
+    Row("escaped by pandoc", _each(lambda t: _backslashed(t, _ESCAPED_BY_PANDOC))),
+    Row("linked file names", _each(_linked)),
+    Row("linked file names as in Slack", _each(_slack_linked)),
+    # characters, of bodies alone: a model's own habit
+    Row("entities in bodies", _each(lambda t: html.escape(t, quote=False), _B), meant_in=_MARKUP),
+    Row("curly quotes in bodies", _each(_curly, _B), lossy=True, meant_in=_BARE_TEXT),
+    Row(
+        "escaped underscores in bodies",
+        _each(lambda t: _backslashed(t, "_"), _B),
+        meant_in=(".md", ".tex", ".yml", "Makefile", ".html"),
+    ),
+    Row(
+        "no-break indentation in bodies", _each(_with_lead(lambda t: t.replace(" ", "\u00a0")), _B)
+    ),
+    # what stands round or before the lines of a body
+    Row("bodies in fences", _bodies(_fenced("```", "")), meant_in=_PROSE),
+    Row("bodies in fences with a language", _bodies(_fenced("```", "python")), meant_in=_PROSE),
+    Row("bodies in tildes", _bodies(_fenced("~~~", "text")), meant_in=_PROSE),
+    Row("sections in fences", _sections(_fenced("```", "python")), meant_in=_PROSE),
+    Row("a fence that opens inside", _across, meant_in=_PROSE),
+    Row("numbered as we do", _numbered_as_we_do),
+    Row("numbered with colons", _sections(_numbered("{}: {}")), meant_in=_PROSE),
+    Row("numbered by cat -n", _sections(_numbered("{:6d}\t{}")), meant_in=_PROSE),
+    Row("marks of a diff", _each(lambda t: f"+{t}", _B), meant_in=_BARE_TEXT),
+    # tags
+    Row("attributes without quotes", _each(lambda t: t.replace('"', ""), _TAGS)),
+    Row(
+        "blanks inside the brackets",
+        _each(lambda t: re.sub(r"=", " = ", t).replace("[", "[ ").replace("]", " ]"), _TAGS),
+    ),
+    Row("tags bold", _each(lambda t: f"**{t}**", _TAGS)),
+    Row("tags in code", _each(lambda t: f"`{t}`", _TAGS)),
+    Row("tags as comments", _each(lambda t: f"<!-- {t} -->", _TAGS)),
+    Row("tags in lower case", _each(str.lower, _TAGS), lossy=True),
+    Row("tags with angle brackets", _each(lambda t: f"<{t[1:-1]}>", _TAGS), lossy=True),
+    # quoting
+    Row("quoted, no header", _without_header(_each(lambda t: f"> {t}"))),
+    Row("quoted closely, no header", _without_header(_each(lambda t: f">{t}"))),
+    Row("quoted twice, no header", _without_header(_each(lambda t: f"> > {t}"))),
+    Row("quoted", _each(lambda t: f"> {t}".rstrip())),
+    # the answer as a whole
+    Row("in a fence", _text(lambda t: f"```\n{t}```\n")),
+    Row("in a longer fence", _text(lambda t: f"Here:\n\n````text\n{t}````\n")),
+    Row("labels of a page", _shown_as_code),
+    Row("who said it", _text(lambda t: f"ChatGPT said:\n\n{t}\n\n10:41\n")),
+    Row("the last line lost", _text(lambda t: t[: t.rstrip().rindex("\n") + 1])),
+    Row("cut in the closing tag", _text(lambda t: t[: t.rindex("[/") + 4]), lossy=True),
+    Row("twice", _text(lambda t: t + t)),
+)
+
+
+# --- what came of them -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An answer with a damage, and what came of it."""
+
+    answer: Answer
+    row: Row
+    came: str
+    done: Done
+    text: str
+
+
+@dataclass(slots=True)
+class _Clean:
+    """What each answer does as it was written; executed once."""
+
+    folder: Path
+    count: int = 0
+    known: dict[tuple[str, str], Done] = field(default_factory=dict)
+
+    def run(self, text: str, before: dict[str, bytes]) -> Done:
+        self.count += 1
+        root = self.folder / str(self.count)
+        root.mkdir()
+        return reply_table.execute(text, before, root)
+
+    def of(self, answer: Answer) -> Done:
+        key = (answer.style, answer.file)
+        if key not in self.known:
+            self.known[key] = self.run(reply_table.to_the_letter(answer.text), answer.before)
+            assert not self.known[key].problems, self.known[key]
+        return self.known[key]
+
+
+def run(rows: Iterable[Row], every: Iterable[Answer]) -> list[Cell]:
+    """Send every answer through every damage that changes it."""
+    cells: list[Cell] = []
+    chosen = list(every)
+    with tempfile.TemporaryDirectory() as folder:
+        clean = _Clean(Path(folder))
+        for row in rows:
+            for answer in chosen:
+                text = row.damage(list(answer.parts))
+                if text != answer.text or row.name == "as it is":
+                    done = clean.run(text, answer.before)
+                    came = _came(clean, answer, row, done)
+                    cells.append(Cell(answer, row, came, done, text))
+    return cells
+
+
+def _came(clean: _Clean, answer: Answer, row: Row, done: Done) -> str:
+    came = reply_table.judge(clean.of(answer), answer.before, done)
+    if came is not Came.WRONG or answer.style == "command":
+        return str(came.value)
+    # Of several blocks some may have been taken, and the others asked for; or taken as they were written.
+    is_meant = answer.file.endswith(row.meant_in) if row.meant_in else False
+    for choice in itertools.product("-cd" if is_meant else "-c", repeat=_count(answer.parts)):
+        if ("-" in choice) != bool(done.problems):
+            continue
+        text = reply_table.to_the_letter(_chosen(answer, row, choice))
+        if clean.run(text, answer.before).files == done.files:
+            return "as written" if "d" in choice else "asked again"
+    return str(came.value)
+
+
+def _count(parts: Iterable[Part]) -> int:
+    return sum(role == "tag" for role, _ in parts)
+
+
+def _chosen(answer: Answer, row: Row, choice: Sequence[str]) -> str:
+    """Return an answer with some of its blocks: clean, with the damage in their body, or not at all."""
+    out: list[str] = []
+    block: list[Part] = []
+    kinds = iter(choice)
+    for part in answer.parts:
+        block.append(part)
+        if part[0] == "close":
+            tag = next(line for role, line in block if role == "tag")
+            body = [each for each in block if each[0] in _INNER]
+            kind = next(kinds)
+            made: str = row.damage(body) if kind == "d" else _joined(body)
+            out += [] if kind == "-" else [f"{tag}\n{made}{part[1]}\n"]
+            block = []
+    return "".join(out)
+
+
+def counts(cells: Iterable[Cell]) -> Counter[str]:
+    return Counter(cell.came for cell in cells)
+
+
+def share_right(cells: Iterable[Cell]) -> float:
+    """Return how many are right of those whose text can still be known."""
+    found = [cell.came for cell in cells if not cell.row.lossy and cell.came != "as written"]
+    return found.count("right") / max(len(found), 1)
+
+
+_KINDS = ("right", "as written", "asked again", "wrong", "silent")
+
+
+def main() -> int:
+    """Print the table; with -v each cell that is asked again or as written, too."""
+    cells = run(ROWS, answers())
+    out = sys.stdout.write
+    for row in ROWS:
+        count = counts(cell for cell in cells if cell.row is row)
+        lossy = "~" if row.lossy else " "
+        out(f"{lossy}{row.name:34}" + "".join(f"{count[kind] or '':>12}" for kind in _KINDS) + "\n")
+    for style in STYLES:
+        count = counts(cell for cell in cells if cell.answer.style == style)
+        out(f" {style:34}" + "".join(f"{count[kind] or '':>12}" for kind in _KINDS) + "\n")
+    count = counts(cells)
+    out(f"{'all':35}" + "".join(f"{count[kind]:>12}" for kind in _KINDS) + "\n")
+    out(f"right, where it can be known: {share_right(cells):.1%}\n")
+    for cell in cells:
+        if cell.came in ("wrong", "silent") or ("-v" in sys.argv and cell.came != "right"):
+            reasons = "; ".join(f"{p.tag}: {p.reason[:200]}" for p in cell.done.problems)
+            out(
+                f"{cell.came}: {cell.row.name} / {cell.answer.style} {cell.answer.file}: {reasons}\n"
+            )
+    return int(any(cell.came in ("wrong", "silent") for cell in cells))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
