@@ -189,7 +189,21 @@ class Requests:
             self.ledger.record(CheckNamed(command, self._means.now()))
 
     def announce(self, *, watched: bool) -> None:
-        """Says what the person is to do now, and whether someone waits for it."""
+        """Says what the person is to do now, and whether someone waits for it.
+
+        A request whose file is gone is written again.
+
+        Raises:
+            WorkError: if the disk does not let it.
+        """
+        session = self.session
+        path = self._means.mailbox.outbox_path(session.session_id, session.sequence)
+        if session.is_awaiting_reply and not path.exists():
+            self._means.show(
+                Remark(f"request {session.sequence} was gone from {path}: written again")
+            )
+            self.refresh()
+            self.write()
         self._means.show(waiting(self._means.mailbox, self.session, watched=watched))
 
     def write(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from codingagent.core.findings import Letter
+from codingagent.core.paths import shown
 from codingagent.core.records import LyingFile
 from codingagent.core.settling import SETTLED_AFTER_S, Hint, Tracker, is_finished
 
@@ -16,6 +17,14 @@ LOOK_EVERY_S = 1.0
 
 # Where something is written all the time, what was made ready ahead would never hold.
 _PREPARATIONS = 5
+
+# A browser makes a file first, and fills it when the last byte has come.
+_EMPTY_S = 3.0
+
+# An answer in one of these is not the answer's text.
+_DOCUMENTS = frozenset(
+    (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pages", ".html", ".htm", ".mhtml", ".epub", ".zip")
+)
 
 
 class Patience(Protocol):
@@ -30,13 +39,22 @@ class Inbox:
     Args:
         look: gives the files that lie there now, oldest first.
         left_alone: files as they lay there before; they are passed over until they change.
+        look_at_others: gives the files that lie there and can't be taken as they are.
     """
 
     def __init__(
-        self, look: Callable[[], list[Letter]], left_alone: Iterable[LyingFile] = ()
+        self,
+        look: Callable[[], list[Letter]],
+        left_alone: Iterable[LyingFile] = (),
+        look_at_others: Callable[[], list[Letter]] = list,
     ) -> None:
+        self.given = 0
+        """How many letters were given to be taken."""
         self._look = look
         self._left_alone = set(left_alone)
+        self._look_at_others = look_at_others
+        self._others = Tracker()
+        self._named: set[LyingFile] = set()
         self._tracker = Tracker()
         self._hints: dict[str, Hint] = {}
 
@@ -58,9 +76,28 @@ class Inbox:
             hint = self._hints.get(letter.name, Hint.NOTHING)
             if is_finished(first, letter.sighting, hint):
                 self._hints.pop(letter.name, None)
+                self.given += 1
                 return letter, True
             return None, True
         return None, False
+
+    def complaints(self, *, is_last_look: bool = False) -> list[str]:
+        """Return what to do about files that can't be taken, each once; those that may still grow wait."""
+        others = self._look_at_others()
+        self._others = self._others.after({letter.name: letter.sighting for letter in others})
+        found: list[str] = []
+        for letter in others:
+            first, now = self._others.first[letter.name], letter.sighting
+            patience_s = SETTLED_AFTER_S if now.size_bytes else _EMPTY_S
+            is_settled = is_last_look or now.at_s - first.at_s >= patience_s
+            if is_settled and not self._is_left_alone(letter) and _lying(letter) not in self._named:
+                self._named.add(_lying(letter))
+                found.append(_advice(letter))
+        return found
+
+    def names_left_alone(self) -> list[str]:
+        """Return the letters that lie there since before, oldest first."""
+        return [letter.name for letter in self._look() if self._is_left_alone(letter)]
 
     def leave(self, letter: Letter) -> None:
         """Leave a letter where it is, until it changes: it is for another session."""
@@ -68,6 +105,18 @@ class Inbox:
 
     def _is_left_alone(self, letter: Letter) -> bool:
         return _lying(letter) in self._left_alone
+
+
+def _advice(letter: Letter) -> str:
+    """Say what is wrong with a file of the inbox, and what to do."""
+    name = shown(letter.name)
+    stem, dot, suffix = name.rpartition(".")
+    if not letter.sighting.size_bytes:
+        return f"{name} in the inbox is empty: save the answer in it once more"
+    if dot and f".{suffix.lower()}" in _DOCUMENTS:
+        return f"{name} in the inbox is no plain text: save the answer as plain text, {stem}.txt"
+    how = "has no extension" if not dot else "is not read, only .txt and .md are"
+    return f"{name} in the inbox {how}: rename it to {name}.txt"
 
 
 def _lying(letter: Letter) -> LyingFile:
@@ -81,6 +130,7 @@ def follow(
     patience: Patience,
     glance: "Callable[[Conversation], None]" = lambda _: None,
     attend: "Callable[[Conversation], bool]" = lambda _: False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Take replies until the session is complete.
 
@@ -92,6 +142,7 @@ def follow(
         patience: what wakes us.
         glance: called each time before we wait: it may bring replies to the inbox from elsewhere.
         attend: does what others ask meanwhile; tells whether the request was written anew.
+        say: tells the person what to do about a file that can't be taken.
 
     Raises:
         UsageError: if nobody knows which session a reply is for.
@@ -113,6 +164,8 @@ def follow(
             conversation.requests.announce(watched=True)
             announced = conversation.session.sequence
             preparations = _PREPARATIONS
+        for complaint in inbox.complaints():
+            say(complaint)
         glance(conversation)
         if not any_left and preparations:
             preparations = 0 if conversation.prepare_ahead() else preparations - 1

@@ -7,7 +7,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codingagent.core.findings import Letter
@@ -19,6 +19,9 @@ from codingagent.world import disk
 REPLY_LIMIT_BYTES = 256 * 2**20
 
 _SUFFIXES = (".txt", ".md")
+
+# What some program is still writing, or keeps for itself, is called so.
+_UNDER_WAY = (".part", ".partial", ".crdownload", ".download", ".tmp", ".swp", ".lock", ".bak", "~")
 
 # As requests are called, and what is pasted: a session's id and a sequence.
 _NAMED = re.compile(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
@@ -92,9 +95,26 @@ class Mailbox:
         Raises:
             WorkError: if the inbox is gone or can't be read.
         """
+        return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
+
+    def look_at_others(self) -> list[Letter]:
+        """Return the files of the inbox that can't be taken as they are: empty, or of another kind.
+
+        Raises:
+            WorkError: as `look`.
+        """
+        others = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
+        return [
+            letter
+            for letter in others
+            if not letter.sighting.size_bytes or not letter.name.lower().endswith(_SUFFIXES)
+        ]
+
+    def _letters(self, is_wanted: Callable[[str], bool]) -> list[Letter]:
         try:
             with os.scandir(self.inbox) as entries:
-                letters = [letter for entry in entries if (letter := _letter(entry)) is not None]
+                wanted = [entry for entry in entries if is_wanted(entry.name)]
+                letters = [letter for entry in wanted if (letter := _letter(entry)) is not None]
         except OSError as fault:
             raise WorkError(
                 f"the inbox {self.inbox} can't be read: {fault.strerror or fault};"
@@ -237,7 +257,7 @@ def _stem(session_id: str, sequence: int) -> str:
 
 def _letter(entry: "os.DirEntry[str]") -> Letter | None:
     name = entry.name
-    if name.startswith((".", "~")) or not name.lower().endswith(_SUFFIXES):
+    if name.startswith((".", "~")):
         return None
     try:
         found = entry.stat(follow_symlinks=False)

@@ -390,14 +390,131 @@ def test_here_works_in_the_current_folder_and_is_found_from_below(
 def test_once_with_nothing_there_writes_nothing(
     waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design, command line: resume --once with no reply there exits 0 and writes nothing."""
+    """Design, command line: resume --once with no reply there exits 0 and writes nothing; it says so."""
     before = {path: path.read_bytes() for path in waiting.rglob("*") if path.is_file()}
     assert run(waiting, "resume", "--once") == 0
     after = {path: path.read_bytes() for path in waiting.rglob("*") if path.is_file()}
     before.pop(waiting / "sessions" / ".lock")  # has our pid, which is its purpose
     after.pop(waiting / "sessions" / ".lock")
     assert after == before
-    assert capsys.readouterr().out == ""
+    said = capsys.readouterr().out
+    assert (
+        f"no answer in {waiting / 'inbox'}: nothing was done; session {session_of(waiting)}" in said
+    )
+    assert "waits for the answer to 1" in said
+    assert str(waiting / "outbox" / outboxes(waiting)[0]) in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("reply.txt", b"", "reply.txt in the inbox is empty: save the answer in it once more"),
+        ("empty", b"", "empty in the inbox is empty: save the answer in it once more"),
+        (
+            "answer.v2.DOCX",
+            b"PK\3\4",
+            "answer.v2.DOCX in the inbox is no plain text: save the answer as plain text, answer.v2.txt",
+        ),
+        ("reply", b"hi", "reply in the inbox has no extension: rename it to reply.txt"),
+        (
+            "reply.log",
+            b"hi",
+            "reply.log in the inbox is not read, only .txt and .md are: rename it to reply.log.txt",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_named_with_what_to_do(
+    waiting: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, advice: str
+) -> None:
+    """Nothing is passed over in silence; what is hidden, or still under way, is nobody's answer."""
+    for other in (name, ".hidden", "~$answer.docx", "x.txt.part", "y.crdownload"):
+        (waiting / "inbox" / other).write_bytes(content)
+    (waiting / "inbox" / "folder").mkdir()
+    assert run(waiting, "resume", "--once") == 0
+    said = capsys.readouterr().out
+    assert [line.strip() for line in said.splitlines() if "in the inbox" in line] == [advice]
+    assert (waiting / "inbox" / name).read_bytes() == content
+
+
+def test_a_file_that_cannot_be_taken_is_named_while_we_wait(waiting: Path) -> None:
+    """Once, and when it is there for good; then the answer is taken as ever."""
+    with started(waiting, "resume") as process:
+        (waiting / "inbox" / "reply.docx").write_bytes(b"PK")
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "docx" in line)
+        assert "save the answer as plain text, reply.txt" in said
+        drop(waiting, DONE)
+        rest = process.stdout.read()
+    assert "docx" not in rest
+    assert process.returncode == 0
+
+
+def test_an_answer_from_before_the_session_is_named_again(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not taken by itself, so it is said how to."""
+    (home / "inbox").mkdir(parents=True)
+    (home / "inbox" / "old.txt").write_text(DONE)
+    assert run(home, "new", "--no-wait", "Write", "a", "file") == 0
+    capsys.readouterr()
+    assert run(home, "resume", "--once") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"old.txt; to use one: codingagent resume {session_of(home)} --accept FILE" in said
+    assert "nothing was done" in said
+
+
+def test_once_says_that_a_complete_session_waits_for_nothing(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to send, and nothing is reopened."""
+    drop(waiting, DONE)
+    assert run(waiting, "resume", "--once") == 0
+    capsys.readouterr()
+    assert run(waiting, "resume", session_of(waiting), "--once") == 0
+    assert f"nothing was done; session {session_of(waiting)} is complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--json"], ["resume", "--once"]])
+def test_a_request_whose_file_is_gone_is_written_again(
+    waiting: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """The person needs it, and learns that it was gone."""
+    request = waiting / "outbox" / outboxes(waiting)[0]
+    text = request.read_text()
+    request.unlink()
+    assert run(waiting, *command) == 0
+    done = capsys.readouterr()
+    assert f"request 1 was gone from {request}: written again" in done.out + done.err
+    assert request.read_text() == text
+    if "--json" in command:
+        assert len(done.out.splitlines()) == 1
+    assert run(waiting, *command) == 0
+    done = capsys.readouterr()
+    assert "gone" not in done.out + done.err
+
+
+def test_a_request_that_is_gone_is_written_again_by_the_one_that_waits(waiting: Path) -> None:
+    """`show` never takes the lock from it."""
+    request = waiting / "outbox" / outboxes(waiting)[0]
+    with started(waiting, "resume") as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "inbox" in line)
+        request.unlink()
+        assert run(waiting, "show") == 0
+        assert request.exists()
+
+
+def test_show_goes_on_where_the_request_cannot_be_written_again(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To look is always possible."""
+    request = waiting / "outbox" / outboxes(waiting)[0]
+    request.unlink()
+    (waiting / "workspace").rename(waiting / "moved")
+    assert run(waiting, "show") == 0
+    done = capsys.readouterr()
+    assert f"request 1 was gone from {request}: workspace" in " ".join(done.err.split())
+    assert session_of(waiting) in done.out
 
 
 def test_once_takes_what_lies_there_oldest_first(waiting: Path) -> None:

@@ -49,6 +49,14 @@ def _show(
 
     home = home_of(context)
     state = latest_of(home) if session is None else home.load(session)
+    if (
+        state.is_awaiting_reply
+        and not home.mailbox.outbox_path(state.session_id, state.sequence).exists()
+    ):
+        from codingagent.faces.commands.words import write_again
+
+        fail(write_again(home, state))
+        state = home.load(state.session_id)
     entries = tuple(told.entries(home.records(state.session_id)))
     counts = {} if json else _counts_of(home, state)
     requests: tuple[Path, ...] = ()

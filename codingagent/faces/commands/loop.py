@@ -50,8 +50,10 @@ from codingagent.faces.screens import fail, person_at, remark, screen_for
 from codingagent.faces.tasks import read_task
 
 if TYPE_CHECKING:
+    from codingagent.conversation import Conversation
     from codingagent.core.approval import Answer
     from codingagent.core.session import Session
+    from codingagent.faces.drop import Inbox
     from codingagent.faces.screens import Screen
     from codingagent.homes import Home
     from codingagent.recipients import Recipients
@@ -245,6 +247,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if once and accept is None and not home.mailbox.look():
+                    _say_nothing_taken(screen, home, conversation, inbox_of(conversation, home))
                     return ""
                 conversation.requests.reopen()
             if check is not None:
@@ -259,6 +262,8 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 other, still_grows = drop.take_present(conversation, inbox)
                 if still_grows:
                     remark(screen, "a file in the inbox is still being written: it was left there")
+                elif not (other or accept or inbox.given):
+                    _say_nothing_taken(screen, home, conversation, inbox)
                 return other
             return follow(
                 conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
@@ -270,6 +275,30 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
         first = chosen or _latest(home, screen, accept)
         _go_on_with_each(home, first, partial(go_on, screen, recipients))
     return 0
+
+
+def _say_nothing_taken(
+    screen: "Screen", home: "Home", conversation: "Conversation", inbox: "Inbox"
+) -> None:
+    """Say why nothing was done, and what the session waits for."""
+    from codingagent.core.paths import shown
+
+    session = conversation.session
+    for complaint in inbox.complaints(is_last_look=True):
+        remark(screen, complaint)
+    if left := inbox.names_left_alone():
+        remark(
+            screen,
+            f"left alone, because it lay in the inbox before: {', '.join(map(shown, left))}; to use one:"
+            f" codingagent resume {session.session_id} --accept FILE",
+        )
+    state = "is complete" if session.is_complete else f"waits for the answer to {session.sequence}"
+    remark(
+        screen,
+        f"no answer in {home.mailbox.inbox}: nothing was done; session {session.session_id} {state}",
+    )
+    if session.is_awaiting_reply:
+        conversation.requests.announce(watched=False)
 
 
 def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,8 @@ def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
     """Gives the inbox as a session sees it: what lay there before it began is left alone."""
     from codingagent.faces.drop import Inbox
 
-    return Inbox(home.mailbox.look, conversation.session.lying)
+    mailbox = home.mailbox
+    return Inbox(mailbox.look, conversation.session.lying, mailbox.look_at_others)
 
 
 def follow(
@@ -154,12 +156,13 @@ def follow(
             remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
             )
+        say = partial(remark, screen)
         if not clipboard:
-            return drop.follow(conversation, inbox, watch, attend=attend)
+            return drop.follow(conversation, inbox, watch, attend=attend, say=say)
         from codingagent.faces.clip import Glance
 
         glance = Glance(home, lambda complaint: remark(screen, complaint))
-        return drop.follow(conversation, inbox, watch, glance, attend)
+        return drop.follow(conversation, inbox, watch, glance, attend, say)
 
 
 # A long answer of a slow model takes minutes; a task that takes more turns wants to be looked at.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codingagent.errors import UsageError
+from codingagent.errors import CodingAgentError, UsageError
 from codingagent.faces.commands.opening import (
     at_work,
     held_or_handed,
@@ -136,6 +136,29 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
                 f" `codingagent show {session.session_id}` lists them"
             )
     return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
+
+
+def write_again(home: "Home", state: "Session") -> str:
+    """Write a request whose file is gone, here or in the other terminal; return what to tell the person."""
+    from codingagent.compose import Person
+    from codingagent.core.errands import Errand
+    from codingagent.faces.errands import locked_or_handed
+
+    path = home.mailbox.outbox_path(state.session_id, state.sequence)
+    gone = f"request {state.sequence} was gone from {path}"
+    try:
+        errand = Errand("refresh", state.session_id)
+        with locked_or_handed(home, errand, lambda _: None) as (report, _):
+            if report is None:
+                settings = settings_of(home, state, {}, executes=False)
+                with at_work(home, state, settings, Person(lambda _: None)) as work:
+                    work.requests.refresh()
+                    work.requests.write()
+            elif report.fault:
+                return f"{gone}: {report.fault}"
+    except CodingAgentError as fault:
+        return f"{gone}: {fault}"
+    return f"{gone}: written again"
 
 
 def _meant(
