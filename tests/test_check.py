@@ -211,7 +211,7 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
 )
 def test_one_that_misbehaves_fails(tmp_path: Path, check: str, said: str) -> None:
     """Whatever it does, the turn ends, the request says so, and the session goes on."""
-    chosen = Settings(check=check, sandbox="off", check_timeout=1 if check != "yes" else 60)
+    chosen = Settings(check=check, sandbox="off", check_timeout=1 if "sleep" in check else 100)
     with desk_at(tmp_path, settings=chosen) as desk:
         results = desk.answer(RIGHT + DONE)
         assert "[FAILED] CHECK: Ran" in results

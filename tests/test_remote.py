@@ -663,7 +663,7 @@ def test_a_read_only_policy_holds_for_files(root: Path) -> None:
 def test_a_policy_of_ones_own(root: Path, tmp_path: Path) -> None:
     text = (
         '[filesystem]\nblocked_paths = ["secret*"]\nmax_file_size = 3\n'
-        '[shell]\ntimeout = 1\nallowed_commands = ["echo", "sleep", "python3"]\n'
+        '[shell]\ntimeout = 2\nallowed_commands = ["echo", "sleep", "python3"]\n'
     )
     (root / "secret.txt").write_text("x")
     (root / "link").symlink_to("secret.txt")

@@ -170,7 +170,7 @@ def test_one_that_never_ends_is_ended_with_all_that_it_started(home: Path) -> No
 @pytest.mark.parametrize("end", ["exit 3", "sleep 60"])
 def test_what_one_printed_before_it_failed_is_kept(home: Path, end: str) -> None:
     """Design, purpose: never lose a reply. It is not taken by itself, for it may be a half."""
-    status, _, err = start(home, f"{said(home, DONE)}; {end}", "--reply-timeout", "1")
+    status, _, err = start(home, f"{said(home, DONE)}; {end}", "--reply-timeout", "3")
     assert (status, err.count("\n")) == (1, 1)
     (kept,) = (home / "inbox" / "rejected").glob("*.part")
     assert kept.read_text() == DONE

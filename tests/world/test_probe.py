@@ -218,7 +218,7 @@ def test_the_probe_runs_as_a_file_too(laid: Lures) -> None:
     argv[argv.index(FILTER)] = str(handle)
     program = [str(PYTHON), "-I", "-S", str(laid.workspace / "p.py"), json.dumps(laid.argument())]
     said = subprocess.check_output(
-        [BWRAP, *argv, "--", *program], text=True, pass_fds=[handle], timeout=60
+        [BWRAP, *argv, "--", *program], text=True, pass_fds=[handle], timeout=HANG_S
     )
     os.close(handle)
     assert all(promise["enforced"] for promise in json.loads(said)["promises"])

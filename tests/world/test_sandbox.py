@@ -202,7 +202,7 @@ def test_a_private_tmp_that_cannot_be_made_is_a_reason(site: Site) -> None:
     with pytest.raises(WorkError):
         try_out(site.sandbox(), {}, str(site.workspace), "true")
     with contextlib.closing(Runner(site.sandbox(), {})) as runner:
-        outcome = runner.run("true", str(site.workspace), 5, lambda _: None)
+        outcome = runner.run("true", str(site.workspace), HANG_S, lambda _: None)
     assert "the sandbox can't be set up" in outcome.failure
 
 
@@ -459,7 +459,7 @@ def test_a_subfolder_is_the_current_one(site: Site) -> None:
     """Design, commands: cwd the workspace, or a folder in it."""
     (site.workspace / "sub").mkdir()
     with contextlib.closing(Runner(site.sandbox(), environment(os.environ))) as runner:
-        outcome = runner.run("pwd", str(site.workspace / "sub"), 10, lambda _: None)
+        outcome = runner.run("pwd", str(site.workspace / "sub"), HANG_S, lambda _: None)
     assert outcome.output == f"{site.workspace / 'sub'}\n"
 
 
@@ -616,7 +616,7 @@ def test_a_sandbox_that_does_not_start_is_no_exit_code(site: Site) -> None:
     """Design, commands: what could not be started is said to be so; it is no failed command."""
     broken = replace(site.sandbox(), tools=(site.root / "no such folder",))
     with contextlib.closing(Runner(broken, environment(os.environ))) as runner:
-        outcome = runner.run("true", str(site.workspace), 10, lambda _: None)
+        outcome = runner.run("true", str(site.workspace), HANG_S, lambda _: None)
     assert "no such folder" in outcome.failure
     assert outcome.exit_code == -1
     assert "no such folder" in try_sandbox(broken)
