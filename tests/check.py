@@ -35,7 +35,7 @@ def main() -> int:
     types = subprocess.Popen(
         [SCRIPTS / "mypy"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    if run("pytest", "-n", "auto", *sys.argv[1:]):
+    if run("pytest", "-n", "auto", "--dist", "worksteal", *sys.argv[1:]):
         failed.append("pytest")
     say("mypy, which ran beside the tests")
     sys.stdout.write(types.communicate()[0])

@@ -50,7 +50,7 @@ from tests.killing import (
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills are for POSIX systems")
 
-ROUNDS = 25
+ROUNDS = 12
 
 OPERATIONS = 40
 

@@ -1,6 +1,6 @@
 """A server among clients that come, go, are killed, and send what they like: nothing of it is left.
 
-A few rounds of each kind of client; in the deep run hundreds.
+A few rounds of each kind of client; in the deep run very many.
 """
 
 import contextlib
@@ -148,7 +148,7 @@ def settled(server: Served) -> tuple[int, int, int]:
     return len(descriptors(pid)), server.threads(), server.resident_kib()
 
 
-@pytest.mark.parametrize("rounds", [5, pytest.param(200, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.deep)])
 def test_nothing_is_left_of_a_crowd(tmp_path: Path, rounds: int) -> None:
     marker = new_marker()
     with none_left(marker), served(tmp_path, "--sandbox", "off") as server:

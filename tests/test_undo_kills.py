@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="undo needs git"),
 ]
 
-ROUNDS = 25
+ROUNDS = 12
 
 FILES = 60
 
