@@ -21,6 +21,8 @@ class Notes:
     left: tuple[LeftOut, ...] = ()
     is_partial: bool = False
     """Not all ignored paths are in `left`."""
+    tracked: tuple[str, ...] = ()
+    """Paths that the workspace's own repository tracks though `left` names them, or a folder above."""
 
     def mode(self, path: str, git_mode: int) -> int:
         if stat.S_ISLNK(git_mode):
@@ -29,12 +31,14 @@ class Notes:
         return stat.S_IFREG | self.unusual.get(path, usual)
 
     def encoded(self) -> bytes:
-        document = {
+        document: dict[str, object] = {
             "usual": self.usual,
             "unusual": self.unusual,
             "left": [(left.path, left.reason) for left in self.left],
             "is_partial": self.is_partial,
         }
+        if self.tracked:
+            document["tracked"] = self.tracked
         return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
     @classmethod
@@ -42,7 +46,8 @@ class Notes:
         document = json.loads(data)
         left = tuple(LeftOut(path, reason) for path, reason in document["left"])
         plain, runnable = document["usual"]
-        return cls((plain, runnable), document["unusual"], left, document["is_partial"])
+        tracked = tuple(document.get("tracked", ()))
+        return cls((plain, runnable), document["unusual"], left, document["is_partial"], tracked)
 
 
 class Covering:
@@ -50,10 +55,13 @@ class Covering:
 
     def __init__(self, notes: Notes, *, is_doubtful: bool) -> None:
         self._paths = frozenset(left.path for left in notes.left)
+        self._tracked = frozenset(notes.tracked)
         # Not all ignored paths are known, and the rules were changed: each new file may be an old one.
         self._is_doubtful = notes.is_partial and is_doubtful
 
     def leaves_out(self, path: str) -> bool:
+        if path in self._tracked:
+            return False
         if self._is_doubtful or path in self._paths:
             return True
         at = path.find("/")

@@ -6,6 +6,7 @@ An answer's command, or the repository's author, may have written it: every loop
 import itertools
 import struct
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _HEADER = struct.Struct(">4sII")
@@ -33,6 +34,11 @@ class Tracked:
 
     def has_file(self, path: bytes) -> bool:
         return path in self._set
+
+    def below(self, folder: bytes) -> Iterator[bytes]:
+        """Yield what is tracked below a folder; it is given with its slash."""
+        at = bisect_left(self._sorted, folder)
+        return itertools.takewhile(lambda path: path.startswith(folder), self._sorted[at:])
 
     def has_below(self, folder: bytes) -> bool:
         """Tells whether anything below a folder is tracked; it is given with its slash."""

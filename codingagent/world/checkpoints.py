@@ -234,8 +234,11 @@ class Checkpoints:
         notes = self._notes(commit) if commit else Notes()
         listing = self._lister.listing(commit, with_ignored=with_ignored)
         if with_ignored:
-            self._ignored = frozenset(map(os.fsdecode, listing.ignored))
+            above = {path for name in listing.tracked for path in _folders_above(name)}
+            self._ignored = frozenset(map(os.fsdecode, {*listing.ignored} - above))
         if expected is not None:
+            # What is tracked and was gone may be there again.
+            listing.new.update(map(os.fsencode, expected.keys() & {*notes.tracked}))
             listing = _only(listing, notes, expected)
         stream = Import(self._store)
         try:
@@ -378,14 +381,16 @@ class Checkpoints:
             else:
                 unusual[path] = mode
         if with_ignored:
-            ignored = [LeftOut(os.fsdecode(path), IGNORED) for path in sorted(listing.ignored)]
+            names = sorted({*listing.ignored}.difference(listing.tracked))
+            ignored = [LeftOut(os.fsdecode(path), IGNORED) for path in names]
             is_partial = len(ignored) > _IGNORED_LIMIT
+            tracked = tuple(sorted(map(os.fsdecode, listing.tracked[:_IGNORED_LIMIT])))
         else:
             ignored = [left for left in notes.left if left.reason == IGNORED]
-            is_partial = notes.is_partial
+            is_partial, tracked = notes.is_partial, notes.tracked
         ignored = [left for left in ignored if not self._lister.is_hidden(left.path)]
         others = sorted(found.left, key=lambda left: left.path)
-        return Notes(usual, unusual, (*others, *ignored[:_IGNORED_LIMIT]), is_partial)
+        return Notes(usual, unusual, (*others, *ignored[:_IGNORED_LIMIT]), is_partial, tracked)
 
     @staticmethod
     def _commit(stream: Import, parent: str, found: _Found, notes: Notes) -> str:
@@ -710,6 +715,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _folders_above(path: bytes) -> Iterator[bytes]:
+    """Yield a path, and each folder above it with its slash."""
+    yield path
+    while path := path.rpartition(b"/")[0]:
+        yield path + b"/"
 
 
 def _name(path: str) -> str:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codingagent.core.changes import LeftOut
-from codingagent.world.folders import walk_names
+from codingagent.core.tracked import Tracked
+from codingagent.world.folders import open_root, walk_names
 from codingagent.world.gitstore import Done, GitError, Store, fields
+from codingagent.world.repository import repository_above, repository_in
 
 # git lists a hundred thousand files in a fraction of this.
 _PATIENCE_S = 0.5
@@ -28,6 +30,8 @@ class Listing:
     new: set[bytes] = field(default_factory=set)
     left: list[LeftOut] = field(default_factory=list)
     ignored: list[bytes] = field(default_factory=list)
+    tracked: list[bytes] = field(default_factory=list)
+    """What the workspace's own repositories track though it is ignored; some of it may be gone."""
 
 
 class Lister:
@@ -43,6 +47,7 @@ class Lister:
         self._store = store
         self.hidden_paths = _paths_below(store.root, hidden)
         self._repositories = repositories
+        self._tracked: dict[bytes, tuple[object, Tracked]] = {}
 
     def is_hidden(self, path: str) -> bool:
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self.hidden_paths)
@@ -73,7 +78,65 @@ class Lister:
         self._add_new(listing, [(b"", new_), *self._replaced(listing)])
         for done in ignored_:
             listing.ignored += _without_parents(fields(done.stdout))
+        if with_ignored:
+            # What has just gone is among the known ones still, and may be ignored when it is there again.
+            names = self._by_repository([*listing.ignored, *listing.known])
+            for prefix, inner in names.items():
+                listing.tracked += self._tracked_of(prefix, inner)
+        listing.new.update(listing.tracked)
         return listing
+
+    def _by_repository(self, paths: Iterable[bytes]) -> dict[bytes, list[bytes]]:
+        """Return paths by the folder of the repository that they are in, and counted from there."""
+        root = os.fsencode(self._store.root)
+        known: dict[bytes, bytes] = {b"": b""}
+
+        def of(folder: bytes) -> bytes:
+            unknown: list[bytes] = []
+            while folder not in known:
+                unknown.append(folder)
+                folder = folder.rpartition(b"/")[0]
+            for inner in reversed(unknown):
+                is_one = os.path.lexists(b"%s/%s/.git" % (root, inner))
+                known[inner] = inner + b"/" if is_one else known[folder]
+                folder = inner
+            return known[folder]
+
+        found: dict[bytes, list[bytes]] = {}
+        for path in paths:
+            prefix = of(path.rstrip(b"/").rpartition(b"/")[0])
+            found.setdefault(prefix, []).append(path[len(prefix) :])
+        return found
+
+    def _tracked_of(self, prefix: bytes, names: list[bytes]) -> list[bytes]:
+        """Return what a repository tracks of some names, which count from its folder, or below them.
+
+        git would add none of it to a store of ours, but for the person these files are like any other.
+        """
+        root = self._store.root / os.fsdecode(prefix)
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(contextlib.closing(open_root(root)))
+            except OSError:
+                return []
+            repository, above = repository_in(folder), b""
+            if repository is None and not prefix:
+                found = stack.enter_context(repository_above(root))
+                if found is not None:
+                    repository, above = found[0], os.fsencode("/".join(found[1]) + "/")
+            if repository is None:
+                return []
+            stamp, known = repository.stamp(), self._tracked.get(prefix)
+            if known is None or known[0] != stamp:
+                known = self._tracked[prefix] = (stamp, repository.tracked())
+        tracked: list[bytes] = []
+        for name in names:
+            path = above + name
+            if name.endswith(b"/"):
+                tracked += known[1].below(path)
+            elif known[1].has_file(path):
+                tracked.append(path)
+        return [prefix + path[len(above) :] for path in tracked if _is_plain(path)]
 
     def _replaced(self, listing: Listing) -> Iterable[tuple[bytes, Done]]:
         """Lists repositories that took a file's place: git names those nowhere."""
@@ -174,6 +237,11 @@ def _without_parents(names: list[bytes]) -> list[bytes]:
             parents.add(folder)
             folder = folder.rpartition(b"/")[0]
     return [name for name in names if not (name.endswith(b"/") and name[:-1] in parents)]
+
+
+def _is_plain(path: bytes) -> bool:
+    """Tell whether a path leads only downwards: whoever made the repository may have written its index."""
+    return not {b"", b".", b".."} & set(path.split(b"/"))
 
 
 def _escaped(path: str) -> str:

@@ -38,6 +38,11 @@ class Repository:
         data = _read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES)
         return _text(data), len(data) <= RULES_LIMIT_BYTES
 
+    def stamp(self) -> tuple[int, int, int] | None:
+        """Return what tells whether its index is the same as before; None without one."""
+        state = _found(self.folder, f"{self.own}/index")
+        return None if state is None else (state.st_mtime_ns, state.st_size, state.st_ino)
+
     def tracked(self) -> Tracked:
         """Return what its index tracks; nothing if that can't be read."""
         found, rest = self._index("index"), Index([])

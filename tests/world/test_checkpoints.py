@@ -679,6 +679,78 @@ def test_repositories_inside_are_covered_like_folders(
     assert {name for name in tree(yard.root) if not name.endswith((b".o", b".git"))} == {b"late/a"}
 
 
+@pytest.mark.parametrize("inner", ["", "sub", "sub/inner"])
+@pytest.mark.parametrize(("kind", "is_ready"), [("modified", True), ("deleted", False)])
+def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
+    yard: Yard, inner: str, kind: str, is_ready: bool
+) -> None:
+    """Design, checkpoints: git's own rule, for every repository of the workspace; the rest stays ignored."""
+    folder = yard.root / inner
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q")
+    at = f"{inner}/" if inner else ""
+    yard.write(f"{at}.gitignore", "build/\n*.log\n")
+    names = [f"{at}build/deep/kept.txt", f"{at}kept.log"]
+    for name in (*names, f"{at}build/deep/other.txt", f"{at}other.log"):
+        yard.write(name, "one")
+    git(folder, "add", "--force", *(name.removeprefix(at) for name in names))
+    if is_ready:
+        ready(yard)
+    old = yard.checkpoints.take()
+    ignored = {left.path for left in old.left_out if left.reason == "ignored"}
+    assert f"{at}other.log" in ignored
+    assert not ignored & set(names)
+    for name in names:
+        if kind == "modified":
+            yard.write(name, "two")
+        else:
+            (yard.root / name).unlink()
+    yard.write(f"{at}build/deep/other.txt", "two")
+    yard.write(f"{at}build/made.txt", "made")
+    new = yard.checkpoints.take(with_ignored=False)
+    assert yard.kinds(old.id, new.id) == dict.fromkeys(names, kind)
+    # Nothing changed since: then there is no further checkpoint, also one that looks for what is ignored.
+    assert yard.take() == yard.take()
+    assert yard.back_to(old.id).paths == tuple(names)
+    assert [(yard.root / name).read_text() for name in names] == ["one", "one"]
+    assert (yard.root / at / "build/deep/other.txt").read_text() == "two"
+    assert yard.kinds(old.id, yard.take()) == {}
+    # Gone and there again: what is expected there is kept.
+    (yard.root / names[0]).unlink()
+    gone = yard.take()
+    yard.write(names[0], "three")
+    later = yard.checkpoints.take_only(gone, {names[0]: frozenset({digest("three")})})
+    assert yard.kinds(gone, later.id) == {names[0]: "added"}
+
+
+def test_a_workspace_below_a_repository_is_covered_by_its_index(yard: Yard) -> None:
+    """Design, checkpoints: the index counts from the repository's root."""
+    git(yard.root.parent, "init", "-q")
+    (yard.root.parent / ".gitignore").write_text("*.log\n")
+    yard.write(".gitignore", "*.log\n")
+    yard.write("sub/kept.log", "one")
+    yard.write("sub/other.log", "one")
+    git(yard.root.parent, "add", "--force", "ws/sub/kept.log")
+    old = yard.take()
+    yard.write("sub/kept.log", "two")
+    yard.write("sub/other.log", "two")
+    assert yard.kinds(old, yard.take()) == {"sub/kept.log": "modified"}
+
+
+def test_an_index_leads_nowhere_else(yard: Yard) -> None:
+    """Design, checkpoints: whoever made the repository wrote it; nothing outside is looked at."""
+    git(yard.root, "init", "-q")
+    yard.write(".gitignore", "build/\n")
+    yard.write("build/x", "x")
+    blob = git(yard.root, "hash-object", "-w", "build/x").strip()
+    names = [b"build/../../out/secret", b"build//x", b"build/./x", b"build/.git/config"]
+    look = gitindex.UNKNOWN
+    entries_ = {name: gitindex.entry(name, 0o100644, blob, look) for name in names}
+    (yard.root / ".git" / "index").write_bytes(gitindex.merged(gitindex.empty(), entries_))
+    taken = yard.take()
+    assert covered_by(yard, taken) == {".gitignore"}
+
+
 def entries(yard: Yard, checkpoint: str) -> list[str]:
     variables = {"GIT_DIR": str(yard.store), "PATH": os.environ["PATH"]}
     words = ["git", "ls-tree", "-r", checkpoint]
