@@ -124,13 +124,15 @@ def check_reading(
         return ()
     is_whole = isinstance(operation, CreateFile)
     way_out = _WAY_OUT[is_json]
+    in_code = operation.arrival is not None and operation.arrival.in_code
+    again = "send it again" if in_code else "send it again, inside of a code block"
     if is_whole and old is not None and path.endswith((".py", ".pyi")):
         lost = syntax_check.lost_underscores(old, new)
         if lost:
             names = ", ".join(f"{name.strip('_')} for {name}" for name in lost[:5])
             raise OperationError(
                 f"The body looks damaged on its way: '{shown(path)}' would have {names}. Nothing was"
-                f" written; send it again, inside of a code block.{way_out}"
+                f" written; {again}.{way_out}"
             )
     fault = syntax_check.find_fault(path, new)
     if fault is None:
@@ -145,7 +147,7 @@ def check_reading(
     if is_mangleable and fault.is_indentation:
         raise OperationError(
             f"The body looks damaged on its way: its indentation is gone ({where}). Nothing was written;"
-            f" send it again, inside of a code block.{way_out}",
+            f" {again}.{way_out}",
             detail,
         )
     if old is None or not syntax_check.can_read(path, old):

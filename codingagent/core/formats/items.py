@@ -117,7 +117,9 @@ class Items:
                     f"its SEARCH is empty and '{paths.shown(path)}' exists; give the lines whose place"
                     " the new ones take, or send the file whole under its path"
                 )
-            self.add(CreateFile(path, replacement.replace, overwrite=False), line, ())
+            arrival = Arrival(way, in_code=replacement.is_verbatim)
+            new = CreateFile(path, replacement.replace, overwrite=False, arrival=arrival)
+            self.add(new, line, ())
             self._run = _Run(text, path, line, [], ())
             return
         path, note = self._files.existing(text)

@@ -232,7 +232,7 @@ class _Reader:
             if name is not None:
                 wholes.check_language(fence.language, name.texts[0])
                 operation, notes = wholes.operation_of(
-                    lines, name, self._files, is_inside=is_inside
+                    lines, name, self._files, is_inside=is_inside, is_fenced=True
                 )
                 self._items.add_whole(operation, line, notes)
         except OperationError as fault:
@@ -452,7 +452,9 @@ class _Reader:
             return close + 1
         text = self._lines[at + 1 : close]
         try:
-            operation, notes = wholes.operation_of(text, name, self._files, is_inside=False)
+            operation, notes = wholes.operation_of(
+                text, name, self._files, is_inside=False, is_fenced=False
+            )
             self._items.add_whole(operation, line, notes)
         except OperationError as fault:
             self._items.refuse(wholes.TAG, line, fault.reason, path)

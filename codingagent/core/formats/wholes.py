@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 
 from codingagent.core import paths
+from codingagent.core.channel import Arrival
 from codingagent.core.formats import elements, elisions
 from codingagent.core.formats.hunks import joined
 from codingagent.core.formats.names import Files, Name, is_path, name_in_comment, words
@@ -122,7 +123,7 @@ def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> 
 
 
 def operation_of(
-    lines: list[str], name: Name, files: Files, *, is_inside: bool
+    lines: list[str], name: Name, files: Files, *, is_inside: bool, is_fenced: bool
 ) -> tuple[CreateFile, tuple[str, ...]]:
     """Gives the operation that a whole file asks for, and notes on how it was read.
 
@@ -131,6 +132,7 @@ def operation_of(
         name: the path, from wherever.
         files: what exists.
         is_inside: the path is known from the first line only.
+        is_fenced: they stand in a code block, not in an element.
 
     Raises:
         OperationError: if the path is not certain, or the text leaves something out.
@@ -173,7 +175,8 @@ def operation_of(
         lines = lines[1:]
     start, end = elements.inner(lines, 0, len(lines))
     lines = lines[start:end]
-    return CreateFile(path, joined(lines), overwrite=path in files), notes
+    arrival = Arrival(in_code=is_fenced)
+    return CreateFile(path, joined(lines), overwrite=path in files, arrival=arrival), notes
 
 
 def _is_difference(lines: list[str]) -> bool:

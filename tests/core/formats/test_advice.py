@@ -247,23 +247,36 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
         {"r.py": "r = 1\nq = 1\nr = 2\ns = 2\n"},
     ),
     "blanks for tabs": (
-        "m.go\n" + fenced(edit("func m() {\n", "func m() {\n    n()\n"), "go"),
+        "m.go\n" + edit("func m() {\n", "func m() {\n    n()\n"),
         "the file is indented by tabs and REPLACE by blanks; write it with tabs",
-        "m.go\n" + fenced(edit("func m() {\n", "func m() {\n\tn()\n"), "go"),
+        "m.go\n" + edit("func m() {\n", "func m() {\n\tn()\n"),
         {"m.go": "func m() {\n\tn()\n\to()\n}\n"},
     ),
-    "encoded throughout": (
+    "no indentation": (
+        "### n.py\n" + fenced("def n():\nreturn 1\n"),
+        "its indentation is gone (line 2: expected an indented block",
+        "### n.py\n" + fenced("def n():\n    return 1\n"),
+        {"n.py": "def n():\n    return 1\n"},
+    ),
+    "encoded": (
         "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y\n")),
-        "send the edit again with a line in SEARCH that has one",
-        "h.py\n" + fenced(edit("h = x < y\na = 1\n", "h = x < y\na = x < y\n")),
-        {"h.py": "h = x < y\na = x < y\n"},
+        "send the edit again with the characters that are to stand in the file",
+        "a.py\n" + fenced(edit("a = 1\n", "a = x < y\n")),
+        {"a.py": "a = x < y\nb = 2\n"},
+    ),
+    "encoded, and meant": (
+        "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y\n")),
+        'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]',
+        '[EDIT_FILE path="a.py" until="T"]\n'
+        + edit("a = 1\n", "a = x &lt; y\n")
+        + "[/EDIT_FILE T]\n",
+        {"a.py": "a = x &lt; y\nb = 2\n"},
     ),
 }
 OTHERS = {
     "x/lib/t.py": "t\n",
     "r.py": "r = 1\nq = 1\nr = 1\ns = 2\n",
     "m.go": "func m() {\n\to()\n}\n",
-    "h.py": "h = x < y\na = 1\n",
 }
 
 
