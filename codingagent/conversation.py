@@ -284,9 +284,11 @@ class Conversation:
         cut = self.session.cut
         if cut and (whole := continuation.join(cut, text)) is not None:
             note = f"joined with the {whole.lines} lines that had arrived before"
-            return replace(reply.with_note(reply.read(whole.text), note), is_joined=True)
+            joined = self._with_others(reply.read(whole.text))
+            return replace(reply.with_note(joined, note), is_joined=True)
         if cut and (whole := self._whole_again(text)) is not None:
-            return replace(reply.with_note(reply.read(whole.text), _WHOLE_AGAIN), is_joined=True)
+            joined = self._with_others(reply.read(whole.text))
+            return replace(reply.with_note(joined, _WHOLE_AGAIN), is_joined=True)
         found = reply.read(text)
         if cut and (half := continuation.second_half(cut, text)) is not None:
             return reply.without_what_follows(found, half, cut)

@@ -164,6 +164,19 @@ def test_beside_commands_a_repetition_is_asked_for_nowhere(tmp_path: Path) -> No
         assert desk.conversation.session.is_complete
 
 
+def test_beside_the_rest_of_a_block_that_was_cut_it_is_done_too(tmp_path: Path) -> None:
+    """Design, replies: beside blocks of ours, however they arrived."""
+    first = (
+        '[REPLY session="{0}" sequence="1"]\n[CREATE_FILE path="a.txt"]\none line\nanother line\n'
+    )
+    with desk_at(tmp_path, accepts_formats=True) as desk:
+        path = lay(desk)
+        desk.answer(first.format(desk.session_id))
+        desk.answer(f"another line\nthird line\n[/CREATE_FILE]\n\n{DIFF}", "rest.txt")
+        assert (desk.workspace / "a.txt").read_text() == "one line\nanother line\nthird line\n"
+        assert path.read_text() == CART.replace(OLD, NEW)
+
+
 class Killed(BaseException):
     """Ends the agent in the middle of a turn."""
 
