@@ -387,7 +387,8 @@ class Agent:
         old = "" if known == "" else old
         now = None if now is None else now.replace("\r\n", "\n")
         if isinstance(change.event, FileEdited) and _has_same_lines(operation, old, now):
-            return self._apply(order, replace(change, is_unseen=True), approved)
+            event = replace(change.event, notes=(*change.event.notes, _UNSEEN))
+            return self._apply(order, replace(change, event=event, is_unseen=True), approved)
         path = change.path
         may_show = not isinstance(self._verdict_on_reading(path), Deny)
         detail = ""
@@ -412,6 +413,9 @@ class Agent:
         """Return the digest of a file as the chat knows it, if the person has changed that since."""
         session = None if order.chat is None else order.chat.session
         if session is None or change.seen is None or change.data == change.seen.data:
+            return None
+        # Most files are as they were: only for others the record is searched.
+        if session.known.get(change.path) in (None, change.before):
             return None
         known = known_files.digest_known(session, change.path)
         if known == change.before or known_files.is_ours(session, change.seen.state[3]):
@@ -645,6 +649,9 @@ def _has_same_lines(operation: CreateFile | EditFile, old: str | None, now: str 
     return old.split("\n")[first:last] == now.split("\n")[first:last]
 
 
+_UNSEEN = (
+    "the person changed this file since you saw it whole: READ_FILE before you replace more of it"
+)
 _EDIT_MEANT = (
     "the body holds edits, so they were applied to the file; EDIT_FILE is the command for them"
 )

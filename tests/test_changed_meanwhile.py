@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent import compose
 from codingagent.core.notices import Remark
 from codingagent.core.settings import Settings
 from tests.helpers import Desk, desk_at
@@ -55,6 +56,7 @@ def answer(desk: Desk, text: str) -> str:
     return desk.answer(f'[REPLY session="{desk.session_id}" sequence="{sequence}"]\n{text}[END]\n')
 
 
+AS_JSON = '{"protocolVersion": "1.0", "operations": [%s]}'
 READ = '[READ_FILE path="a.txt"]\n'
 
 
@@ -137,7 +139,9 @@ def test_an_edit_whose_search_fits_goes_through_and_the_file_stays_unknown(desk:
     """It takes nothing back. A whole file after it still would."""
     read(desk)
     write(desk, THEIRS)
-    assert answer(desk, edit("eight", "8")).startswith("[OK]")
+    told = answer(desk, edit("eight", "8"))
+    assert told.startswith("[OK]")
+    assert "Note: the person changed this file since you saw it whole" in told
     assert text_of(desk) == THEIRS.replace("eight", "8")
     assert answer(desk, f"{edit('seven', '7')}{create(NEW)}").count("[FAILED] CREATE_FILE") == 1
     assert text_of(desk) == THEIRS.replace("eight", "8").replace("seven", "7")
@@ -248,3 +252,50 @@ def test_the_record_tells_it_after_a_restart(tmp_path: Path, forgets: bool) -> N
         journal.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     with desk_at(tmp_path / "home", session_id=session_id) as desk:
         assert answer(desk, create(NEW)).startswith("[OK]" if forgets else REFUSED)
+
+
+def test_a_kill_at_any_instant_forgets_none_of_it(tmp_path: Path) -> None:
+    """From each record of the turn on, it ends as it would have, and nothing is taken back."""
+    home, done = tmp_path / "home", tmp_path / "done"
+    with desk_at(home) as desk:
+        write(desk, OLD)
+        read(desk)
+        write(desk, THEIRS)
+        session_id = desk.session_id
+        journal = Path("sessions") / session_id / "journal.jsonl"
+        before = len((home / journal).read_bytes().splitlines())
+        shutil.copytree((home / journal).with_name("shown"), tmp_path / "shown")
+        answer(desk, f"{edit('eight', '8')}{create(NEW)}")
+    home.rename(done)
+    records = (done / journal).read_bytes().splitlines(keepends=True)
+    assert len(records) > before + 5
+    for count in range(before + 1, len(records) + 1):
+        shutil.copytree(done, home)
+        (home / journal).write_bytes(b"".join(records[:count]))
+        shutil.copytree(tmp_path / "shown", (home / journal).with_name("shown"), dirs_exist_ok=True)
+        if not any(b'"operation_started"' in record for record in records[before:count]):
+            (home / "workspace" / "a.txt").write_text(THEIRS)
+        with desk_at(home, session_id=session_id) as desk:
+            assert text_of(desk) == THEIRS.replace("eight", "8")
+            assert REFUSED in desk.results()
+            assert answer(desk, create(NEW)).startswith("[OK]")
+        shutil.rmtree(home)
+
+
+def test_events_as_json_show_a_file_too(tmp_path: Path) -> None:
+    """In a session that asks for JSON the text stands in an event, and the change in another."""
+    with desk_at(tmp_path / "home") as first:
+        session = compose.start_session(
+            first.home, first.workspace, "task", Settings(), protocol="json"
+        )
+    with desk_at(tmp_path / "home", session_id=session.session_id) as desk:
+        write(desk, OLD)
+        desk.answer(AS_JSON % '{"type": "readFile", "path": "a.txt"}')
+        write(desk, THEIRS)
+        change = '{"type": "createFile", "path": "a.txt", "overwrite": true, "content": "%s"}'
+        told = desk.answer(AS_JSON % change % "x\\n")
+        assert "The person changed 'a.txt'" in told
+        assert "-two\\n+the person's\\n" in told
+        assert text_of(desk) == THEIRS
+        desk.answer(AS_JSON % change % "y\\n")
+        assert text_of(desk) == "y\n"

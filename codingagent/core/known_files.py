@@ -8,7 +8,7 @@ of them ran. Every other difference is the person's.
 
 from datetime import datetime
 
-from codingagent.core.session import Session, known_after
+from codingagent.core.session import Session
 
 # A kernel may write a time of change one tick before the clock; the record has milliseconds.
 _TICK_NS = 20 * 10**6
@@ -19,8 +19,10 @@ def digest_known(session: Session, path: str) -> str | None:
     """Return the digest of a file as the chat knows it whole; None if it never did before this turn."""
     if path not in session.known:
         return None
-    here = [start for start in session.written if start.subject == path]
-    return known_after({path: session.known[path]}, here)[path]
+    for start in reversed(session.written):
+        if start.subject == path and not start.is_unseen:
+            return start.after or ""
+    return session.known[path]
 
 
 def is_ours(session: Session, modified_ns: int) -> bool:

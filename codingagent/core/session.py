@@ -470,7 +470,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
         touched=touched,
         cut=record.cut,
         shown=session.told,
-        known=known_after(session.known, session.written),
+        known=_known_after(session.known, session.written),
     )
     # What was said in mid-turn was in no request yet: the end of the task did not know of it.
     is_unheard = any(said.sequence > session.sequence for said in session.said)
@@ -481,7 +481,9 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
     return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
 
 
-def known_after(known: Mapping[str, str], written: Iterable[OperationStarted]) -> Mapping[str, str]:
+def _known_after(
+    known: Mapping[str, str], written: Iterable[OperationStarted]
+) -> Mapping[str, str]:
     """Return what the chat knows of files after changes of its own, in their order."""
     found = dict(known)
     for start in written:
