@@ -10,13 +10,14 @@ like a file or a change is passed over without a word.
 import re
 from bisect import bisect_right
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from codingagent.core import paths, tags
 from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import conflicts, diffs, elements, fences, patches, wholes
 from codingagent.core.formats.elements import Element
 from codingagent.core.formats.fences import Ending, Fence, Fences
+from codingagent.core.formats.headings import TEXT_LANGUAGES, TITLE, Headings, is_bare_path, only
 from codingagent.core.formats.items import RENAMING, Items
 from codingagent.core.formats.names import (
     Files,
@@ -31,28 +32,11 @@ from codingagent.core.operations import DeleteFile
 from codingagent.core.reply import BLOCK_LINE, Problem, Step
 from codingagent.errors import OperationError
 
-# How far above a part its path may stand, in lines that are not blank.
-_ABOVE_LIMIT = 8
-_INSIDE_LIMIT = 3
-
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
-_TEXT_LANGUAGES = ("", "text", "txt", "plaintext", "plain")
-_WRAPPER_LANGUAGES = frozenset((*_TEXT_LANGUAGES, *wholes.MARKDOWN_LANGUAGES))
+_WRAPPER_LANGUAGES = frozenset((*TEXT_LANGUAGES, *wholes.MARKDOWN_LANGUAGES))
 _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
-_SCRIPTS = (".sh", ".bash", ".zsh", ".fish", ".ps1", ".psm1", ".bat", ".cmd", ".env", ".bats")
-_SESSIONS = words("console terminal shell-session shellsession sh-session")
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
-_TITLE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\*\*|<)")
-_BULLET = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]")
-_SAYS_WHOLE = re.compile(
-    r"\b(?:complete|entire|full|whole)\b.*\b(?:file|version|code|contents?|script|module)\b[^.]*:[ \t]*$",
-    re.IGNORECASE,
-)
-# What follows such a word is how a file is used, or what it does.
-_SAYS_USE = re.compile(
-    r"\b(?:call|example|imports?|output|prints|run|test|usage|used?|using|would)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +119,7 @@ class _Reader:
         self._edits = {edit.start: edit for edit in conflicts.find(lines)}
         self._openings = list(self._edits)
         self._closings = elements.Closings(lines)
-        self._floor = 0
+        self._names = Headings(lines, files, self._fences)
         self._items = Items(files)
         self._changes: list[Name] = []
 
@@ -147,10 +131,10 @@ class _Reader:
             if start in self._edits or line.lstrip().startswith(_STARTS):
                 behind = self._read_part(start)
                 if behind is not None:
-                    at = self._floor = behind
+                    at = self._names.floor = behind
                     continue
             if _is_block(line):
-                self._floor = start + 1
+                self._names.floor = start + 1
             elif _CHANGE.search(line, 0, 300):
                 self._hear(start)
         self._tell_of_changes()
@@ -184,7 +168,7 @@ class _Reader:
             is_context = start is not None and close is not None and start < edit.start
             if not (is_context and self._begins_difference(start or 0, close or 0)):
                 return self._read_edits(fence, edit)
-        name = self._name_above(fence)
+        name = self._names.above(fence)
         if close is not None and start is not None:
             behind = self._fences.behind(close)
             if self._is_patch(start, close):
@@ -202,7 +186,9 @@ class _Reader:
                 return behind
             if self._is_diff(fence, name, start, close):
                 begin = diffs.start(self._lines, start, close)
-                self._read_diff(begin, close, fenced=True, name=self._diff_name(fence, name))
+                self._read_diff(
+                    begin, close, fenced=True, name=self._names.of_difference(fence, name)
+                )
                 return behind
         return self._read_block(fence, name)
 
@@ -228,7 +214,7 @@ class _Reader:
         lines = fences.dedented(self._lines[fence.line + 1 : close], fence.indent)
         line = fence.line + 1
         try:
-            name, is_inside = self._file_name(fence, above, lines)
+            name, is_inside = self._names.of_whole(fence, above, lines)
             if name is not None:
                 wholes.check_language(fence.language, name.texts[0])
                 operation, notes = wholes.operation_of(
@@ -245,94 +231,6 @@ class _Reader:
                     f"the fence at line {line} holds other fences, and nothing in it was used"
                 )
         return self._fences.behind(close)
-
-    def _file_name(
-        self, fence: Fence, above: Name | None, lines: list[str]
-    ) -> tuple[Name | None, bool]:
-        """Return the path of a whole file, and whether it stands in its first line only.
-
-        Raises:
-            OperationError: if two places name two files.
-        """
-        if is_line_quote(fence.info):
-            return None, False
-        info = name_in_info(fence.info, fence.line, self._files)
-        heading = above if above is not None and self._is_file_heading(above) else None
-        if info is None and heading is None:
-            heading = self._bare_name(fence, lines) or self._far_heading(fence)
-        outside = _one(info, heading)
-        if fence.language in fences.SHELLS and not _may_be_script(outside, fence, lines):
-            return None, False
-        if outside is not None:
-            inside = wholes.name_inside(lines, fence.line + 1, self._files, fence.language)
-            if len(outside.texts) == 1 and inside is not None:
-                outside = _longer(outside, inside, self._files)
-            return outside, False
-        return wholes.name_inside(lines, fence.line + 1, self._files, fence.language), True
-
-    def _is_file_heading(self, name: Name) -> bool:
-        """Tell whether the line above says that a whole file follows, not a piece of it."""
-        if name.is_heading or len(name.texts) > 1:
-            return name.is_heading
-        return name.is_whole or (name.is_new and name.texts[0] not in self._files)
-
-    def _bare_name(self, fence: Fence, lines: list[str]) -> Name | None:
-        """Return the word alone on the line above, which only its place or a script shows to be a path."""
-        if fence.line <= self._floor:
-            return None
-        text = self._lines[fence.line - 1].strip().strip("`").removesuffix(":").strip("`")
-        is_script = bool(lines) and lines[0].startswith("#!")
-        plain = fence.language in (*_TEXT_LANGUAGES, text.rpartition(".")[2].lower())
-        if _is_bare_path(text, self._files) and (is_script or (plain and "/" not in text)):
-            return Name((text,), fence.line - 1)
-        return None
-
-    def _far_heading(self, fence: Fence) -> Name | None:
-        """Return the heading of a section whose text stands between it and its only code block.
-
-        It must be certain that the whole file follows: it is new, or the text says so.
-        """
-        name = self._section_name(fence.line)
-        if name is None or not self._is_file_heading(name):
-            return None
-        between = [line for line in self._lines[name.line + 1 : fence.line] if line.strip()]
-        if any(name_in(line, 0, self._files) not in (None, name) for line in between):
-            return None
-        is_whole = name.is_whole or (bool(between) and _SAYS_WHOLE.search(between[-1]) is not None)
-        text = name.texts[0]
-        is_new = text not in self._files and not self._files.fits(text)
-        is_sure = name.is_new or (
-            wholes.is_of_language(fence.language, text)
-            and self._is_only_fence(name.line, fence)
-            and not any(map(_SAYS_USE.search, between))
-        )
-        if is_whole or (is_new and is_sure):
-            return replace(name, is_whole=True)
-        return None
-
-    def _section_name(self, at: int) -> Name | None:
-        """Return the one path of the heading over a line, if nothing but a few lines of text is between."""
-        seen = 0
-        for index in range(at - 1, self._floor - 1, -1):
-            line = self._lines[index]
-            if not line.strip():
-                continue
-            name = None if _BULLET.match(line) else name_in(line, index, self._files)
-            if _TITLE.match(line) or (name is not None and name.is_heading):
-                return name if name is not None and len(name.texts) == 1 else None
-            seen += 1
-            if seen > _ABOVE_LIMIT:
-                break
-        return None
-
-    def _is_only_fence(self, heading: int, fence: Fence) -> bool:
-        """Tell whether no other code block stands between a heading and the next."""
-        close = self._fences.first_close(fence, fence.line + 1)
-        following = None if close is None else self._fences.next_from(close + 1)
-        if following is None:
-            return True
-        between = self._lines[(close or heading) + 1 : following.line]
-        return any(_TITLE.match(line) for line in between)
 
     def _read_unclosed(self, fence: Fence, close: int | None, path: str) -> int:
         """A fence without a certain end: nothing after it is sure to be what it looks like."""
@@ -368,7 +266,7 @@ class _Reader:
         if fence.language in fences.SHELLS or start.startswith("$ "):
             self._items.pass_over_shell(line)
             return
-        near = above or self._section_name(fence.line) or self._name_near(fence.line)
+        near = above or self._names.of_section(fence.line) or self._names.near(fence.line)
         if is_line_quote(fence.info):
             self._items.note(f"the block at line {line} quotes lines of a file and was not used")
         elif near is not None and (above or near.is_heading or near.texts[0] in self._files):
@@ -392,20 +290,6 @@ class _Reader:
             return False
         start = diffs.start(self._lines, start, close)
         return fence.language in _DIFF_LANGUAGES or diffs.begins(self._lines, start, close)
-
-    def _diff_name(self, fence: Fence, above: Name | None) -> Name | None:
-        """Return the path that stands above a difference: next to it, or as the heading of its section."""
-        far = self._section_name(fence.line)
-        if far is None or not far.is_heading:
-            return above
-        between = range(far.line + 1, fence.line)
-        near = [name_in(self._lines[i], i, self._files) for i in between]
-        others = [name for name in near if name is not None and name.texts != far.texts]
-        if not others:
-            return far
-        if above is not None and above.is_heading:
-            return above
-        return Name((*far.texts, *others[0].texts), far.line)
 
     # --- elements ------------------------------------------------------------------------------
 
@@ -490,7 +374,7 @@ class _Reader:
             return behind
         for edit in found:
             self._take_edit(edit, fence)
-            self._floor = edit.end
+            self._names.floor = edit.end
         if strays:
             more = f" and {len(strays) - 1} more" if len(strays) > 1 else ""
             self._items.note(
@@ -500,37 +384,16 @@ class _Reader:
         return behind
 
     def _take_edit(self, edit: MarkedEdit, fence: Fence | None) -> None:
-        name = self._edit_name(edit, fence)
+        name = self._names.of_edit(edit, fence, self._items.run_name())
         shown = "" if name is None else name.texts[0]
         opening = self._lines[edit.start]
         indent = opening[: len(opening) - len(opening.lstrip())]
         line = edit.start + 1
         try:
             found, way = conflicts.replacement(edit, indent, fenced=fence is not None)
-            self._items.add_replacement(found, way, _only(name), line)
+            self._items.add_replacement(found, way, only(name), line)
         except OperationError as fault:
             self._items.refuse(conflicts.TAG, line, fault.reason, shown, keep_run=name)
-
-    def _edit_name(self, edit: MarkedEdit, fence: Fence | None) -> Name | None:
-        said = edit.label.partition(" ")[2] if edit.asks else edit.label
-        said = said.strip(" ()`'\"")
-        if said in self._files or (edit.asks and is_path(said, self._files, labelled=True)):
-            return Name((said,), edit.start)
-        start = self._floor if fence is None else max(self._floor, fence.line + 1)
-        name = self._name_between(start, edit.start, _INSIDE_LIMIT if fence else _ABOVE_LIMIT)
-        if name is None and fence is not None:
-            name = name_in_info(fence.info, fence.line, self._files)
-            if name is None and self._floor <= fence.line:
-                name = self._name_between(self._floor, fence.line, _ABOVE_LIMIT)
-        return name or self._items.run_name() or self._bare_edit_name(edit, fence)
-
-    def _bare_edit_name(self, edit: MarkedEdit, fence: Fence | None) -> Name | None:
-        """Return the one word next above a block: it can only be its path, whatever it looks like."""
-        for at in (edit.start - 1, fence.line - 1 if fence is not None else -1):
-            text = self._lines[at].strip().strip("*`").strip() if at >= self._floor else ""
-            if _is_bare_path(text, self._files):
-                return Name((text,), at)
-        return None
 
     def _strays(self, start: int, end: int) -> list[int]:
         """Return the lines between blocks that name no path."""
@@ -539,8 +402,8 @@ class _Reader:
             for at in range(start, end)
             if (text := self._lines[at].strip())
             and name_in(text, at, self._files) is None
-            and self._comment_name(at) is None
-            and not (at + 1 == end and _is_bare_path(text, self._files))
+            and self._names.in_comment(at) is None
+            and not (at + 1 == end and is_bare_path(text, self._files))
         ]
 
     def _next_edit(self, at: int) -> MarkedEdit | None:
@@ -554,7 +417,7 @@ class _Reader:
     # --- differences and patches ---------------------------------------------------------------
 
     def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None = None) -> int:
-        above = name if fenced else self._name_between(self._floor, at, _ABOVE_LIMIT)
+        above = name if fenced else self._names.near(at)
         found, behind = diffs.read(self._lines, at, end, fenced=fenced)
         self._items.flush()
         for difference in found:
@@ -606,7 +469,7 @@ class _Reader:
             if path in self._items.deleted:
                 continue
             written = self._lines[name.line]
-            is_title = _TITLE.match(written) or re.search(r"(?i)\bfile\b", written)
+            is_title = TITLE.match(written) or re.search(r"(?i)\bfile\b", written)
             if path in self._files and is_title:
                 self._items.add(DeleteFile(path), line, ())
             elif path in self._files:
@@ -630,98 +493,5 @@ class _Reader:
 
     # --- names ---------------------------------------------------------------------------------
 
-    def _name_above(self, fence: Fence) -> Name | None:
-        """Return what the nearest line above a fence names, at most two blank lines away."""
-        return self._name_between(max(self._floor, fence.line - 3), fence.line, 1)
-
-    def _name_near(self, at: int) -> Name | None:
-        return self._name_between(self._floor, at, _ABOVE_LIMIT)
-
-    def _name_between(self, start: int, end: int, limit: int) -> Name | None:
-        """Return the nearest name above `end`, looking at some lines that are not blank."""
-        for at in range(end - 1, max(start, end - 3 * limit - 3) - 1, -1):
-            if self._lines[at].strip():
-                name = name_in(self._lines[at], at, self._files) or self._comment_name(at)
-                if name is not None:
-                    return name
-                limit -= 1
-                if not limit:
-                    break
-        return None
-
-    def _comment_name(self, at: int) -> Name | None:
-        return wholes.name_inside([self._lines[at]], at, self._files)
-
     def _first_line(self, start: int, end: int) -> int | None:
         return next((i for i in range(start, end) if self._lines[i].strip()), None)
-
-
-def _is_bare_path(text: str, files: Files) -> bool:
-    """Tell whether a word that stands where a path is expected can be one, though its name tells nothing."""
-    if "/" in text:
-        return is_path(f"{text}.txt", files)
-    return is_path(f"./{text}", files, labelled=True)
-
-
-def _only(name: Name | None) -> str:
-    """Return the one path of a name.
-
-    Raises:
-        OperationError: if there is none, or more.
-    """
-    if name is None:
-        raise OperationError("no path stands above it; write the path on the line above it")
-    if len(name.texts) > 1:
-        both = " and ".join(map(paths.shown, name.texts[:3]))
-        raise OperationError(f"{both} stand above it; write one path above each block")
-    return name.texts[0]
-
-
-def _one(info: Name | None, heading: Name | None) -> Name | None:
-    """Return the name of a fence line and a heading, if they say the same.
-
-    Raises:
-        OperationError: if they say two.
-    """
-    if info is None or heading is None:
-        return info or heading
-    longer = _same(info, heading)
-    if longer is None:
-        raise OperationError(_two(info, heading))
-    return replace(longer, is_new=heading.is_new)
-
-
-def _longer(outside: Name, inside: Name, files: Files) -> Name:
-    """Return the name that says more of the two, where the second is the first line of the file.
-
-    Raises:
-        OperationError: if it says another file that exists.
-    """
-    longer = _same(outside, inside)
-    if longer is None and inside.texts[0] in files:
-        raise OperationError(_two(outside, inside))
-    return outside if longer is None else replace(outside, texts=longer.texts)
-
-
-def _same(one: Name, other: Name) -> Name | None:
-    a, b = (f"/{name.texts[0].removeprefix('./')}" for name in (one, other))
-    if a.endswith(b):
-        return one
-    return other if b.endswith(a) else None
-
-
-def _two(one: Name, other: Name) -> str:
-    return (
-        f"line {one.line + 1} says '{paths.shown(one.texts[0])}' and line {other.line + 1} says"
-        f" '{paths.shown(other.texts[0])}'; write one path above each file"
-    )
-
-
-def _may_be_script(name: Name | None, fence: Fence, lines: list[str]) -> bool:
-    """Tell whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
-    if fence.language in _SESSIONS:
-        return False
-    if name is None:
-        return any(line.startswith("#!") for line in lines[:2])
-    last = name.texts[0].rpartition("/")[2]
-    return "." not in last.strip(".") or last.endswith(_SCRIPTS)
