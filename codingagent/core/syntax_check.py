@@ -64,6 +64,8 @@ def lost_underscores(old: str, new: str) -> tuple[str, ...]:
     A renderer takes them for bold. The proof is the text before: the same neighbours stood around
     the name with its underscores, and nothing in the new text has them any more.
     """
+    if len(old) + len(new) > _LIMIT_CHARACTERS:
+        return ()
     names = dict.fromkeys(_DUNDER.findall(old))
     missing = {name.strip("_"): name for name in names if name not in new}
     if not missing:

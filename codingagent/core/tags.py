@@ -10,6 +10,7 @@ it and one whose attributes can't be read; each has its own function below.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -392,8 +393,9 @@ class _Scanner:
                         text = self._line(behind).strip()
                         return (first or Inner(line, text, closed=False))._replace(closed=False)
                     close = self._line_end(found)
-                line = self._line_number_ahead(behind)
-                first = first or Inner(line, self._line(behind).strip(), closed=True)
+                if first is None:
+                    line = self._line_number_ahead(behind)
+                    first = Inner(line, self._line(behind).strip(), closed=True)
                 at = close
             at = self._next_opening(at, end)
         return first
@@ -421,19 +423,25 @@ class _Scanner:
         if (ends := self._ends_of.get(name)) is not None:
             return ends
         ends = self._ends_of[name] = {}
+        found = [m for m in _tag_of((name,)).finditer(self._text) if self._is_line_start(m.start())]
+        closings: dict[str, list[int]] = {}
+        for tag in found:
+            if tag[0][1] == "/":
+                closings.setdefault(self._line(tag.start()).strip(), []).append(tag.start())
         opened: list[int] = []
-        at = 0
-        while (found := _tag_of((name,)).search(self._text, at)) is not None:
-            start, at = found.start(), self._line_end(found.end())
-            if not self._is_line_start(start):
+        shielded_to = 0
+        for tag in found:
+            start = tag.start()
+            if start < shielded_to:
                 continue
-            if self._text[start + 1] == "/":
+            if tag[0][1] == "/":
                 if opened and self._line(start).strip() == f"[/{name}]":
                     ends[opened.pop()] = start
             elif (until := _until_in(self._line(start))) is not None:
-                close = self._find_closing(closing_tag(name, until), at, len(self._text))
-                at = at if close is None else self._line_end(close)
-            elif self._is_tag(start, found.end()) and not self._is_one_line(start, name):
+                closes = closings.get(closing_tag(name, until), [])
+                index = bisect_left(closes, start)
+                shielded_to = closes[index] + 1 if index < len(closes) else start
+            elif self._is_tag(start, tag.end()) and not self._is_one_line(start, name):
                 opened.append(start)
         return ends
 

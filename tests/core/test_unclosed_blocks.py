@@ -5,6 +5,7 @@ import pytest
 from codingagent.core import reply
 from codingagent.core.operations import CreateFile, Finish, ReadFile, RunCommand, ShowMessage
 from codingagent.core.reply import Problem, Step
+from tests.helpers import grows_with
 from tests.manglings import MANGLINGS
 
 B = '[CREATE_FILE path="b.py"]\ny = 2\n[/CREATE_FILE]\n'
@@ -132,3 +133,27 @@ def test_a_missing_closing_tag_is_seen_whatever_the_chat_did(name: str) -> None:
     text = f'[REPLY session="a1b2c3d4" sequence="1"]\n[CREATE_FILE path="src/a_one.py"]\nx\n{B}{RUN}[END]\n'
     assert "CREATE_FILE" in read(MANGLINGS[name](text))
     assert not any(isinstance(found, CreateFile) for found in read(MANGLINGS[name](text)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '[READ_FILE path="b"]\n',
+        B,
+        RUN,
+        "[DONE]\n",
+        '[CREATE_FILE path="b"]\n',
+        '[CREATE_FILE path="b" until="{}"]\n',
+        "[RUN_COMMAND]\n> [/RUN_COMMAND]\n",
+    ],
+)
+@pytest.mark.parametrize("path", ["a.md", "a.py"])
+def test_tags_within_a_body_cost_as_much_as_they_are_many(path: str, line: str) -> None:
+    """A hostile answer costs no more time than a long one."""
+    grows_with(
+        1_000,
+        lambda size: reply.read(
+            f'[CREATE_FILE path="{path}"]\n{B}'
+            f"{''.join(line.replace('{}', str(number)) for number in range(size))}[/CREATE_FILE]\n"
+        ),
+    )
