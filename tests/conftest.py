@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 from collections import defaultdict
 
@@ -21,6 +22,7 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 
 # The command is started hundreds of times: what is compiled is kept, whatever the environment says of it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No property has a limit in seconds, neither for an example (deadline) nor for drawing one (too_slow).
 _UNTIMED = hypothesis.settings(

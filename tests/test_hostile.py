@@ -445,12 +445,12 @@ def test_an_odd_path_is_the_file_of_that_name(path: str) -> None:
 
 
 def _deep(root: Path) -> None:
-    for level in range(100, 1501, 100):
+    for level in range(100, 1101, 100):
         (root / "ws" / "/".join("d" * level)).mkdir(parents=True)
-    (root / "ws" / "/".join("d" * 1500) / "x").write_bytes(b"deep\n")
+    (root / "ws" / "/".join("d" * 1100) / "x").write_bytes(b"deep\n")
 
 
-DEEP = "/".join("d" * 1500) + "/x"
+DEEP = "/".join("d" * 1100) + "/x"
 
 OTHER_PATHS = {
     "a step back inside": Case(
@@ -459,7 +459,7 @@ OTHER_PATHS = {
         after=lambda root: (root / "ws" / "new.txt").read_bytes(),
     ),
     "a newline in a path": Case(create("x\ny"), ("FAILED",)),
-    "1,500 folders": Case(
+    "1,100 folders": Case(
         read(DEEP) + delete(DEEP) + create("sub/new.txt"),
         ("Read|FAILED", "Deleted", "Created"),
         lay=_deep,
@@ -1106,8 +1106,8 @@ TRAPS = {
     "a FIFO behind .git": "mkdir p; echo 'gitdir: p' >.git; mkfifo p/gitdir",
     "a loop as .git": "ln -s .git .git",
     "no right to the workspace": "chmod 000 .",
-    "10,000 files": "mkdir x; cd x; seq 10000 | xargs touch",
-    "1,500 folders": "i=0; while [ $i -lt 1500 ]; do mkdir d && cd d; i=$((i+1)); done; true",
+    "5,000 files": "mkdir x; cd x; seq 5000 | xargs touch",
+    "1,100 folders": "i=0; while [ $i -lt 1100 ]; do mkdir d && cd d; i=$((i+1)); done; true",
     "a long listing": 'for i in $(seq 300); do : >"$(printf %0250d $i)"; done',
 }
 

@@ -30,7 +30,7 @@ def source_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.deep
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Path) -> None:
     """Each reply is a turn, and the workspace ends as it did when the session was recorded."""

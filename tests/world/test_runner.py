@@ -118,6 +118,7 @@ def run(runner: Runner, tmp_path: Path) -> Run:
 # --- how it ended ----------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 42, 126, 127, 128, 137, 255])
 def test_an_exit_code_is_exact(either: Run, code: int) -> None:
@@ -187,6 +188,7 @@ while True:
 """
 
 
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize(
     "line",
@@ -424,6 +426,7 @@ LEAVERS = {
 }
 
 
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", LEAVERS.values(), ids=LEAVERS.keys())
 def test_what_a_command_leaves_is_ended(either: Run, tmp_path: Path, line: str) -> None:
@@ -450,6 +453,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize(("line", "count"), COUNTS.items())
 def test_what_was_left_is_counted(either: Run, line: str, count: int) -> None:
@@ -662,6 +666,7 @@ def test_a_pipe_that_someone_else_keeps_does_not_hold_us(run: Run, tmp_path: Pat
         assert process.poll() is None
 
 
+@pytest.mark.one_in(2)
 @in_each_tier
 @pytest.mark.parametrize(
     "line",
@@ -702,6 +707,7 @@ def test_an_interrupt_ends_the_command_and_goes_on(either: Run) -> None:
     assert either("echo on").output == "on\n"
 
 
+@pytest.mark.one_in(2)
 @in_each_tier
 def test_runners_side_by_side_do_each_their_own(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, tier: str
@@ -718,7 +724,7 @@ def test_runners_side_by_side_do_each_their_own(
             ready.wait(HANG_S)
             lines = [
                 (f"setsid sleep {marker} & sleep {marker} & echo {number}; exit {number}", HANG_S),
-                (f"echo {number}; setsid sleep {marker} & sleep {marker}", 1.5),
+                (f"echo {number}; setsid sleep {marker} & sleep {marker}", 3),
                 (f"echo {number}; kill -9 0", HANG_S),
                 # This one is at work while those of the others are ended.
                 (f"echo {number}; sleep 1; exit {number}", HANG_S),
