@@ -376,7 +376,9 @@ def test_what_is_left_of_a_reply_cut_short_is_what_stood_there(
     """Design, tag blocks, truncated: complete blocks up to the cut are executed, and nothing else."""
     cut = data.draw(st.integers(0, len(text)))
     before, whole = operations(text[:cut]), operations(text)
-    assert before[:-1] == whole[: max(len(before) - 1, 0)]
+    # A body with a tag in it is taken only where all blocks are closed: cut, it is asked for again.
+    rest = iter(whole)
+    assert all(operation in rest for operation in before[:-1])
 
 
 @given(st.lists(st.sampled_from(_PIECES)).map("".join))
