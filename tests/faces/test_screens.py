@@ -304,7 +304,7 @@ def test_the_screen_that_waits_gives_the_terminal_back(
     shown = on_terminal(words, columns, KINDS[kind], [("waiting", "\x03")])
     assert shown.status == 130
     assert shown.raw.rfind(HIDDEN) <= shown.raw.rfind(SHOWN)
-    assert "stopped; nothing is lost" in shown.text.replace("\n", " ")
+    assert "stopped; nothing is lost" in " ".join(shown.text.split())
     if kind == "dumb":
         assert "\x1b" not in shown.raw
         return
@@ -366,7 +366,7 @@ def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> No
     words = ["--home", str(waiting), "copy"]
     shown = on_terminal(words, variables={"SSH_TTY": "/dev/pts/0"})
     told = piped(waiting, "resume", "--once")
-    assert told == ""
+    assert told.startswith("no answer in ")
     assert re.search(r"\([\d,]+ characters, about [\d,]+ tokens\): paste it", shown.text)
     assert re.search(r"\n  \[#-{9}\] \d % of 200,000 characters\n", shown.text)
 

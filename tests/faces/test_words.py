@@ -712,7 +712,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         asked.says("always would cover: `rm -r` of 'build'")
         asked.says("Do it?")
         asked.types("a\n")
-        asked.says("waiting for the answer", 1)
+        asked.says("Request 2 is ready")
         assert "granted 1: `rm -r` of 'build'" in command_line_here(building, "show")[1]
         assert "`rm -r` of 'build'" in command_line_here(building, "config")[1]
         status, _, err = command_line_here(building, "revoke", session_of(building), "2")
