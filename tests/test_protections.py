@@ -1133,7 +1133,7 @@ ROWS: dict[str, Row] = {
         ("x=; $x true",),
         (
             "core/judging.py",
-            'found[f"shell.doubt: {doubt}"] = f"the command can\'t be judged: {doubt}"',
+            'add({f"shell.doubt: {doubt}": f"the command can\'t be judged: {doubt}"})',
             "pass",
         ),
     ),

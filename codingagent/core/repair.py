@@ -22,7 +22,7 @@ from codingagent.core import channel, tags
 from codingagent.core.channel import Arrival, Channel, Damage
 from codingagent.core.tags import Block, Scan
 
-_LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
+_LINE_ENDS = ("\r", "\x85", "<br>", "<br/>", "<br />")
 
 # Longer lines are no tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
