@@ -19,6 +19,8 @@ from codingagent.errors import OperationError
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16
 _SHOWN_PLACES = 3
+# Of all hunks together; a file of like lines could have all of them compared for minutes.
+_PLACES_LIMIT = 100_000
 
 _MORE_LINES = "give it more lines of context, or the right line number in its @@ line"
 
@@ -56,8 +58,12 @@ def apply(diff: Diff, lines: list[str], shifts: Sequence[int]) -> tuple[list[Put
     file = _File(lines)
     if (puts := _all_applied(file, hunks)) is not None:
         return puts, ("all of it is there already: nothing was to be done",)
+    room = _PLACES_LIMIT
     for hunk in hunks:
         hunk.fits = _anchored(file, hunk, _fits(file, hunk), is_last=hunk is hunks[-1])
+        room -= len(hunk.fits)
+        if room < 0:
+            raise OperationError(f"{hunk.label} fits too many places; {_MORE_LINES}")
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
     proven = _proven_tabs(placed)
@@ -96,11 +102,33 @@ def _note(hunk: "_Hunk", fit: "_Fit") -> tuple[str, ...]:
 
 
 class _File:
-    """The lines of a file, and those of them that are known, without the blanks round them."""
+    """The lines of a file, and what is asked of them for each hunk."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.known = {line.strip() for line in lines}
+        bare = [line.strip() for line in lines]
+        self.known = set(bare)
+        self.has_inner_tabs = any("\t" in line for line in self.known)
+        self.rows = [row for row, line in enumerate(bare) if line]
+        self._bare = matching.framed(bare)
+        self._bare_rows = matching.framed(bare[row] for row in self.rows)
+        self._sections: dict[str, list[tuple[int, int]]] = {}
+
+    def starts(self, wanted: list[str]) -> list[int]:
+        """Return where lines are, whatever blanks are round each of them."""
+        bare = [line.strip() for line in wanted]
+        return matching.positions_in(self._bare, bare) if self.known.issuperset(bare) else []
+
+    def starts_in_rows(self, wanted: list[str]) -> list[int]:
+        """Return where lines are among those that are not blank, as indices of `rows`."""
+        bare = [line.strip() for line in wanted]
+        return matching.positions_in(self._bare_rows, bare) if self.known.issuperset(bare) else []
+
+    def sections(self, name: str) -> list[tuple[int, int]]:
+        """Return where each class or function of that name begins, and where the next thing does."""
+        if name not in self._sections:
+            self._sections[name] = _sections(self.lines, name)
+        return self._sections[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,49 +172,39 @@ class _Hunk:
 
 def _fits(file: _File, hunk: _Hunk) -> list[_Fit]:
     """Return all places that a hunk fits in the first of the ways that fits any."""
-    if not hunk.old or any(line.strip() not in file.known for line in hunk.old if line.strip()):
+    if not hunk.old:
         return []
-    for fits in matching.FITS:
-        places = [
-            place for place in fits(file.lines, hunk.old) if not _lost_mark(file, hunk, place)
-        ]
-        if places:
-            grouped: dict[int, list[Place]] = {}
-            for place in places:
-                grouped.setdefault(place.start, []).append(place)
-            return [
-                _Fit(
-                    start,
-                    len(hunk.old),
-                    start + hunk.lead,
-                    start + len(hunk.old) - hunk.trail,
-                    tuple(ways),
-                )
-                for start, ways in sorted(grouped.items())
-            ]
+    count = len(hunk.old)
+    starts = file.starts(hunk.old)
+    for fits in matching.FITS if starts else ():
+        found: list[_Fit] = []
+        for start in starts:
+            ways = tuple(fits(file.lines[start : start + count], hunk.old))
+            if ways and not _lost_mark(file.lines[start : start + count], hunk.old, ways[0]):
+                first, last = start + hunk.lead, start + count - hunk.trail
+                found.append(_Fit(start, count, first, last, ways))
+        if found:
+            return found
     return list(_spaced(file, hunk))
 
 
-def _lost_mark(file: _File, hunk: _Hunk, place: Place) -> bool:
+def _lost_mark(there: list[str], old: list[str], place: Place) -> bool:
     """Tell whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
-    row = next((row for row, line in enumerate(hunk.old) if line.strip()), 0)
-    return not place.tab_width and file.lines[place.start + row].rstrip() == (
-        f" {hunk.old[row].rstrip()}"
-    )
+    row = next((row for row, line in enumerate(old) if line.strip()), 0)
+    return not place.tab_width and there[row].rstrip() == f" {old[row].rstrip()}"
 
 
 def _spaced(file: _File, hunk: _Hunk) -> Iterator[_Fit]:
     """Yield places that a hunk fits but for blank lines that are missing or too many between its lines."""
-    rows = [row for row, line in enumerate(file.lines) if line.strip()]
     wanted = [line.rstrip() for line in hunk.old if line.strip()]
-    if not wanted:
-        return
     note = "fitted with the blank lines of the file"
-    for at in matching.positions([file.lines[row].rstrip() for row in rows], wanted):
-        made = _with_blanks(hunk.said.lines, rows[at : at + len(wanted)])
+    for at in file.starts_in_rows(wanted) if wanted else ():
+        rows = file.rows[at : at + len(wanted)]
+        is_exact = [file.lines[row].rstrip() for row in rows] == wanted
+        made = _with_blanks(hunk.said.lines, rows) if is_exact else None
         if made is None:
             continue
-        start, last = rows[at], rows[at + len(wanted) - 1] + 1
+        start, last = rows[0], rows[-1] + 1
         lead, trail = matching.common_ends(range(start, last), made)
         place = Place(start, last - start, note)
         yield _Fit(start, last - start, start + lead, last - trail, (place,), tuple(made))
@@ -276,12 +294,11 @@ def _choose(file: _File, hunks: list[_Hunk]) -> None:
     is_ordered = _in_order(hunks)
     for narrowed in (_numbered, _within_section):
         for index, hunk in enumerate(hunks):
-            if hunk.fits[1:] or not hunk.has_text:
-                fit = narrowed(file, hunks, index)
-                hunk.fits = [fit] if fit is not None else hunk.fits
-                is_ordered = is_ordered and _in_order(hunks)
-    for hunk in hunks:
-        if not hunk.has_text and _numbered(file, hunks, hunks.index(hunk)) is None:
+            if len(hunk.fits) > 1 and (fit := narrowed(file, hunks, index)) is not None:
+                hunk.fits = [fit]
+        is_ordered = is_ordered and _in_order(hunks)
+    for index, hunk in enumerate(hunks):
+        if not hunk.has_text and _numbered(file, hunks, index) is None:
             raise OperationError(
                 f"{hunk.label} has only blank lines of the old text; {_MORE_LINES}"
             )
@@ -341,7 +358,7 @@ def _numbered(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
     named = {said.old_start - 1 + shift for shift in moved or [0, hunks[index].shift]}
     found = [fit for fit in hunks[index].fits if fit.start in named]
     for name in said.sections:
-        spans = _sections(file.lines, name)
+        spans = file.sections(name)
         found = [fit for fit in found if not spans or _is_within(fit, spans)]
     return found[0] if len(found) == 1 else None
 
@@ -356,7 +373,7 @@ def _within_section(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
     """Return the only fit within what the text after a hunk's @@ names."""
     fits = hunks[index].fits
     for name in hunks[index].said.sections:
-        spans = _sections(file.lines, name)
+        spans = file.sections(name)
         fits = [fit for fit in fits if _is_within(fit, spans)] or fits
     return fits[0] if len(fits) == 1 else None
 
@@ -366,7 +383,6 @@ def _is_within(fit: _Fit, spans: list[tuple[int, int]]) -> bool:
 
 
 def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
-    """Return where each class or function of that name begins, and where the next thing does."""
     found: list[tuple[int, int]] = []
     for start, line in enumerate(lines):
         if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
@@ -518,7 +534,7 @@ def _added(
     ways = [place.change for place in fit.places]
     if proven and not any(line[:1].isspace() for line in hunk.old if line.strip()):
         ways = list(proven.values())
-    if proven and any("\t" in line.strip() for line in file.lines):
+    if proven and file.has_inner_tabs:
         run = " " * min(proven)
         within = next((line for line in adds if run in line.strip()), None)
         if within is not None and within.strip() not in file.known:
@@ -540,7 +556,7 @@ def _added(
 
 def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     """Refuse new lines that stand for others, or that may have been damaged on their way."""
-    elided = None if hunk.said.is_counted else elisions.added_elision(file.lines, hunk.new)
+    elided = None if hunk.said.is_counted else elisions.first_unknown(file.known, hunk.new)
     if elided is not None:
         raise OperationError(
             f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out;"
@@ -556,7 +572,7 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
         return
     if fit.made is None and not place.tab_width and not hunk.said.is_verbatim:
         matching.check_flush(
-            Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, file.lines
+            Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there)
         )
     said = hunk.said
     sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)

@@ -294,11 +294,17 @@ def _to_blanks(width: int) -> Callable[[str], str]:
 
 def positions(lines: list[str], search: list[str]) -> list[int]:
     """Gives the index of each place where the lines stand; one string search, then counting."""
-    # A line holds no "\n", so a match framed by "\n" is a run of whole lines.
-    text = "\n" + "\n".join(lines) + "\n"
-    wanted = "\n" + "\n".join(search) + "\n"
-    if not lines:
-        return []
+    return positions_in(framed(lines), search) if lines else []
+
+
+def framed(lines: Iterable[str]) -> str:
+    """Return lines as one text, in which a run of whole lines is framed by "\\n": they hold none."""
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def positions_in(text: str, search: Iterable[str]) -> list[int]:
+    """Return the index of each place where lines are in a framed text."""
+    wanted = framed(search)
     found: list[int] = []
     at = text.find(wanted)
     counted, index = 0, 0

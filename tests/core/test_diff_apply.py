@@ -305,3 +305,16 @@ def test_a_line_that_says_that_something_was_left_out_is_one_only_where_nothing_
         assert after(text, hunk(f" a\n+{comment}\n b", 1)) == f"a\n{comment}\nb\n"
     assert "left out" in refusal(text, hunk(" a\n+# ... rest of the code ...\n b"))
     assert after("...\n" + text, hunk(" a\n+...\n b")) == "...\na\n...\nb\n"
+
+
+# --- work ------------------------------------------------------------------------------------------
+
+
+def test_hunks_that_fit_everywhere_are_refused_before_all_places_are_compared() -> None:
+    text = "    x = 1\n" * 7000
+    assert "fits too many places" in refusal(text, *[hunk(X)] * 1000)
+
+
+def test_a_line_that_differs_only_in_blanks_that_were_lost_is_replaced() -> None:
+    """The commit took blanks from the end of a line, and the chat took them from the diff."""
+    assert after("a\nb  \nc\n", hunk(" a\n-b\n+b\n c", 1)) == "a\nb\nc\n"

@@ -1,7 +1,7 @@
 """Lines that stand for text which was left out: `...`, `# rest unchanged`, `// ... existing code ...`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 _DOTS = re.compile(r"(?:\.{3,}|…|\. \. \.)")
 # "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
@@ -33,8 +33,12 @@ def first_elision(lines: list[str]) -> int | None:
 
 
 def added_elision(old: Iterable[str], new: list[str]) -> int | None:
-    """Gives the index of the first such line in the new text that the old one does not have."""
-    known = {line.strip() for line in old}
+    """Return the index of the first such line in the new text that the old one does not have."""
+    return first_unknown({line.strip() for line in old}, new)
+
+
+def first_unknown(known: Collection[str], new: list[str]) -> int | None:
+    """Return the index of the first such line that is none of the known, which have no blanks round them."""
     for index, line in enumerate(new):
         if line.strip() not in known and is_elision(new, index):
             return index

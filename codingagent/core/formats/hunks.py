@@ -41,8 +41,8 @@ class Hunk:
 
     @property
     def changes(self) -> bool:
-        """Tell whether it makes anything different."""
-        return self.turns or self.old != self.new
+        """Tell whether a line goes or comes; it may be the same but for blanks that were lost."""
+        return any(mark != " " for mark, _ in self.lines)
 
     @property
     def turns(self) -> bool:
