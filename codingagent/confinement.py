@@ -4,6 +4,7 @@ A sandbox is believed by what it does, not by being installed: it is tried out b
 on it, and `doctor` proves each of its promises from inside.
 """
 
+import contextlib
 import os
 import platform
 import sys
@@ -16,12 +17,14 @@ from codingagent.core import policy as policies
 from codingagent.core.policy import PRESETS, Policy
 from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
-from codingagent.world.runner import environment, find_program, run_tool, try_out
+from codingagent.world.runner import Runner, environment, find_program, run_tool, try_out
 from codingagent.world.sandbox import (
     Bubblewrap,
     Unconfined,
     advice_on,
     find_bubblewrap,
+    lack_for_mounts,
+    plain_path,
     repositories_in,
     tools_for,
 )
@@ -97,6 +100,7 @@ _TRIAL = (
     "while read -r name value; do case $name in CapEff:|NoNewPrivs:|Seccomp:)"
     " printf '%s%s ' $name $value;; esac; done < /proc/self/status"
 )
+_PROOF_S = 60
 _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
 
 
@@ -133,9 +137,8 @@ def bubblewrap_for(
     real = workspace.resolve()
     tools = tools_for(real, os.environ.get("PATH", ""), person_home, prefixes)
     repositories = repositories_in(real)
-    return Bubblewrap(
-        program, real, hidden, temporary, person_home, has_network, tools, repositories
-    )
+    own = plain_path(temporary, real)
+    return Bubblewrap(program, real, hidden, own, person_home, has_network, tools, repositories)
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
@@ -143,9 +146,10 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 
     It is believed by what the kernel says inside, not by being there.
     """
-    folder = os.fspath(sandbox.workspace)
+    if (lack := lack_for_mounts(sandbox.program)) is not None:
+        return lack
     try:
-        said = try_out(sandbox, environment(os.environ), folder, _TRIAL)
+        said = try_out(sandbox.confine_trial(_TRIAL))
     except WorkError as fault:
         return advice_on(" ".join(str(fault).split()))
     return "" if said == _TRIAL_RESULT else f"the kernel says {said.strip() or 'nothing'} inside"
@@ -168,14 +172,16 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
         )
         if sandbox is None:
             raise WorkError("there is no bubblewrap here")
-        folder = os.fspath(found.workspace)
-        variables = environment(os.environ)
-        try:
-            return proof.prove(
-                found, lambda line: try_out(sandbox, variables, folder, line), has_network=False
-            )
-        except WorkError as fault:
-            raise WorkError(advice_on(" ".join(str(fault).split()))) from fault
+        runner = Runner(sandbox, environment(os.environ))
+
+        def run(line: str) -> str:
+            outcome = runner.run(line, os.fspath(found.workspace), _PROOF_S, lambda _: None)
+            if outcome.failure:
+                raise WorkError(advice_on(" ".join(outcome.failure.split())))
+            return outcome.output
+
+        with contextlib.closing(runner):
+            return proof.prove(found, run, has_network=False)
 
 
 # --- what this machine offers --------------------------------------------------------------------

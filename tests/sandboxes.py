@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from codingagent.world.sandbox import Confined
 from tests.helpers import HANG_S
 
 BWRAP = "/usr/bin/bwrap"
@@ -52,6 +53,25 @@ def needs_root() -> None:
         pytest.skip(
             "only root could do here what is refused; the test needs root to tell who refuses"
         )
+
+
+def line_by_names(confined: Confined) -> list[str | int]:
+    """Gives a command line of bwrap's alone for the same sandbox: all is mounted by its name."""
+    flags: list[str] = []
+    for mount in confined.mounts:
+        target, is_read_only = str(mount["target"]), mount["is_read_only"]
+        if mount["kind"] == "empty":
+            flags += ["--perms", f"{mount['mode']:o}", "--tmpfs", target]
+            flags += ["--remount-ro", target] if is_read_only else []
+        else:
+            flags += ["--ro-bind" if is_read_only else "--bind"]
+            flags += [str(mount["source"]) or target, target]
+    gate = confined.argv.index("--file")
+    # There is no guard that would hear of its start.
+    rest = [
+        w.replace("|| exit", "") if isinstance(w, str) else w for w in confined.argv[gate + 3 :]
+    ]
+    return [*confined.argv[:gate], *flags, *rest]
 
 
 # --- lures -----------------------------------------------------------------------------------------

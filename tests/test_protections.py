@@ -58,15 +58,20 @@ def promise_holds(name: str) -> bool:
 
 def sandboxed(line: str, before: Callable[[Path], object] = lambda _: None) -> str:
     """Runs a shell line in a sandbox around `ws`; gives what it printed."""
+    import contextlib
+
     from codingagent.confinement import bubblewrap_for
-    from codingagent.world.runner import environment, try_out
+    from codingagent.world.runner import Runner, environment
 
     workspace = Path("ws").absolute()
     workspace.mkdir(exist_ok=True)
     before(workspace)
     found = bubblewrap_for(workspace, (), Path("tmp").absolute(), has_network=False)
     assert found is not None
-    return try_out(found, environment(os.environ), os.fspath(workspace), f"{line}; exit 0")
+    with contextlib.closing(Runner(found, environment(os.environ))) as runner:
+        outcome = runner.run(line, os.fspath(workspace), 60, lambda _: None)
+    assert not outcome.failure, outcome.failure
+    return outcome.output
 
 
 def own_namespace(kind: str) -> bool:
@@ -82,12 +87,17 @@ def own_home() -> bool:
 
 
 def no_terminal() -> bool:
-    """A command can't open the terminal that the agent was started in."""
+    """A command can't open the terminal that the agent was started in, whoever starts it."""
+    from codingagent.confinement import bubblewrap_for
+    from codingagent.world.runner import try_out
+
+    found = bubblewrap_for(Path.cwd(), (), Path("tmp"), has_network=False)
+    assert found is not None
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it comes when the terminal is closed
     keyboard, screen = os.openpty()
     # A check leads its session: by its name this becomes its terminal.
     os.close(os.open(os.ttyname(screen), os.O_RDWR))
-    said = sandboxed("(: </dev/tty) 2>/dev/null && echo open || echo closed")
+    said = try_out(found.confine_trial("(: </dev/tty) 2>/dev/null && echo open || echo closed"))
     os.close(keyboard)
     assert said in {"open\n", "closed\n"}, said
     return said == "closed\n"
@@ -207,8 +217,34 @@ def own_tmp_no_link() -> bool:
     target = Path("target").absolute()
     target.mkdir()
     with contextlib.suppress(Exception):
-        sandboxed("echo x >/tmp/planted", lambda _: Path("tmp").absolute().symlink_to(target))
+        sandboxed("echo x >/tmp/planted", lambda _: Path("tmp").symlink_to("target"))
     return not (target / "planted").exists()
+
+
+def exchanged_not_mounted() -> bool:
+    """What takes the place of the session's /tmp between the look and the mount is not mounted."""
+    import contextlib
+    from types import SimpleNamespace
+
+    from codingagent.confinement import bubblewrap_for
+    from codingagent.world.runner import Runner, environment
+
+    for name in ("ws", "other"):
+        Path(name).mkdir()
+    found = bubblewrap_for(Path("ws").absolute(), (), Path("tmp").absolute(), has_network=False)
+    assert found is not None
+
+    def confine(*arguments: object) -> object:
+        confined = found.confine(*arguments)  # type: ignore[arg-type]  # as they came
+        Path("tmp").rename("aside")
+        Path("other").rename("tmp")
+        return confined
+
+    late = SimpleNamespace(confine=confine, tier="bwrap", has_network=False)
+    with contextlib.closing(Runner(late, environment(os.environ))) as runner:
+        outcome = runner.run("echo x >/tmp/planted", str(Path("ws").absolute()), 60, lambda _: None)
+    assert outcome.exit_code == 0 or "changed while" in outcome.failure, outcome
+    return not Path("tmp", "planted").exists()
 
 
 def own_git_config() -> bool:
@@ -845,9 +881,11 @@ class Row:
 
 BOX, FLOW, RUN, SUP = "world/sandbox.py", "agent.py", "world/runner.py", "world/supervisor.py"
 SHOP, DIRS, COMP = "world/workspace.py", "world/folders.py", "homes.py"
+MOUNTS = "world/mounts.py"
 MARKER = "{marker}"
 
-NO_FILTER = (BOX, 'head += ["--seccomp", 0]', "pass")
+NO_FILTER = (BOX, 'argv += ["--seccomp", 0]', "pass")
+NO_LOOK = (MOUNTS, "_NO_LINKS = 0x04 | 0x08", "_NO_LINKS = 0x08")
 NO_LIMIT = (SUP, "elif left == 0:", "elif False:")
 NO_OVERDUE = (RUN, "_OVERDUE_AFTER_S = 1.0", "_OVERDUE_AFTER_S = 3600.0")
 
@@ -901,7 +939,8 @@ ROWS: dict[str, Row] = {
         ),
     ),
     ".git read-only": prove(
-        "git folder read-only", flag('*_bound("--ro-bind", git_folders(self.workspace)),')
+        "git folder read-only",
+        flag("*(self._kept(git) for git in git_folders(self.workspace)),"),
     ),
     "a worktree is not believed": Row(
         worktree_not_believed,
@@ -925,14 +964,14 @@ ROWS: dict[str, Row] = {
         (),
         (
             BOX,
-            '("--perms", "0700", "--size", str(_MEMORY_BYTES), "--tmpfs", home)',
-            '("--ro-bind", home, home)',
+            'Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES)',
+            'Mount("bind", self.home, self.home)',
         ),
         needs="bwrap",
     ),
     "a private /tmp": prove(
         "own /tmp private",
-        (BOX, '"--bind", os.fspath(self.temporary), "/tmp"', '"--bind", "/tmp", "/tmp"'),
+        (BOX, "each, self.temporary, own, is", 'each, Path("/tmp"), is'),
     ),
     "--remount-ro /": prove("outside read-only", (BOX, ', "--remount-ro", "/")', ")")),
     "--remount-ro /dev": prove("outside read-only", flag('"--remount-ro", "/dev", ')),
@@ -950,8 +989,8 @@ ROWS: dict[str, Row] = {
     ),
     "an allow list, not the whole disk": prove(
         "no sockets of others",
-        (BOX, "*_system(),", '*("--ro-bind", "/", "/"),'),
-        (BOX, '"--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"', ""),
+        (BOX, "*_system(),", '*_system(), "--ro-bind", "/var", "/var",'),
+        (BOX, ', Path("/var/tmp"))', ",)"),
     ),
     "bwrap from trusted folders only": Row(
         fake_bwrap_not_used,
@@ -970,7 +1009,14 @@ ROWS: dict[str, Row] = {
     "no link in the place of /tmp": Row(
         own_tmp_no_link,
         (),
-        (BOX, "if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():", "if False:"),
+        (BOX, "os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW", "os.O_PATH | os.O_DIRECTORY"),
+        (NO_LOOK,),
+    ),
+    "what is found is what was looked at": Row(
+        exchanged_not_mounted,
+        (),
+        (MOUNTS, "if identity is not None and [found.st_dev", "if False and [found.st_dev"),
+        needs="bwrap",
     ),
     "our git obeys our config only": Row(
         own_git_config,
@@ -1332,7 +1378,7 @@ def status_of(row: Row, package: Path, place: Path, patience_s: float) -> tuple[
             ).returncode
     finally:
         # What a protection that is gone has let live, and what it has let live of ours.
-        for pid in processes_with(marker) | processes_with(f"{package}/"):
+        for pid in processes_with(marker) | processes_with(os.fspath(package)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     return status, said.read_text("utf-8", "replace")

@@ -135,7 +135,10 @@ def _no_terminal(_: _Order) -> _Verdict:
 
 
 def _outside_read_only(order: _Order) -> _Verdict:
-    inner = [_real(_workspace(order)), "/tmp"]  # noqa: S108  # private, which is a promise of its own
+    # Private, which is a promise of its own; by its second name too.
+    inner = [_real(_workspace(order)), "/tmp"]  # noqa: S108
+    with contextlib.suppress(OSError):
+        inner += ["/var/tmp"] if os.path.samefile("/tmp", "/var/tmp") else []  # noqa: S108
     parent = os.path.dirname(_text(order, "home"))
     candidates = [*_SYSTEM_FOLDERS, _text(order, "outside_folder"), parent]
     folders = {name: None for name in candidates if name and not _lies_in(_real(name), inner)}

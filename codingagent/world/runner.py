@@ -57,6 +57,14 @@ _OVERDUE_AFTER_S = 1.0
 # How long a program that carried a connection may take to end when that is closed.
 _TRANSPORT_PATIENCE_S = 2.0
 
+# Last on the path: nothing beside the package takes the place of what Python brings.
+_SUPERVISOR = """
+import sys
+sys.path.append(sys.argv[1])
+from codingagent.world.supervisor import main
+main()
+"""
+
 _PASSED = (
     *(
         "PATH",
@@ -107,6 +115,8 @@ class ConfinedLike(Protocol):
     def handles(self) -> Sequence[int]: ...
     @property
     def is_told(self) -> bool: ...
+    @property
+    def mounts(self) -> Sequence[Mapping[str, object]]: ...
 
 
 class SandboxLike(Protocol):
@@ -213,6 +223,7 @@ class Runner:
                 "environment": dict(confined.variables),
                 "timeout_s": timeout_s,
                 "is_told": confined.is_told,
+                "mounts": list(confined.mounts),
                 "parts_streams": extras.parts_streams,
             }
             control, theirs = socket.socketpair()
@@ -281,16 +292,12 @@ class Runner:
                 return
 
 
-def try_out(sandbox: SandboxLike, variables: Mapping[str, str], folder: str, line: str) -> str:
-    """Runs a short shell line in a sandbox, without a supervisor; gives its output.
+def try_out(confined: ConfinedLike) -> str:
+    """Runs something short, without a supervisor; gives its output.
 
     Raises:
-        WorkError: with what the sandbox said, if the line did not succeed in it.
+        WorkError: with what it said, if it did not succeed.
     """
-    try:
-        confined = sandbox.confine(["/bin/sh", "-c", line], variables, folder, {})
-    except OSError as fault:
-        raise WorkError(str(fault)) from fault
     handles = confined.handles
     words = [str(handles[w]) if isinstance(w, int) else w for w in confined.argv]
     try:
@@ -429,10 +436,10 @@ def run_tool(
 
 def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
-    program = Path(__file__).with_name("supervisor.py")
+    package = Path(__file__).parents[2]
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", os.fspath(program)],
+            [sys.executable, "-I", "-S", "-c", _SUPERVISOR, os.fspath(package)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             # A command could read it there, and find what the allow list keeps from it.

@@ -6,17 +6,21 @@ home folder in memory. `.git` is read-only inside the workspace, and a home of o
 be seen. There is no network but a loopback of its own. No capability is left, and a system call filter
 (`seccomp`) refuses what is only of use to break out. Another kind of sandbox is another class with the
 same attributes.
+
+bwrap mounts the system, whose names no command can change. What belongs to the person is looked at here
+and mounted by the guard, which finds the same or starts nothing (`mounts`).
 """
 
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from codingagent.world import seccomp, toolchains
 from codingagent.world.folders import walk_names
@@ -60,14 +64,24 @@ _RESOLVER = "/run/systemd/resolve"
 
 # A start must not wait for a walk through all that was ever installed.
 _LOOK_LIMIT_FOLDERS = 2000
-_NOT_LOOKED_INTO = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__"})
+_NOT_LOOKED_INTO = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__"})
+
+# Each is held open, and there are a thousand handles at most.
+_REPOSITORY_LIMIT = 400
 
 _MEMORY_BYTES = 256 * 2**20
 
+# Since then a mount can be made read-only by its descriptor (mount_setattr).
+_LINUX = (5, 12)
+
+# The handle at which bwrap waits for the guard's mounts: it copies that to a file, up to its end.
+_GATE = ("--file", "4", "/proc/gate")
+
 # Runs the command in a shell of its own and counts what it leaves behind, since all of that ends with
-# the namespace and nobody could count it after. "+" says that the sandbox itself has started.
+# the namespace and nobody could count it after. "+" says that the sandbox itself has started; without a
+# guard to hear it, nothing is run.
 _TELLER = (
-    'exec 4>&2 2>/dev/null; echo + >&3; /bin/sh -c -- "$1" 2>&4 3>&- 4>&-; code=$?;'
+    'exec 4>&2 2>/dev/null; echo + >&3 || exit; /bin/sh -c -- "$1" 2>&4 3>&- 4>&-; code=$?;'
     " set -- /proc/[0-9]*; echo $(($# - 2)) >&3; exit $code"
 )
 
@@ -93,12 +107,49 @@ class Confined:
     """How to start a command. In `argv` a number stands for that one of `handles`.
 
     `handles` are the caller's to close. `is_told` says that handle 3 reports of its start and end.
+    `mounts` are made before it starts, while it waits at handle 4.
     """
 
     argv: tuple[str | int, ...]
     variables: Mapping[str, str]
     handles: tuple[int, ...] = ()
     is_told: bool = False
+    mounts: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """What a command sees of the person's in one place.
+
+    `kind` is one of
+
+        bind   `source`, a real path outside, is shown at `target`
+        keep   what is at `target` stays, read-only
+        empty  something empty covers what is at `target`, a folder in memory or a file
+
+    `identity` is the device and the inode that must be found: of the source, else of the target. Without
+    one a missing target is made.
+    """
+
+    kind: Literal["bind", "keep", "empty"]
+    target: Path
+    source: Path | None = None
+    identity: tuple[int, int] | None = None
+    is_read_only: bool = True
+    mode: int = 0o500
+    size: int = 0
+
+    def order(self) -> dict[str, object]:
+        """Return it for the guard."""
+        return {
+            "kind": self.kind,
+            "target": os.fspath(self.target),
+            "source": os.fspath(self.source or ""),
+            "identity": self.identity,
+            "is_read_only": self.is_read_only,
+            "mode": self.mode,
+            "size": self.size,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +197,12 @@ class Bubblewrap:
         program: bwrap, from a folder that only root writes.
         workspace: the real path of the folder that commands may write.
         hidden: folders of ours; those in the workspace are covered.
-        temporary: a folder of this session's, which commands see as /tmp; made when it is needed.
+        temporary: a folder of this session's, which commands see as /tmp; made when it is needed. No
+            part of its path may be a link.
         home: the person's home folder, of which commands see their tools only.
         has_network: leave the network on.
         tools: folders outside of the system's that commands need to find their programs.
-        repositories: the `.git` of repositories within the workspace, which are read-only too.
+        repositories: those within the workspace, whose `.git` is read-only too.
     """
 
     program: str
@@ -160,7 +212,7 @@ class Bubblewrap:
     home: Path
     has_network: bool = False
     tools: tuple[Path, ...] = ()
-    repositories: tuple[Path, ...] = ()
+    repositories: tuple["Repository", ...] = ()
     tier: str = "bwrap"
 
     @property
@@ -208,33 +260,39 @@ class Bubblewrap:
         Raises:
             OSError: if the private /tmp can't be made.
         """
-        self._make_temporary()
-        handles: list[int] = []
-        head: list[str | int] = [self.program, *self._flags(), "--chdir", folder]
-        program = seccomp.filter_program(os.uname().machine)
-        if program is not None:
-            handle = os.memfd_create("seccomp")
-            handles.append(handle)
-            os.write(handle, program)
-            os.lseek(handle, 0, os.SEEK_SET)
-            head += ["--seccomp", 0]
+        mounts = self._mounts()
+        head: list[str | int] = [self.program, *self._flags(_GATE), "--chdir", folder]
+        handles = _add_filter(head)
         for name, value in added.items():
             head += ["--setenv", name, value]
         *shell, command = argv
         del shell  # /bin/sh -c, which the teller does itself
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
-        return Confined(
-            (*head, "--", *told), self._variables(variables), tuple(handles), is_told=True
-        )
+        orders = tuple(mount.order() for mount in mounts)
+        chosen = self._variables(variables)
+        return Confined((*head, "--", *told), chosen, handles, is_told=True, mounts=orders)
 
-    def _make_temporary(self) -> None:
-        """Makes the session's /tmp; a link in its place would open to commands whatever it leads to."""
-        self.temporary.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self.temporary, 0o700)
-        found = os.lstat(self.temporary)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    def confine_trial(self, line: str) -> Confined:
+        """Gives the bwrap command line for a line of ours that needs nothing of the person's."""
+        head: list[str | int] = [self.program, *self._flags(), "--chdir", "/"]
+        handles = _add_filter(head)
+        return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
+
+    def _made_temporary(self) -> tuple[int, int]:
+        """Makes the session's /tmp; a link in its way would open to commands whatever it leads to."""
+        with contextlib.ExitStack() as opened:
+            at = os.open("/", os.O_PATH)
+            opened.callback(os.close, at)
+            for name in self.temporary.parts[1:]:
+                try:
+                    at = _opened_or_made(name, at)
+                except NotADirectoryError:
+                    raise OSError(f"{self.temporary} is no folder of yours; move it away") from None
+                opened.callback(os.close, at)
+            found = os.fstat(at)
+        if found.st_uid != os.geteuid():
             raise OSError(f"{self.temporary} is no folder of yours; move it away")
+        return found.st_dev, found.st_ino
 
     def _variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
@@ -250,50 +308,67 @@ class Bubblewrap:
             return self.home != Path("/")
         return self.home.is_dir() and not (self.home / "bin").is_dir() and len(self.home.parts) > 2
 
-    def _flags(self) -> list[str]:
-        # What comes later lies on top: the system, then private folders, then tools, then the
-        # workspace, and what is protected in it last.
+    def _flags(self, gate: tuple[str, ...] = ()) -> list[str]:
         return [
             *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"),
             "--unshare-cgroup-try",
             *(() if self.has_network else ("--unshare-net",)),
             *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
             *_system(),
+            *("--dev", "/dev", "--size", str(_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
+            *("--dir", "/run", *(self._resolver() if self.has_network else ())),
+            *gate,
             # Without the remount root may write /proc/sys, whatever its capabilities are.
             *("--proc", "/proc", "--remount-ro", "/proc"),
-            *("--dev", "/dev", "--size", str(_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
-            *("--bind", os.fspath(self.temporary), "/tmp"),  # noqa: S108
-            *("--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),  # noqa: S108
-            *(self._resolver() if self.has_network else ()),
-            *(self._own_home() if self._has_own_home() else ()),
-            *_bound("--ro-bind", self.tools),
-            *_bound("--bind", [self.workspace]),
-            *_bound("--ro-bind", git_folders(self.workspace)),
-            *_bound("--ro-bind", [git for git in self.repositories if _is_real(git)]),
-            *self._covers(),
             # The folders that bwrap itself made lie in memory: no place to fill it.
             *("--remount-ro", "/dev", "--remount-ro", "/"),
+        ]
+
+    def _mounts(self) -> list[Mount]:
+        """Gives what is mounted of the person's, as it is now.
+
+        Raises:
+            OSError: if the private /tmp can't be made, or the workspace is gone.
+        """
+        # What comes later lies on top: private folders, then tools, then the workspace, and what is
+        # protected in it last.
+        own, root = self._made_temporary(), self.workspace
+        places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
+        return [
+            *(Mount("bind", each, self.temporary, own, is_read_only=False) for each in places),
+            *(self._own_home() if self._has_own_home() else ()),
+            *(Mount("bind", folder, folder) for folder in self.tools),
+            Mount("bind", root, root, _identity(root), is_read_only=False),
+            *(self._kept(git) for git in git_folders(self.workspace)),
+            *(kept for each in self.repositories for kept in self._kept_where_it_is(each)),
+            *self._covers(),
         ]
 
     @staticmethod
     def _resolver() -> tuple[str, ...]:
         return ("--ro-bind-try", _RESOLVER, _RESOLVER)
 
-    def _own_home(self) -> tuple[str, ...]:
-        home = os.fspath(self.home)
-        return ("--perms", "0700", "--size", str(_MEMORY_BYTES), "--tmpfs", home)
+    def _own_home(self) -> tuple[Mount]:
+        return (Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES),)
 
-    def _covers(self) -> list[str]:
-        """Gives the flags that hide what is ours in the workspace."""
-        flags: list[str] = []
+    def _kept(self, git: Path) -> Mount:
+        """Gives what makes a `.git` read-only; that of a worktree lies elsewhere."""
+        if self.workspace in git.parents:
+            return Mount("keep", git, identity=_identity(git))
+        return Mount("bind", git, git, _identity(git))
+
+    def _kept_where_it_is(self, repository: "Repository") -> Iterator[Mount]:
+        git = repository.place()
+        if git is not None and self.workspace in git.parents:
+            yield Mount("keep", git, identity=repository.identity)
+
+    def _covers(self) -> list[Mount]:
+        """Gives what hides that which is ours in the workspace."""
         inside = {folder.resolve() for folder in self.hidden if folder.is_dir()}
         inside = {folder for folder in inside if self.workspace in folder.parents}
-        for folder in sorted(inside):
-            # What lies in one that is covered is covered with it, and has no place left to be mounted.
-            if not inside.intersection(folder.parents):
-                name = os.fspath(folder)
-                flags += ["--perms", "0500", "--tmpfs", name, "--remount-ro", name]
-        return flags
+        # What lies in one that is covered is covered with it, and has no place left to be mounted.
+        outermost = [each for each in sorted(inside) if not inside.intersection(each.parents)]
+        return [Mount("empty", folder, identity=_identity(folder)) for folder in outermost]
 
 
 def find_bubblewrap() -> str | None:
@@ -303,6 +378,16 @@ def find_bubblewrap() -> str | None:
             found = os.stat(program)
             if stat.S_ISREG(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022:
                 return program
+    return None
+
+
+def lack_for_mounts(program: str) -> str | None:
+    """Return why the guard could not mount in a sandbox of this bwrap; None if it can."""
+    first, second, *_ = os.uname().release.partition("-")[0].split(".")
+    if (int(first), int(second)) < _LINUX:
+        return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
+    if os.geteuid() and os.stat(program).st_mode & stat.S_ISUID:
+        return f"{program} runs as root: take its setuid bit away, or install a newer one"
     return None
 
 
@@ -346,22 +431,50 @@ def git_folders(workspace: Path) -> list[Path]:
     return [git]
 
 
-def repositories_in(workspace: Path) -> tuple[Path, ...]:
-    """Gives the `.git` of repositories below a workspace's root, as far as a quick look finds them."""
-    found: list[Path] = []
-    for folder, names, _ in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
-        if ".git" in names:
-            names.remove(".git")
-            if Path(folder) != workspace:
-                found.append(Path(folder) / ".git")
+class Repository:
+    """The `.git` of a repository, held open: it is known wherever a command moves it."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        found = os.fstat(handle)
+        self.identity = found.st_dev, found.st_ino
+
+    def __del__(self) -> None:
+        os.close(self._handle)
+
+    def place(self) -> Path | None:
+        """Return its path as it is now; None if it was removed."""
+        path = os.readlink(f"/proc/self/fd/{self._handle}")
+        return None if path.endswith("/.git (deleted)") else Path(path)
+
+
+def repositories_in(workspace: Path) -> tuple[Repository, ...]:
+    """Gives the repositories below a workspace's root, as far as a quick look finds them."""
+    found: list[Repository] = []
+    for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
+        if (".git" in names or ".git" in others) and Path(folder) != workspace:
+            with contextlib.suppress(OSError):  # gone since
+                handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
+                repository = Repository(handle)
+                if not stat.S_ISLNK(os.fstat(handle).st_mode):
+                    found.append(repository)
         for name in _NOT_LOOKED_INTO.intersection(names):
             names.remove(name)
+        if len(found) == _REPOSITORY_LIMIT:
+            break
     return tuple(found)
 
 
-def _is_real(folder: Path) -> bool:
-    """Tells whether a folder is there under this name, and no link was put in its way."""
-    return folder.is_dir() and folder.resolve() == folder
+def plain_path(path: Path, workspace: Path) -> Path:
+    """Return a path without links above its last part.
+
+    Those in the workspace stay: a command may have made them.
+    """
+    absolute = Path(os.path.abspath(path))
+    for parent in absolute.parents:
+        if parent.resolve() == workspace:
+            return workspace / absolute.relative_to(parent)
+    return absolute.parent.resolve() / absolute.name
 
 
 def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
@@ -397,8 +510,31 @@ def _bound_roots() -> list[Path]:
     return [Path(name) for name in _ROOTS if os.path.isdir(name) and not os.path.islink(name)]
 
 
-def _bound(flag: str, folders: Iterable[Path]) -> list[str]:
-    return [word for folder in folders for word in (flag, os.fspath(folder), os.fspath(folder))]
+def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
+    """Adds the system call filter to a command line of bwrap's; gives the handles that it needs."""
+    program = seccomp.filter_program(os.uname().machine)
+    if program is None:
+        return ()
+    handle = os.memfd_create("seccomp")
+    os.write(handle, program)
+    os.lseek(handle, 0, os.SEEK_SET)
+    argv += ["--seccomp", 0]
+    return (handle,)
+
+
+def _opened_or_made(name: str, folder: int) -> int:
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):  # another command makes it too
+            os.mkdir(name, 0o700, dir_fd=folder)
+        return os.open(name, flags, dir_fd=folder)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:

@@ -1,7 +1,7 @@
 """A program of its own: starts commands for the agent and sees to it that nothing of them is left.
 
-How it works. The agent starts it once, as `python -I -S supervisor.py`, with a socket as standard
-input. It stays single-threaded and small, so that it can fork at any time. For each command it forks
+How it works. The agent starts it once, with `python -I -S` and a socket as standard input. It stays
+single-threaded and small, so that it can fork at any time. For each command it forks
 a guard, the guard forks the command:
 
     agent ── supervisor ── guard ── /bin/sh -c … ── whatever that starts
@@ -17,12 +17,16 @@ are no subreapers (macOS), what left the process group and lost its parent is mi
 processes of its own none of these can be reached; the command is then the sandbox's program, and all
 that is in it ends with that.
 
-It imports nothing of the package: it starts with `-I -S`, and must start at once.
+Before that a sandbox waits at a gate, while a child of the guard mounts in it what the agent has looked at
+(`mounts`).
+
+It imports nothing else of the package: it must start at once.
 """
 
 import array
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -35,6 +39,8 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NoReturn
+
+from codingagent.world.mounts import mount_all
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -52,9 +58,13 @@ _OPEN_FILES_LIMIT = 4096
 
 # Every shell can write to a handle of one digit.
 _STATUS_HANDLE = 3
+_GATE_HANDLE = 4
 _ABOVE_STANDARD = 10
 
 _LENGTH = struct.Struct("!I")
+
+# What a mounter says that has done all.
+_MOUNTED = "+"
 
 
 def main() -> None:
@@ -172,26 +182,35 @@ def _run(
     """Starts the command, waits for its end, and ends all that it left; gives the report."""
     started = time.monotonic()
     status, theirs = os.pipe()
+    gate = _Gate() if order["mounts"] else None
     limit = order["timeout_s"]
     deadline = started + float(limit) if isinstance(limit, (int, float)) else None
-    pid, failure = _start(order, handles, theirs)
+    pid, failure = _start(order, handles, theirs, gate)
     for handle in (*handles, theirs):
         os.close(handle)
     if failure:
         os.close(status)
         return {"failure": failure}
+    listened = [control.fileno(), wakeup]
+    if gate is not None:
+        listened.append(gate.prepare(pid, order["mounts"]))
     ended_by, code = "itself", None
     ended: dict[int, int] = {}
     count_at = started + _COUNT_EVERY_S
     while code is None:
         left = _COUNT_EVERY_S if deadline is None else max(deadline - time.monotonic(), 0)
-        ready, _, _ = select.select([control.fileno(), wakeup], [], [], min(left, _COUNT_EVERY_S))
+        ready, _, _ = select.select(listened, [], [], min(left, _COUNT_EVERY_S))
         if wakeup in ready:
             _drain(wakeup)
         ended.update(_reap_all())
         code = ended.get(pid)
         if code is not None:
             break
+        if gate is not None and listened[-1] in ready:
+            listened.pop()
+            failure, gate = gate.open(), None
+            if failure:
+                break
         if control.fileno() in ready:
             ended_by = "agent"
         elif left == 0:
@@ -205,6 +224,8 @@ def _run(
         break
     took = time.monotonic() - started
     stopped = kill_all(lambda: _tree_of_group(pid), ended) - {pid}
+    if failure:
+        return {"failure": failure}
     code = ended.get(pid, -signal.SIGKILL) if code is None else code
     has_begun, left_running = _told(status)
     return {
@@ -217,7 +238,9 @@ def _run(
     }
 
 
-def _start(order: dict[str, object], handles: tuple[int, ...], status: int) -> tuple[int, str]:
+def _start(
+    order: dict[str, object], handles: tuple[int, ...], status: int, gate: "_Gate | None"
+) -> tuple[int, str]:
     """Starts the command; gives its pid, and why it could not be started, or nothing.
 
     The guard takes on its folder and limits first, so that nothing need be done between fork and exec:
@@ -233,6 +256,8 @@ def _start(order: dict[str, object], handles: tuple[int, ...], status: int) -> t
         # Out of the way first: any of ours may have the number that is wanted.
         more = [_moved_up(handle) for handle in more]
         actions.append((os.POSIX_SPAWN_DUP2, status, _STATUS_HANDLE))
+    if gate is not None:
+        actions.append((os.POSIX_SPAWN_DUP2, gate.entry, _GATE_HANDLE))
     for handle in more:
         os.set_inheritable(handle, True)
     # A number stands for a handle that came along.
@@ -256,8 +281,6 @@ def _start(order: dict[str, object], handles: tuple[int, ...], status: int) -> t
 
 
 def _moved_up(handle: int) -> int:
-    import fcntl
-
     return fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _ABOVE_STANDARD)
 
 
@@ -282,6 +305,53 @@ def _told(status: int) -> tuple[bool, int]:
         os.close(status)
     count = words[1] if len(words) > 1 else b"0"
     return words[:1] == [b"+"], min(int(count), PROCESS_LIMIT) if count.isdigit() else 0
+
+
+# --- the gate --------------------------------------------------------------------------------------
+
+
+class _Gate:
+    """A full pipe, which a sandbox reads to its end before it runs anything."""
+
+    def __init__(self) -> None:
+        entry, self._exit = os.pipe()
+        self.entry = _moved_up(entry)
+        os.close(entry)
+        os.set_blocking(self._exit, False)
+        # It can be written to again when, and only when, the sandbox has come to read it.
+        os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
+
+    def prepare(self, sandbox: int, mounts: object) -> int:
+        """Start a child that mounts once the sandbox has come to the gate; return where it reports."""
+        os.close(self.entry)
+        self._report, theirs = os.pipe()
+        if os.fork() == 0:
+            said = b""
+            try:
+                said = os.fsencode(self._mounted(sandbox, mounts))
+            finally:
+                os.write(theirs, said)
+                os._exit(0)
+        os.close(theirs)
+        return self._report
+
+    def open(self) -> str:
+        """Let the sandbox go on if all is mounted; return why it is not, or nothing."""
+        said = os.fsdecode(os.read(self._report, 4096))
+        if said == _MOUNTED:
+            os.close(self._exit)
+            return ""
+        return f"the sandbox can't be set up: {said or 'what mounts in it was ended'}"
+
+    def _mounted(self, sandbox: int, mounts: object) -> str:
+        waiting = select.poll()
+        waiting.register(self._exit, select.POLLOUT)
+        [(_, events)] = waiting.poll()
+        if events & select.POLLERR:
+            return _MOUNTED  # it has ended, and says itself why
+        assert isinstance(mounts, list)
+        [setting_up] = _children(sandbox)
+        return mount_all(setting_up, mounts) or _MOUNTED
 
 
 # --- ending processes ------------------------------------------------------------------------------
@@ -446,7 +516,3 @@ def _point_to_null(handle: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, handle)
     os.close(null)
-
-
-if __name__ == "__main__":
-    main()

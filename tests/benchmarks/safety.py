@@ -23,6 +23,7 @@ from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Unconfined
 from codingagent.world.workspace import Workspace, temporary_name
 from tests.benchmarks.measuring import Figure, interleaved, ratio
+from tests.sandboxes import line_by_names
 
 Work = Callable[[], object]
 
@@ -51,7 +52,8 @@ def sandboxed_true() -> Iterator[Figure]:
         def bare() -> None:
             for handle in confined.handles:
                 os.lseek(handle, 0, os.SEEK_SET)
-            words = [str(confined.handles[w]) if isinstance(w, int) else w for w in confined.argv]
+            line = line_by_names(confined)
+            words = [str(confined.handles[w]) if isinstance(w, int) else w for w in line]
             subprocess.run(
                 words,
                 env=dict(confined.variables),

@@ -1,0 +1,211 @@
+"""Mounts the person's folders in a sandbox by descriptors, which no exchanged name can mislead.
+
+bwrap looks a folder up by its name, more than once, and follows links. Another command that may write the
+same workspace can exchange a folder for a link in between, and then what the link leads to is mounted.
+So bwrap mounts the system alone and waits. A child of the guard enters the sandbox's namespaces and
+mounts the rest: it opens every path part by part, follows no link, compares what it found with what the
+agent looked at, and mounts descriptor on descriptor.
+
+The supervisor uses it, which must start at once: it imports nothing of the package.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+import time
+from collections.abc import Mapping
+from functools import cache
+
+# linux/sched.h, mount.h, fcntl.h, openat2.h. On all architectures that matter the system calls have these
+# numbers; C libraries know their names since 2022 only.
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x0002_0000, 0x1000_0000
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_NO_LINKS = 0x04 | 0x08  # RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
+_OPEN_TREE_CLONE = 1
+_EMPTY_PATHS = 0x04 | 0x40
+_AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
+_READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4  # as flags of a mount and as its attributes
+
+# What bwrap calls the two while it sets a sandbox up.
+_HOST, _SANDBOX = "/oldroot", "/newroot"
+
+# While someone exchanges two names as fast as can be, about every other look finds the right one; between
+# looks whoever does it gets a chance to run.
+_LOOKS, _PAUSE_S = 100, 0.0005
+
+# What a look finds of something that is no longer where it was.
+_CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EAGAIN})
+
+# Where bwrap mounts something last: out of sight by then.
+_EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
+
+
+class _How(ctypes.Structure):
+    """struct open_how of linux/openat2.h."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
+
+
+class _Attributes(ctypes.Structure):
+    """struct mount_attr of linux/mount.h."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
+
+
+def mount_all(pid: int, mounts: list[Mapping[str, object]]) -> str:
+    """Enter the namespaces of a process, for good, and mount there; return why not, or nothing.
+
+    Args:
+        pid: a process of bwrap's that waits while it sets a sandbox up.
+        mounts: the fields of a `sandbox.Mount` each.
+    """
+    target = ""
+    try:
+        _enter(pid)
+        for mount in mounts:
+            target = f"{mount['target']}: "
+            _mount(mount)
+    except OSError as fault:
+        return f"{target}{fault.strerror}"
+    return ""
+
+
+def _enter(pid: int) -> None:
+    kinds = {"user": _CLONE_NEWUSER, "mnt": _CLONE_NEWNS}
+    # Both are opened first: who has entered one can't open the other.
+    opened = [(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY), kinds[kind]) for kind in kinds]
+    for handle, kind in opened:
+        _check(_library().setns(handle, kind))
+    os.umask(0o022)
+
+
+def _mount(mount: Mapping[str, object]) -> None:
+    """Make one mount; look again while what is on the way is being exchanged.
+
+    Raises:
+        OSError: if it can't be made.
+    """
+    for look in range(1, _LOOKS + 1):
+        opened: list[int] = []
+        try:
+            return _mount_once(mount, opened)
+        except OSError as fault:
+            if fault.errno not in _CHANGED or (look == _LOOKS and mount["identity"] is None):
+                raise
+        finally:
+            for handle in opened:
+                os.close(handle)
+        time.sleep(_PAUSE_S)
+    raise OSError(errno.ESTALE, "changed while the sandbox was set up; run the command again")
+
+
+def _mount_once(mount: Mapping[str, object], opened: list[int]) -> None:
+    kind, target, identity = mount["kind"], str(mount["target"]), mount["identity"]
+    attributes = _NO_SETUID | _NO_DEVICES | (_READ_ONLY if mount["is_read_only"] else 0)
+    if kind == "bind":
+        source = _open(_HOST, str(mount["source"]), opened)
+        _compare(source, identity)
+        is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
+        place = _open(_SANDBOX, target, opened, "folder" if is_folder else "file")
+    else:
+        place = source = _open(_SANDBOX, target, opened, "" if identity else "folder")
+        _compare(place, identity)
+    if kind == "empty":
+        if stat.S_ISDIR(os.fstat(place).st_mode):
+            _mount_memory(place, attributes, f"mode={mount['mode']:o},size={mount['size']}")
+            return
+        source = os.open(_EMPTY_FILE, os.O_RDONLY | os.O_CREAT, 0o444)
+        opened.append(source)
+    _bind(source, place, attributes)
+
+
+def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
+    """Open a path, following no link.
+
+    Args:
+        root: where it begins.
+        path: an absolute path as it is from there.
+        opened: gets what is opened, and is to be closed.
+        made: "folder" or "file": what is missing is made, and this is what it leads to.
+
+    Raises:
+        OSError: if it is not there, or leads over a link.
+    """
+    *above, last = path.strip("/").split("/")
+    at = _opened_root(root)
+    try:
+        handle = _open_below(at, path)
+    except FileNotFoundError:
+        if not made:
+            raise
+        for name in above:
+            at = _open_or_make(at, name, "folder", opened)
+        return _open_or_make(at, last, made, opened)
+    opened.append(handle)
+    return handle
+
+
+def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
+    with contextlib.suppress(FileExistsError):  # also one that another command has just made
+        if made == "folder":
+            os.mkdir(name, 0o755, dir_fd=at)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444, dir_fd=at))
+    handle = _open_below(at, name)
+    opened.append(handle)
+    return handle
+
+
+def _open_below(folder: int, path: str) -> int:
+    how = _How(os.O_PATH | os.O_CLOEXEC, 0, _NO_LINKS)
+    name = os.fsencode(path.strip("/"))
+    return _call(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how))
+
+
+@cache
+def _opened_root(root: str) -> int:
+    return os.open(root, os.O_PATH)
+
+
+def _compare(handle: int, identity: object) -> None:
+    found = os.fstat(handle)
+    if identity is not None and [found.st_dev, found.st_ino] != identity:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _bind(source: int, place: int, attributes: int) -> None:
+    """Show in a place what is open as `source`, and all that is mounted below it."""
+    clone = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+    tree = _call(_OPEN_TREE, source, b"", clone)
+    chosen = _Attributes(attributes, 0, 0, 0)
+    size = ctypes.sizeof(chosen)
+    try:
+        _call(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, ctypes.byref(chosen), size)
+        _call(_MOVE_MOUNT, tree, b"", place, b"", _EMPTY_PATHS)
+    finally:
+        os.close(tree)
+
+
+def _mount_memory(place: int, flags: int, options: str) -> None:
+    """Mount an empty folder in memory."""
+    name = f"{_HOST}/proc/self/fd/{place}"
+    _check(_library().mount(b"tmpfs", os.fsencode(name), b"tmpfs", flags, options.encode()))
+
+
+def _call(number: int, *arguments: object) -> int:
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    return _check(_library().syscall(ctypes.c_long(number), *words))
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
