@@ -149,7 +149,10 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
     if (lack := lack_for_mounts(sandbox.program)) is not None:
         return lack
     try:
+        sandbox.make_temporary()
         said = try_out(sandbox.confine_trial(_TRIAL))
+    except OSError as fault:
+        return str(fault)
     except WorkError as fault:
         return advice_on(" ".join(str(fault).split()))
     return "" if said == _TRIAL_RESULT else f"the kernel says {said.strip() or 'nothing'} inside"

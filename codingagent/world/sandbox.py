@@ -278,8 +278,14 @@ class Bubblewrap:
         handles = _add_filter(head)
         return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
 
-    def _made_temporary(self) -> tuple[int, int]:
-        """Makes the session's /tmp; a link in its way would open to commands whatever it leads to."""
+    def make_temporary(self) -> tuple[int, int]:
+        """Make the session's /tmp; return its device and inode.
+
+        A link in its way would open to commands whatever it leads to.
+
+        Raises:
+            OSError: if it can't be made, or is not the person's.
+        """
         with contextlib.ExitStack() as opened:
             at = os.open("/", os.O_PATH)
             opened.callback(os.close, at)
@@ -332,7 +338,7 @@ class Bubblewrap:
         """
         # What comes later lies on top: private folders, then tools, then the workspace, and what is
         # protected in it last.
-        own, root = self._made_temporary(), self.workspace
+        own, root = self.make_temporary(), self.workspace
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
         return [
             *(Mount("bind", each, self.temporary, own, is_read_only=False) for each in places),
