@@ -27,14 +27,17 @@ STATES = {
 }
 
 
-def show_sessions(sessions: list[Session], *, json: bool) -> None:
-    """Prints one line a session."""
+def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
+    """Print one line a session; where there is none, what there is: so many runs."""
     if json:
         for session in sessions:
             write_json_line(sys.stdout, document(session))
         return
     if not sessions:
-        _print("none yet; start one with `codingagent new`, or `run`")
+        if runs:
+            _print("no session yet; `codingagent list --runs` lists the runs")
+        else:
+            _print("none yet; start one with `codingagent new`, or `run`")
         return
     look = look_of(sys.stdout)
     show_lines(session_lines(sessions, look, looks.local_now()))

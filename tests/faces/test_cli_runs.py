@@ -464,6 +464,26 @@ def test_show_and_log_take_a_run(waiting: Caller) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
+def test_without_a_session_the_latest_run_is_meant(caller: Caller) -> None:
+    """README, commands: where there is no session, `show`, `log`, `diff` and `undo` mean the latest run."""
+    caller.run({**CREATE, "path": "first.txt"})
+    assert caller.call("list") == 0
+    assert "`codingagent list --runs`" in caller.out
+    for command in ("show", "log", "diff"):
+        assert (caller.call(command), caller.err) == (0, "")
+        assert "first.txt" in caller.out
+    caller.run({**CREATE, "path": "second.txt"})
+    for command in ("show", "log", "diff"):
+        assert caller.call(command) == 0
+        assert "second.txt" in caller.out
+        assert "first.txt" not in caller.out
+        assert "this is the latest of 2 runs" in caller.fault()
+    assert caller.call("undo") == 0
+    assert not (caller.workspace / "second.txt").exists()
+    assert (caller.workspace / "first.txt").exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
 def test_undo_brings_the_bytes_back(caller: Caller) -> None:
     """Checkpoints hold here too: diff shows what a run changed, undo takes it back, --redo again."""
     old = b"\x00\xff old\r\nno newline"

@@ -34,7 +34,7 @@ def _list(
     home = home_of(context)
     sessions = homes.all_sessions(home, fail, runs=runs)
     if sessions or not (home.runs if runs else home.sessions).ids():
-        tables.show_sessions(sessions, json=json)
+        tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
 
 
 @app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
@@ -48,7 +48,7 @@ def _show(
     from codingagent.faces import timeline
 
     home = home_of(context)
-    state = latest_of(home) if session is None else home.load(session)
+    state = latest_of(home, or_run=True) if session is None else home.load(session)
     if (
         state.is_awaiting_reply
         and not home.mailbox.outbox_path(state.session_id, state.sequence).exists()
@@ -101,7 +101,7 @@ def _log(
     from codingagent.faces import tables
 
     home = home_of(context)
-    session_id = session or latest_of(home).session_id
+    session_id = session or latest_of(home, or_run=True).session_id
     tables.show_log(home.records(session_id), json=json)
 
 
@@ -120,7 +120,7 @@ def _diff(
     from codingagent.faces import tables
 
     home = home_of(context)
-    state = latest_of(home) if session is None else home.load(session)
+    state = latest_of(home, or_run=True) if session is None else home.load(session)
     with history.history_of(home, state) as (checkpoints, steps):
 
         def changed(old: str, new: str) -> list[str]:

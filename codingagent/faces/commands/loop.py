@@ -406,7 +406,7 @@ def _undo(
 
     home = home_of(context)
     with screen_for(json) as screen, home.locked():
-        state = latest_of(home) if session is None else home.load(session)
+        state = latest_of(home, or_run=True) if session is None else home.load(session)
         settings = settings_of(home, state, {}, executes=False)
         if state.is_run:
             from codingagent.faces import run

@@ -52,8 +52,12 @@ def waiting_of(home: "Home") -> "Session":
     return next((each for each in found if each.is_awaiting_reply), None) or latest_of(home)
 
 
-def latest_of(home: "Home") -> "Session":
-    """Gives the session that changed last, complete or not.
+def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
+    """Return the session that changed last, complete or not.
+
+    Args:
+        home: where it is.
+        or_run: where there is no session, the run that changed last will do.
 
     Raises:
         UsageError: if there is none.
@@ -61,14 +65,19 @@ def latest_of(home: "Home") -> "Session":
     from codingagent import homes
 
     found = homes.all_sessions(home, fail)
-    if not found:
-        damaged = home.sessions.ids()
-        raise UsageError(
-            "none of the sessions here can be read"
-            if damaged
-            else "there is no session yet; start one with `codingagent new`"
+    if found:
+        return found[0]
+    if home.sessions.ids():
+        raise UsageError("none of the sessions here can be read")
+    runs = homes.all_sessions(home, fail, runs=True) if or_run else []
+    if not runs:
+        raise UsageError("there is no session yet; start one with `codingagent new`")
+    if len(runs) > 1:
+        fail(
+            f"there is no session here; this is the latest of {len(runs)} runs, which `codingagent list"
+            " --runs` names"
         )
-    return found[0]
+    return runs[0]
 
 
 def ask_whose(screen: Screen) -> "Ask":

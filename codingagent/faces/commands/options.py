@@ -36,7 +36,9 @@ def _one_of(*words: str) -> Callable[[str], list[str]]:
 SessionName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[SESSION]", help="A session id. [default: the latest]", autocompletion=_sessions
+        metavar="[SESSION]",
+        help="A session id, or a run's. [default: the latest session, else the latest run]",
+        autocompletion=_sessions,
     ),
 ]
 WaitingSessionName = Annotated[
