@@ -227,23 +227,21 @@ def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> 
 
 
 def _words(session: Session, room: int) -> list[str]:
-    """Gives the person's words: those that came with this request, and those that may have been missed.
+    """Return the person's words: those that came with this request, and those that may have been missed.
 
-    Those from before take at most `room` characters.
+    All others take at most `room` characters: a chat that saw the earlier requests has seen them.
     """
-    told = [(said.sequence, text) for said in session.said if (text := _told(said))]
-    now = [text for sequence, text in told if sequence == session.sequence]
-    last = [text for sequence, text in told if sequence == session.sequence - 1]
+    now = [text for said in session.said if _is_new(said, session) and (text := _told(said))]
+    missed = [text for said in session.said if _is_missed(said, session) and (text := _told(said))]
     parts = []
     if room and (earlier := _earlier(session, room)):
         parts.append(f"Earlier the person said:\n{earlier}")
-    if last:
-        # The answer may have been to the request as it was before they were added.
-        text = "\n\n".join(last)
+    if missed:
+        text = "\n\n".join(missed)
         parts.append(
             f"The person said before your last answer, which may not have seen it:\n{text}"
         )
-    if now and not any(said.text for said in session.said if said.sequence == session.sequence):
+    if now and not any(said.text for said in session.said if _is_new(said, session)):
         parts.append(f"The person attaches {_list(session.attached)}: see Requested File Contents.")
     elif now:
         text = "\n\n".join(now)
@@ -263,9 +261,22 @@ def _list(paths: Iterable[str]) -> str:
     return ", ".join(map(shown_path, paths))
 
 
+def _is_new(said: Said, session: Session) -> bool:
+    return said.sequence == session.sequence
+
+
+def _is_missed(said: Said, session: Session) -> bool:
+    """Tell whether the last answer may be to a request without these words."""
+    return said.is_late and said.sequence == session.sequence - 1
+
+
 def _earlier(session: Session, room: int) -> str:
-    """Gives what was said before the last request; if it is too much, without its middle."""
-    told = [_told(said) for said in session.said if said.sequence < session.sequence - 1]
+    """Return what was said before and was seen; if it is too much, without its middle."""
+    told = [
+        _told(said)
+        for said in session.said
+        if not _is_new(said, session) and not _is_missed(said, session)
+    ]
     return plain.clip_middle("\n\n".join(told), room)
 
 

@@ -89,6 +89,8 @@ class Said:
     text: str
     errand: str = ""
     attached: tuple[str, ...] = ()
+    is_late: bool = False
+    """That request was out already: it was written anew, and the answer may be to what it was before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class Session:
     """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
     known: Mapping[str, str] = field(default_factory=dict)
     """By path, the digests of files as the chat saw or wrote them whole last; empty: it deleted it."""
+    requested: int = 0
+    """The number of the request that was written last."""
     written: Row[OperationStarted] = _NONE
     """The changes of files that this turn has made so far."""
     spans: Row[tuple[str, str]] = _NONE
@@ -298,8 +302,13 @@ def _step(session: Session, record: Record) -> Session:
             return replace(session, lying=record.files)
         case OutboxWritten():
             known = _known_with_request(session, record)
-            phase = Phase.AWAITING_REPLY
-            return replace(session, phase=phase, told=session.kept, known=known)
+            return replace(
+                session,
+                phase=Phase.AWAITING_REPLY,
+                told=session.kept,
+                known=known,
+                requested=record.sequence,
+            )
         case PersonSaid():
             return _hear(session, record)
         case RefreshAsked():
@@ -405,7 +414,9 @@ def _hear(session: Session, record: PersonSaid) -> Session:
     waits = session.phase is Phase.AWAITING_REPLY
     # What is said while a turn is under way goes with the request behind it.
     is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
-    said = Said(session.sequence + is_busy, record.text, record.errand, record.attached)
+    sequence = session.sequence + is_busy
+    is_late = sequence == session.requested
+    said = Said(sequence, record.text, record.errand, record.attached, is_late)
     return replace(
         session,
         phase=Phase.OUTBOX_DUE if waits else session.phase,

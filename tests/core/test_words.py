@@ -163,17 +163,36 @@ def test_words_stand_in_the_request_they_came_with_whole_and_short() -> None:
 
 
 def test_words_that_the_answer_may_have_missed_come_again() -> None:
-    session = session_of(say("one"), *turn(MessageShown("hm")), say("two"))
+    written = OutboxWritten(1, LATER)
+    session = session_of(written, say("one"), *turn(MessageShown("hm")), say("two"))
     for text in (whole(session), short(session)):
         assert "before your last answer, which may not have seen it:\none\n" in text
         assert "The person says:\ntwo\n" in text
+
+
+def test_words_that_the_request_had_from_the_first_were_seen() -> None:
+    """Only what came after the request was out may be news to the one who answered it."""
+    reopened = SessionReopened(LATER)
+    for session in (
+        session_of(say("by Friday"), *turn(MessageShown("hm"))),
+        session_of(
+            *turn(Finished("ok")), reopened, say("by Friday"), *turn(MessageShown(""), sequence=2)
+        ),
+    ):
+        assert "Earlier the person said:\nby Friday\n" in whole(session)
+        assert "may not have seen" not in whole(session)
+        assert "by Friday" not in short(session)
 
 
 def test_in_the_whole_request_all_earlier_words_stay() -> None:
     """A whole request is for a chat that has seen nothing."""
     records: list[Record] = []
     for number in range(1, 9):
-        records += [say(f"word {number} " + "x" * 4000), *turn(MessageShown("hm"), sequence=number)]
+        records += [
+            OutboxWritten(number, LATER),
+            say(f"word {number} " + "x" * 4000),
+            *turn(MessageShown("hm"), sequence=number),
+        ]
     session = session_of(*records)
     assert [n for n in range(1, 9) if whole(session).count(f"word {n} ") == 1] == list(range(1, 9))
     assert "word 1 " not in short(session)

@@ -314,9 +314,13 @@ def test_words_in_mid_turn_go_with_the_next_request(waiting: Path) -> None:
     assert run(waiting, "approve", session_of(waiting)) == 0
     # The task was ended without them, so it goes on.
     assert "The person says:\nand keep src\n" in request(waiting, 2)
+    drop(waiting, MESSAGE)
+    assert run(waiting, "resume", "--once") == 0
+    assert "may not have seen" not in request(waiting, 3), "request 2 had them from the first"
+    assert "Earlier the person said:\nand keep src\n" in request(waiting, 3)
     take(waiting, DONE)
     assert words(waiting) == ["and keep src"]
-    assert len(outboxes(waiting)) == 2
+    assert len(outboxes(waiting)) == 3
 
 
 def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> None:
