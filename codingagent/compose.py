@@ -113,6 +113,14 @@ class Bench:
     folders: tuple[Path, ...]
     """What must be durable before anyone hears of it."""
 
+    def use_temporary(self, name: str) -> None:
+        """Let commands from now on see a /tmp of this name."""
+        self.runner.sandbox = self.sandbox.with_temporary(name)
+
+    def clear_temporary(self, name: str) -> None:
+        """Remove a /tmp of this name, and what commands have left there."""
+        self.sandbox.with_temporary(name).clear_temporary()
+
     def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
         """Gives what executes single operations."""
         from codingagent import agent
@@ -219,8 +227,8 @@ def session_in(
         requests = Requests(ledger, _materials_of(home, bench, ledger, show))
         yield AtWork(requests, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
-            # What commands left in their /tmp; the next turn of a reopened session begins without.
-            shutil.rmtree(place.temporary, ignore_errors=True)
+            # The next turn of a reopened session begins without what commands left there.
+            bench.sandbox.clear_temporary()
 
 
 @contextlib.contextmanager

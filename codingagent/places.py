@@ -65,7 +65,8 @@ def check_present(session: Session) -> None:
 def place_of_runs(home: Home, root: Path) -> Place:
     """Gives where all runs in a workspace do their work.
 
-    They come by the thousand: what is kept of the workspace, and their /tmp, is for all of them.
+    They come by the thousand: what is kept of the workspace is for all of them. Each has its own /tmp
+    below `temporary`.
     """
     key = digest_of(os.fsencode(root.resolve()))[:12]
     folder = home.runs.folder

@@ -7,6 +7,7 @@ there is nobody to ask, so what needs a yes is refused, and nothing is kept to b
 import contextlib
 import os
 import posixpath
+import secrets
 import shlex
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from codingagent.core.records import OperationStarted
 from codingagent.core.results import exit_code_of
 from codingagent.core.settings import Settings
 from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.world import disk
 from codingagent.world.clock import now
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Bubblewrap, Unconfined
@@ -72,16 +74,18 @@ class Host:
 
     @contextlib.contextmanager
     def open_methods(self) -> Iterator["RemoteMethods"]:
-        """Gives one connection its methods; what it left running is ended with it.
+        """Gives one connection its methods; what it left running, and in its /tmp, ends with it.
 
         To be entered and left in the thread that calls them: a command ends with the thread that
         started it.
         """
-        runner = Runner(self.sandbox, self.variables)
+        sandbox = self.sandbox.with_temporary(secrets.token_hex(8))
+        runner = Runner(sandbox, self.variables)
         try:
             yield RemoteMethods(self, runner)
         finally:
             runner.close()
+            sandbox.clear_temporary()
 
 
 @contextlib.contextmanager
@@ -113,10 +117,9 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
         else:
             policy = policy_of(settings, root)
             # Of a whole machine /tmp is one of the folders served: nothing of ours is made there.
-            temporary = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-            )
-            sandbox = choose_sandbox(settings, policy, root, hidden, Path(temporary) / "tmp")
+            temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
+            stack.callback(disk.remove_folder, temporary)
+            sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
         variables = environment(os.environ, settings.pass_env)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s)
 

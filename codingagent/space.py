@@ -15,6 +15,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -218,10 +219,9 @@ class Space:
         if self._bench is None:
             home = self._home
             if home is None:
-                temporary = self._stack.enter_context(
-                    tempfile.TemporaryDirectory(prefix="codingagent-", ignore_cleanup_errors=True)
-                )
-                place = Place(self._root, (), Path(temporary) / "tmp", None)
+                temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
+                self._stack.callback(disk.remove_folder, temporary)
+                place = Place(self._root, (), temporary / "tmp", None)
                 folders: tuple[Path, ...] = ()
             else:
                 self._stack.enter_context(home.locked())
@@ -232,6 +232,10 @@ class Space:
                 self._person.show(Remark(self._bench.sandbox.remark))
         return self._bench
 
+    def _ready_for(self, run_id: str) -> None:
+        """Let the commands of a run see its own /tmp."""
+        self._ready().use_temporary(run_id)
+
     def _passing(self, received: ReceivedMessage) -> Run:
         bench = self._ready()
         session = fold(None, self._started(""))
@@ -239,7 +243,9 @@ class Space:
         surroundings = bench.surroundings(self._person, lambda _: None)
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        return Run(execution, self._ready, items, now, lambda: None, self._on_event)
+        run_id = session.session_id
+        ready, finish = partial(self._ready_for, run_id), partial(bench.clear_temporary, run_id)
+        return Run(execution, ready, items, now, finish, self._on_event)
 
     def _begun(self, home: Home, data: bytes) -> Session:
         self._ready()
@@ -270,7 +276,8 @@ class Space:
         surroundings = bench.surroundings(self._person, lambda _: kept.pause())
         execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
         items = items_of(received)
-        run = Run(execution, self._ready, items, now, kept.finish, self._on_event)
+        ready = partial(self._ready_for, session.session_id)
+        run = Run(execution, ready, items, now, kept.finish, self._on_event)
         kept.follow(run)
         if session.is_complete and home.messages.has(run.run_id):
             # A kill came between the last record and what follows it.
@@ -305,6 +312,7 @@ class _Kept:
         """Makes all that was done durable, and gives up what was only needed to go on."""
         run = self._run()
         assert run is not None, "it goes on only as long as somebody holds it"
+        self._bench.clear_temporary(run.run_id)
         disk.sync(self._bench.folders)
         if self._home.messages.has_document(run.run_id):
             self._home.messages.write_document(run.run_id, document(run, ()))

@@ -23,7 +23,7 @@ from codingagent.faces.listening import listen
 from codingagent.faces.server import Server
 from codingagent.remote import Host, RemoteMethods, host_of
 from codingagent.world.runner import STREAM_LIMIT_BYTES, Runner
-from codingagent.world.sandbox import Unconfined
+from codingagent.world.sandbox import Bubblewrap, Unconfined
 from tests.helpers import (
     HANG_S,
     children,
@@ -281,6 +281,25 @@ def test_commands_in_the_sandbox_have_the_root_alone(root: Path, tmp_path: Path)
         assert asked.exec("echo a > f; cat f; id -u >&2")[:2] == (0, "a\n")
         assert asked.exec(f"cat {secret}")[0] == 1
         assert asked("read_file", path="f") == {"content": "a\n"}
+
+
+def test_each_connection_has_its_own_tmp_that_is_emptied_after(root: Path) -> None:
+    """Design, sandbox: what one leaves in /tmp is no message to another."""
+    needs_bwrap()
+    with serving(root, replace(OPEN, sandbox="require")) as host:
+        with host.open_methods() as first, host.open_methods() as second:
+            asked, other = Asked(first), Asked(second)
+            assert (
+                asked.exec("echo left >/tmp/left; mkdir -p /tmp/deep/er; cat /var/tmp/left")[0] == 0
+            )
+            assert asked.exec("cat /tmp/left") == (0, "left\n", "")
+            assert other.exec("cat /tmp/left")[0] == 1
+        with host.open_methods() as third:
+            assert Asked(third).exec("cat /tmp/left")[0] == 1
+        assert isinstance(host.sandbox, Bubblewrap)
+        own = host.sandbox.temporary
+        assert list(own.iterdir()) == []
+    assert not own.parent.exists()
 
 
 def test_a_home_in_the_root_is_out_of_reach(root: Path) -> None:

@@ -24,6 +24,7 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.runs import Run
 from tests.helpers import new_marker, none_left
 from tests.killing import none_outlives
+from tests.sandboxes import needs_bwrap
 
 REMOVE = {"type": "shell", "command": "rm -r build"}
 SAY = {"type": "message", "content": "hello"}
@@ -871,6 +872,40 @@ def test_a_run_that_is_not_there(kept: Space, run_id: str) -> None:
     """One line, whatever was given."""
     with pytest.raises(UsageError):
         kept.open_run(run_id)
+
+
+LEAVE = "cat /tmp/left /tmp/mine; echo left >/tmp/left; mkdir -p /tmp/a/b; chmod 500 /tmp/a"
+
+
+def test_each_run_has_its_own_tmp_that_is_emptied_after(project: Path, home: Path) -> None:
+    """Design, sandbox: what one run leaves in /tmp, another does not find, also where it waits between."""
+    needs_bwrap()
+    for kept in (None, home):
+        with Space(project, sandbox="require", home=kept) as space:
+            waiting = space.run(
+                operations=[shell("echo mine >/tmp/mine"), REMOVE, shell("cat /tmp/mine")]
+            )
+            for _ in range(2):
+                [event] = events(space.run(operations=[shell(LEAVE)]))
+                assert event["stdout"] == "", "another run's /tmp"
+            waiting.approve()
+            assert events(waiting)[-1]["stdout"] == "mine\n"
+    assert list((home / "sessions" / "runs" / "tmp").iterdir()) == []
+
+
+def test_a_run_that_goes_on_elsewhere_finds_its_tmp(project: Path, home: Path) -> None:
+    """The same /tmp until it ends, whoever goes on with it."""
+    needs_bwrap()
+    with Space(project, sandbox="require", home=home) as space:
+        waiting = space.run(
+            operations=[shell("echo mine >/tmp/mine"), REMOVE, shell("cat /tmp/mine")]
+        )
+        run_id = waiting.run_id
+    with Space(project, sandbox="require", home=home) as space:
+        again = space.open_run(run_id)
+        again.deny()
+        assert events(again)[-1]["stdout"] == "mine\n"
+    assert list((home / "sessions" / "runs" / "tmp").iterdir()) == []
 
 
 def test_a_run_belongs_to_its_workspace(project: Path, home: Path, tmp_path: Path) -> None:

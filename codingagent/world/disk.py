@@ -4,6 +4,8 @@ import contextlib
 import ctypes
 import json
 import os
+import secrets
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -88,6 +90,58 @@ def sync(folders: Iterable[Path]) -> None:
         if device not in synced:
             synced.add(device)
             _sync_disk(folder)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that is in it; what can't be removed stays.
+
+    A command may have nested folders deeper than any path or recursion reaches, and have taken its own
+    rights to them away. Nothing may write there any more.
+    """
+    if os.rename not in os.supports_dir_fd:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(path, _FOLDER)
+        try:
+            _empty(handle)
+        finally:
+            os.close(handle)
+        os.rmdir(path)
+
+
+_FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def _empty(top: int) -> None:
+    """Remove all that is in a folder: what lies deeper is moved up to it, so that nothing is deep."""
+    todo = [(each.name, each.is_dir(follow_symlinks=False)) for each in os.scandir(top)]
+    while todo:
+        name, is_folder = todo.pop()
+        with contextlib.suppress(OSError):
+            if not is_folder:
+                os.unlink(name, dir_fd=top)
+                continue
+            os.chmod(name, 0o700, dir_fd=top)
+            handle = os.open(name, _FOLDER, dir_fd=top)
+            try:
+                todo += _moved_up(handle, top)
+            finally:
+                os.close(handle)
+            os.rmdir(name, dir_fd=top)
+
+
+def _moved_up(folder: int, top: int) -> Iterator[tuple[str, bool]]:
+    """Remove what a folder holds, but move its folders to another one; give their new names."""
+    for entry in list(os.scandir(folder)):
+        with contextlib.suppress(OSError):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=folder)
+                continue
+            new_name = secrets.token_hex(16)
+            os.chmod(entry.name, 0o700, dir_fd=folder)
+            os.rename(entry.name, new_name, src_dir_fd=folder, dst_dir_fd=top)
+            yield new_name, True
 
 
 SYNC_WAITS = sys.platform == "linux"

@@ -149,10 +149,13 @@ def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str
 
 
 class Runner:
-    """Runs one command at a time. Start it in the main thread; close it when all is done."""
+    """Runs one command at a time. Start it in the main thread; close it when all is done.
+
+    `sandbox` confines the next one.
+    """
 
     def __init__(self, sandbox: SandboxLike, variables: Mapping[str, str]) -> None:
-        self._sandbox = sandbox
+        self.sandbox = sandbox
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._reading: _Reading | None = None
@@ -199,7 +202,7 @@ class Runner:
             outcome = self._run_supervised(
                 ["/bin/sh", "-c", "--", command], folder, timeout_s, show, extras
             )
-        return replace(outcome, sandbox=self._sandbox.tier, has_network=self._sandbox.has_network)
+        return replace(outcome, sandbox=self.sandbox.tier, has_network=self.sandbox.has_network)
 
     def _run_supervised(
         self,
@@ -213,7 +216,7 @@ class Runner:
             handle = _handle(folder, stack)
             name = _name_of(handle, folder)
             try:
-                confined = self._sandbox.confine(argv, self._variables, name, extras.variables)
+                confined = self.sandbox.confine(argv, self._variables, name, extras.variables)
             except OSError as fault:
                 return Outcome(-1, "", 0.0, failure=f"the sandbox can't be set up: {fault}")
             for each in confined.handles:

@@ -15,14 +15,14 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from codingagent.world import seccomp, toolchains
+from codingagent.world import disk, seccomp, toolchains
 from codingagent.world.folders import walk_names
 
 # Only from where an answer can't have put it. Some systems grant user namespaces to this very path.
@@ -178,6 +178,13 @@ class Unconfined:
     def network(self) -> str:
         return "as the person has it"
 
+    def with_temporary(self, name: str) -> "Unconfined":
+        del name  # commands use the /tmp of everyone
+        return self
+
+    def clear_temporary(self) -> None:
+        """Remove nothing: what is in the /tmp of everyone is not ours."""
+
     def confine(
         self,
         argv: Sequence[str],
@@ -197,8 +204,8 @@ class Bubblewrap:
         program: bwrap, from a folder that only root writes.
         workspace: the real path of the folder that commands may write.
         hidden: folders of ours; those in the workspace are covered.
-        temporary: a folder of this session's, which commands see as /tmp; made when it is needed. No
-            part of its path may be a link.
+        temporary: a folder of ours, which commands see as /tmp; made when it is needed. No part of its
+            path may be a link.
         home: the person's home folder, of which commands see their tools only.
         has_network: leave the network on.
         tools: folders outside of the system's that commands need to find their programs.
@@ -278,8 +285,16 @@ class Bubblewrap:
         handles = _add_filter(head)
         return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
 
+    def with_temporary(self, name: str) -> "Bubblewrap":
+        """Return the same sandbox with a /tmp of its own, below this one's."""
+        return replace(self, temporary=self.temporary / name)
+
+    def clear_temporary(self) -> None:
+        """Remove /tmp and what commands have left there; the next one has an empty one."""
+        disk.remove_folder(self.temporary)
+
     def make_temporary(self) -> tuple[int, int]:
-        """Make the session's /tmp; return its device and inode.
+        """Make the /tmp of commands; return its device and inode.
 
         A link in its way would open to commands whatever it leads to.
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,28 @@ def test_all_disks_are_synced(tmp_path: Path) -> None:
     """Design, nothing is lost: after power loss, everything up to the last written outbox stands."""
     (tmp_path / "b").mkdir()
     disk.sync((tmp_path, tmp_path / "b"))
+
+
+HOSTILE = """
+import os
+os.mkdir("top"); os.chdir("top")
+for _ in range(3000):
+    os.mkdir("d"); open("file", "w").close(); os.symlink("/etc", "link"); os.chdir("d")
+os.mkdir("none"); open("none/file", "w").close(); os.mkdir("none/inner"); os.chmod("none", 0)
+"""
+
+
+def test_a_folder_is_removed_however_deep_it_is(tmp_path: Path) -> None:
+    """Design, commands: what a command has left in its /tmp is gone after, whatever it is."""
+    folder, beside = tmp_path / "folder", tmp_path / "beside"
+    folder.mkdir()
+    beside.mkdir()
+    (beside / "kept").write_text("kept", "utf-8")
+    (folder / "out").symlink_to(beside)
+    subprocess.run([sys.executable, "-S", "-c", HOSTILE], cwd=folder, check=True)
+    disk.remove_folder(folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["beside", "kept"]
+    disk.remove_folder(folder)  # there is none
+    (tmp_path / "link").symlink_to(beside)
+    disk.remove_folder(tmp_path / "link")
+    assert (beside / "kept").read_text("utf-8") == "kept"
