@@ -19,17 +19,18 @@ from codingagent.core import (
     bodies,
     differences,
     edits,
-    encoding,
     judging,
-    known_files,
     matching,
-    paths,
-    plain,
     syntax_check,
 )
 from codingagent.core import policy as policies
-from codingagent.core.approval import Question
-from codingagent.core.events import (
+from codingagent.core.listing import Listing
+from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
+from codingagent.core.reply import Foreign
+from codingagent.errors import OperationError
+from codingagent.model import encoding, known_files, paths, plain_text
+from codingagent.model.approval import Question
+from codingagent.model.events import (
     CommandRan,
     Denied,
     Event,
@@ -46,10 +47,9 @@ from codingagent.core.events import (
     MessageShown,
     Refused,
 )
-from codingagent.core.findings import Extras, Outcome, Seen, digest_of
-from codingagent.core.listing import Listing
-from codingagent.core.notices import FileChanged, ModelSaid, Notice, OutputCame, Remark
-from codingagent.core.operations import (
+from codingagent.model.journal_entries import OperationStarted
+from codingagent.model.observations import Extras, Outcome, Seen, digest_of
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     Diff,
@@ -65,11 +65,8 @@ from codingagent.core.operations import (
     ShowMessage,
     Substitutions,
 )
-from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
-from codingagent.core.records import OperationStarted
-from codingagent.core.reply import Foreign
-from codingagent.core.session import Session
-from codingagent.errors import OperationError
+from codingagent.model.session_state import Session
+from codingagent.model.ui_events import FileChanged, ModelSaid, Notice, OutputCame, Remark
 from codingagent.views import Views
 
 # What a result shows of a command's output (specification 003, RUN_COMMAND).
@@ -271,7 +268,7 @@ class Agent:
             case RunCommand():
                 return self._run(order, operation, approved)
             case ShowMessage():
-                self._means.show(ModelSaid(plain.without_controls(operation.text)))
+                self._means.show(ModelSaid(plain_text.without_controls(operation.text)))
                 return MessageShown(operation.text)
             case Finish():
                 return Finished(operation.summary)
@@ -503,7 +500,7 @@ class Agent:
                     f"File '{path}' is not UTF-8 text (byte {fault.start + 1} of {size_bytes} can't"
                     " stand there); ask for it with encoding base64"
                 ) from fault
-        if plain.json_length(content) > order.room:
+        if plain_text.json_length(content) > order.room:
             raise OperationError(
                 f"File '{path}' is full of control characters, which take more room than is left among these"
                 " results; ask for it with encoding base64"
@@ -566,7 +563,7 @@ class Agent:
             outcome = means.runner.run(operation.command, folder, limit_s, show.add, extras)
         if outcome.failure:
             raise OperationError(f"The command could not be started: {outcome.failure}")
-        output = plain.without_controls(outcome.output)
+        output = plain_text.without_controls(outcome.output)
         notes = outcome.notes
         if not had_git and means.workspace.has_git():
             notes += (_GIT_CAME,)
@@ -577,7 +574,7 @@ class Agent:
         return CommandRan(
             operation.command,
             outcome.exit_code,
-            plain.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters),
+            plain_text.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters),
             round(outcome.duration_s, 3),
             outcome.ended_by,
             outcome.limit,
@@ -705,7 +702,9 @@ def _command_shown(operation: RunCommand) -> str:
 
 
 def _within(text: str | None, room: int) -> str | None:
-    return None if text is None else plain.clip_middle(text, max(room, OUTPUT_LIMIT_CHARACTERS))
+    return (
+        None if text is None else plain_text.clip_middle(text, max(room, OUTPUT_LIMIT_CHARACTERS))
+    )
 
 
 def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
@@ -759,7 +758,7 @@ class _Live:
 
     def add(self, text: str) -> None:
         if self._left > 0:
-            shown = plain.without_controls(text[: self._left])
+            shown = plain_text.without_controls(text[: self._left])
             self._left -= len(text)
             self._show(OutputCame(shown if self._left > 0 else f"{shown}\n… (more is not shown)\n"))
 
@@ -788,7 +787,7 @@ def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
     elision = matching.elision_in(operation.content, _text_of(seen) or "", operation.path)
     if elision:
         raise OperationError(
-            f"The body has '{plain.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"
+            f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"
             " part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
         )
 

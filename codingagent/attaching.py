@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.core import paths
 from codingagent.errors import OperationError, UsageError
+from codingagent.model import paths
 from codingagent.views import Views
 from codingagent.world.workspace import Workspace
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from codingagent.confinement import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.core import policy as policies
-from codingagent.core.approval import Answer
-from codingagent.core.notices import ApprovalAwaited, Notice, Remark
 from codingagent.core.outbox import Budget, Environment
 from codingagent.core.policy import PRESETS, Policy
-from codingagent.core.records import Protocol, SessionStarted
-from codingagent.core.session import Session, fold
-from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
 from codingagent.homes import Home, check_apart, make_workspace
 from codingagent.ledger import Ledger
+from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import Protocol, SessionStarted
+from codingagent.model.session_state import Session, fold
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.places import GIT_S, Archive, Place, place_of
 from codingagent.requesting import Materials, Requests
 from codingagent.world import disk

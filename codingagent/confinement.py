@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from codingagent.core import policy as policies
 from codingagent.core.policy import PRESETS, Policy
-from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
+from codingagent.model.settings import Settings
 from codingagent.world.runner import Runner, environment, find_program, run_tool, try_out
 from codingagent.world.sandbox import (
     Bubblewrap,

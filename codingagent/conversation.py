@@ -11,22 +11,16 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.agent import Agent
-from codingagent.core import (
-    continuation,
-    encoding,
-    reply,
-    results,
-    tags,
-    transcript,
-)
-from codingagent.core.approval import Answer
-from codingagent.core.events import (
-    Finished,
-    MessageShown,
-    changed_paths,
-)
-from codingagent.core.findings import digest_of
-from codingagent.core.notices import (
+from codingagent.core import continuation, reply, tags, transcript
+from codingagent.core.reply import Foreign, Header, Problem, Reply, Step
+from codingagent.execution import Execution, Surroundings
+from codingagent.model import encoding, results
+from codingagent.model.approval import Answer
+from codingagent.model.events import Finished, MessageShown, changed_paths
+from codingagent.model.journal_entries import ReplySetAside, ReplyTaken, TurnEnded
+from codingagent.model.observations import digest_of
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.ui_events import (
     QuestionAsked,
     Remark,
     ReplyAccepted,
@@ -34,10 +28,6 @@ from codingagent.core.notices import (
     SessionDone,
     TurnDone,
 )
-from codingagent.core.records import ReplySetAside, ReplyTaken, TurnEnded
-from codingagent.core.reply import Foreign, Header, Problem, Reply, Step
-from codingagent.core.session import Phase, Session
-from codingagent.execution import Execution, Surroundings
 from codingagent.requesting import Requests
 
 

@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
-from codingagent.core import commands, paths, plain, results
-from codingagent.core.approval import Answer, Question, nothing_awaits
-from codingagent.core.events import (
+from codingagent.core.reply import Problem, Step
+from codingagent.errors import ApprovalError, UsageError
+from codingagent.keeping import Keeper, Keeping
+from codingagent.ledger import Ledger
+from codingagent.model import commands, paths, plain_text, results
+from codingagent.model.approval import Answer, Question, nothing_awaits
+from codingagent.model.events import (
     CommandRan,
     Denied,
     Event,
@@ -24,14 +28,13 @@ from codingagent.core.events import (
     Refused,
     succeeded,
 )
-from codingagent.core.notices import (
-    ApprovalAwaited,
-    Notice,
-    OperationBegan,
-    OperationDone,
-    Remark,
+from codingagent.model.journal_entries import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CheckEnded,
+    OperationEnded,
 )
-from codingagent.core.operations import (
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -39,12 +42,14 @@ from codingagent.core.operations import (
     Operation,
     RunCommand,
 )
-from codingagent.core.records import ApprovalAnswered, ApprovalAsked, CheckEnded, OperationEnded
-from codingagent.core.reply import Problem, Step
-from codingagent.core.session import Phase, Session
-from codingagent.errors import ApprovalError, UsageError
-from codingagent.keeping import Keeper, Keeping
-from codingagent.ledger import Ledger
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.ui_events import (
+    ApprovalAwaited,
+    Notice,
+    OperationBegan,
+    OperationDone,
+    Remark,
+)
 
 # Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
 RETURNED_LIMIT = 64 * 2**20
@@ -342,4 +347,4 @@ def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operati
 def _subject(item: Step | Problem) -> str:
     if isinstance(item, Problem):
         return item.subject or f"line {item.line}"
-    return plain.one_line(subject_of(item.operation))
+    return plain_text.one_line(subject_of(item.operation))

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codingagent.core.changes import Change, Checkpoint
-from codingagent.core.notices import Notice, Remark
-from codingagent.core.session import Session
 from codingagent.core.steps import Step, steps
 from codingagent.errors import UsageError, WorkError
 from codingagent.homes import Home
 from codingagent.keeping import Keeper, Keeping
 from codingagent.ledger import Ledger
+from codingagent.model.session_state import Session
+from codingagent.model.ui_events import Notice, Remark
 from codingagent.places import Archive, place_of
 from codingagent.undo import Undo
 from codingagent.world import disk

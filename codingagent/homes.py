@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codingagent.confinement import read_toml
-from codingagent.core import settings as settings_
-from codingagent.core.plain import one_line
-from codingagent.core.records import Record, is_run_id
-from codingagent.core.session import Session
-from codingagent.core.settings import Resolved, Settings, Source
 from codingagent.errors import UsageError, WorkError
+from codingagent.model import settings as settings_
+from codingagent.model.journal_entries import Record, is_run_id
+from codingagent.model.plain_text import one_line
+from codingagent.model.session_state import Session
+from codingagent.model.settings import Resolved, Settings, Source
 from codingagent.world import excludes, registry
 from codingagent.world.desk import Desk
 from codingagent.world.journal import Messages, Sessions

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from codingagent.core import outcome, paths
+from codingagent.core import outcome
 from codingagent.core.changes import Change, Checkpoint
-from codingagent.core.events import Event, FileCreated, FileDeleted, FileEdited
-from codingagent.core.notices import Notice, Remark
 from codingagent.core.outcome import Expected
-from codingagent.core.records import CheckpointTaken, Record
-from codingagent.core.session import Phase, Session
+from codingagent.model import paths
+from codingagent.model.events import Event, FileCreated, FileDeleted, FileEdited
+from codingagent.model.journal_entries import CheckpointTaken, Record
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.ui_events import Notice, Remark
 
 # Of what a checkpoint leaves out so much is named.
 _LEFT_OUT_NAMED = 20

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from codingagent.core.records import Record
-from codingagent.core.session import Session, fold
+from codingagent.model.journal_entries import Record
+from codingagent.model.session_state import Session, fold
 
 
 class JournalLike(Protocol):

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.core.findings import digest_of
-from codingagent.core.session import Session
 from codingagent.errors import UsageError
 from codingagent.homes import Home
+from codingagent.model.observations import digest_of
+from codingagent.model.session_state import Session
 from codingagent.world.runner import find_program, run_tool
 from codingagent.world.workspace import temporary_name
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from codingagent.core import reply, tags, transcript
 from codingagent.core.reply import Header
-from codingagent.core.session import Session
 from codingagent.errors import CodingAgentError
 from codingagent.homes import Home, all_sessions
+from codingagent.model.session_state import Session
 
 Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""

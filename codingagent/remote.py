@@ -18,17 +18,17 @@ from typing import Any
 
 from codingagent.agent import Agent, Means, Order
 from codingagent.confinement import choose_sandbox, policy_of
-from codingagent.core import paths
-from codingagent.core.approval import Question
-from codingagent.core.events import CommandRan, Denied, Event, FileFetched, FolderListed, Refused
 from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
-from codingagent.core.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
-from codingagent.core.plain import without_halves
 from codingagent.core.policy import Policy
-from codingagent.core.records import OperationStarted
-from codingagent.core.results import exit_code_of
-from codingagent.core.settings import Settings
 from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.model import paths
+from codingagent.model.approval import Question
+from codingagent.model.events import CommandRan, Denied, Event, FileFetched, FolderListed, Refused
+from codingagent.model.journal_entries import OperationStarted
+from codingagent.model.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
+from codingagent.model.plain_text import without_halves
+from codingagent.model.results import exit_code_of
+from codingagent.model.settings import Settings
 from codingagent.world import disk
 from codingagent.world.clock import now
 from codingagent.world.runner import Runner, environment

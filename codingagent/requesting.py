@@ -10,8 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.core import outbox, paths, tokens
-from codingagent.core.events import (
+from codingagent.core import outbox, tokens
+from codingagent.core.listing import Listing
+from codingagent.errors import OperationError, UsageError
+from codingagent.ledger import Ledger
+from codingagent.model import paths
+from codingagent.model.events import (
     CommandRan,
     FileCreated,
     FileEdited,
@@ -20,10 +24,7 @@ from codingagent.core.events import (
     Refused,
     succeeded,
 )
-from codingagent.core.findings import Letter, Seen, digest_of
-from codingagent.core.listing import Listing
-from codingagent.core.notices import Notice, OutboxReady, Remark, Waiting
-from codingagent.core.records import (
+from codingagent.model.journal_entries import (
     CheckNamed,
     GrantsRevoked,
     InboxFound,
@@ -34,9 +35,9 @@ from codingagent.core.records import (
     SessionReopened,
     ShownFile,
 )
-from codingagent.core.session import Phase, Session, no_request_waits
-from codingagent.errors import OperationError, UsageError
-from codingagent.ledger import Ledger
+from codingagent.model.observations import Letter, Seen, digest_of
+from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.model.ui_events import Notice, OutboxReady, Remark, Waiting
 from codingagent.views import Views
 
 

@@ -34,8 +34,8 @@ from typing import Any, Final, Literal, Self, TypeVar
 from codingagent.core.endpoints import Command, Endpoint, Tcp, UnixSocket, Vsock
 from codingagent.core.framing import LineBuffer, TooLong
 from codingagent.core.jsonrpc import Code
-from codingagent.core.plain import visible
 from codingagent.errors import CodingAgentError, UsageError, WorkError
+from codingagent.model.plain_text import visible
 from codingagent.world.dialing import dial, may_come
 
 __all__ = [

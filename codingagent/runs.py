@@ -6,7 +6,6 @@ model to answer. What came of it is an events message (specification 001).
 
 from collections.abc import Callable, Sequence
 
-from codingagent.core.approval import Answer
 from codingagent.core.messages.events import (
     ApprovalRequiredEvent,
     ErrorEvent,
@@ -16,11 +15,12 @@ from codingagent.core.messages.events import (
 )
 from codingagent.core.messages.reading import to_json, to_wire
 from codingagent.core.messages.translating import approval_event, event_of, read_answer
-from codingagent.core.records import TurnEnded
 from codingagent.core.reply import Problem, Step
-from codingagent.core.session import Phase, Session
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.execution import Execution
+from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import TurnEnded
+from codingagent.model.session_state import Phase, Session
 
 
 class Run:

@@ -23,7 +23,6 @@ from typing import Self
 from codingagent import compose, history, homes, places
 from codingagent.compose import Bench, Person
 from codingagent.confinement import policy_of
-from codingagent.core.findings import digest_of
 from codingagent.core.messages.events import Event
 from codingagent.core.messages.faults import Fault, MessageError
 from codingagent.core.messages.operations import Operation
@@ -34,14 +33,15 @@ from codingagent.core.messages.reading import (
     value_of,
 )
 from codingagent.core.messages.translating import items_of
-from codingagent.core.notices import Remark
-from codingagent.core.records import Record, RunStarted
-from codingagent.core.session import Session, fold
-from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Execution
 from codingagent.homes import Home
 from codingagent.ledger import Ledger
+from codingagent.model.journal_entries import Record, RunStarted
+from codingagent.model.observations import digest_of
+from codingagent.model.session_state import Session, fold
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Remark
 from codingagent.places import Place
 from codingagent.runs import Run, document
 from codingagent.world import disk

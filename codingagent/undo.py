@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from codingagent.core import paths
 from codingagent.core.changes import Change, Checkpoint, LeftOut, Restored
-from codingagent.core.notices import Notice, Remark
-from codingagent.core.records import Record, UndoBegan, UndoEnded
-from codingagent.core.session import Phase, Session
 from codingagent.core.steps import Step, settled, turns_undone, undo_step
 from codingagent.errors import UsageError
+from codingagent.model import paths
+from codingagent.model.journal_entries import Record, UndoBegan, UndoEnded
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.ui_events import Notice, Remark
 
 _UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
 

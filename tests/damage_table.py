@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests import reply_table
-from tests.core.builders import SESSION_ID
+from tests.builders import SESSION_ID
 from tests.reply_table import Came, Done
 
 TEXTS = Path(__file__).with_name("replies") / "texts"

@@ -20,9 +20,9 @@ import pytest
 import codingagent
 from codingagent import compose, homes
 from codingagent.conversation import Conversation
-from codingagent.core.notices import Notice
-from codingagent.core.settings import Settings
 from codingagent.faces import cli
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Notice
 from codingagent.world.folders import NamedFolder
 from codingagent.world.workspace import Workspace
 

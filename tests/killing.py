@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from codingagent.core.records import Record
-from codingagent.core.settings import Settings
+from codingagent.model.journal_entries import Record
+from codingagent.model.settings import Settings
 from tests.helpers import REPOSITORY, children, is_zombie, run_here, wait_until
 from tests.sandboxes import needs_bwrap
 

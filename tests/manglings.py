@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 
 from codingagent.core import outbox
-from codingagent.core.commands import HAS_BODY
-from tests.core.builders import BUDGET, SESSION_ID, context_of, session_of
+from codingagent.model.commands import HAS_BODY
+from tests.builders import BUDGET, SESSION_ID, context_of, session_of
 
 Mangling = Callable[[str], str]
 

@@ -19,10 +19,12 @@ from enum import Enum
 from pathlib import Path
 
 from codingagent.agent import Agent, Chat, Means, Order
-from codingagent.core import encoding, file_kinds, policy, repair, reply
-from codingagent.core.approval import Question
-from codingagent.core.commands import HAS_BODY
-from codingagent.core.events import (
+from codingagent.core import file_kinds, policy, repair, reply
+from codingagent.core.reply import Problem, Reply, Step
+from codingagent.model import encoding
+from codingagent.model.approval import Question
+from codingagent.model.commands import HAS_BODY
+from codingagent.model.events import (
     CommandRan,
     Event,
     FileRequested,
@@ -30,9 +32,8 @@ from codingagent.core.events import (
     MessageShown,
     Refused,
 )
-from codingagent.core.findings import Extras, Outcome
-from codingagent.core.records import OperationStarted
-from codingagent.core.reply import Problem, Reply, Step
+from codingagent.model.journal_entries import OperationStarted
+from codingagent.model.observations import Extras, Outcome
 from codingagent.world.workspace import Workspace
 from tests.manglings import MANGLINGS
 

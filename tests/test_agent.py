@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from codingagent import compose, homes
-from codingagent.core.notices import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
-from codingagent.core.settings import Settings
 from codingagent.errors import UsageError, WorkError
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
@@ -836,9 +836,9 @@ def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(desk: Desk) -> Non
 
 def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None:
     """Design, nothing is lost: a doubtful file operation is settled by looking, and applied once."""
-    from codingagent.core.events import FileEdited
-    from codingagent.core.findings import digest_of
-    from codingagent.core.records import OperationStarted, ReplyTaken
+    from codingagent.model.events import FileEdited
+    from codingagent.model.journal_entries import OperationStarted, ReplyTaken
+    from codingagent.model.observations import digest_of
 
     edit = replace_text("a.txt", "end\n", "line\nend\n")
     before, after = b"end\n", b"line\nend\n"

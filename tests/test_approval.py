@@ -7,13 +7,13 @@ import pytest
 
 from codingagent import compose
 from codingagent.conversation import Conversation
-from codingagent.core.approval import Answer
-from codingagent.core.events import CommandRan, Denied, FileCreated
-from codingagent.core.notices import ApprovalAwaited, Notice
-from codingagent.core.records import ApprovalAnswered, ApprovalAsked
-from codingagent.core.session import Phase
-from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, UsageError
+from codingagent.model.approval import Answer
+from codingagent.model.events import CommandRan, Denied, FileCreated
+from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked
+from codingagent.model.session_state import Phase
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ApprovalAwaited, Notice
 from tests.helpers import Desk, desk_at
 from tests.sandboxes import needs_bwrap
 

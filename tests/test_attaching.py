@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.settings import Settings
+from codingagent.model.settings import Settings
 from tests.helpers import desk_at
 from tests.killing import command_line_here
 

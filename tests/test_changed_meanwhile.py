@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from codingagent import compose
-from codingagent.core.notices import Remark
-from codingagent.core.settings import Settings
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Remark
 from tests.helpers import Desk, desk_at
 
 OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n"

@@ -27,8 +27,8 @@ from typing import TypeAlias
 
 import pytest
 
-from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, WorkError
+from codingagent.model.settings import Settings
 from codingagent.world.workspace import temporary_name
 from tests.helpers import (
     HANG_S,

@@ -9,10 +9,10 @@ import pytest
 
 from codingagent.core.messages import dialect
 from codingagent.core.messages.reading import validate_events_message
-from codingagent.core.notices import ModelSaid
-from codingagent.core.results import NOT_RUN_AGAIN
-from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError
+from codingagent.model.results import NOT_RUN_AGAIN
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ModelSaid
 from tests.helpers import Desk, desk_at, new_marker, none_left
 from tests.killing import command_line_here, kill_when
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from codingagent import compose, homes
-from codingagent.core.notices import Notice, OutboxReady
-from codingagent.core.records import CheckpointTaken
-from codingagent.core.settings import Settings
-from codingagent.core.settling import SETTLED_AFTER_S, Hint
 from codingagent.faces import drop
+from codingagent.model.file_settled import SETTLED_AFTER_S, Hint
+from codingagent.model.journal_entries import CheckpointTaken
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Notice, OutboxReady
 from codingagent.world.mailbox import Mailbox
 from tests.helpers import Desk, desk_at
 from tests.killing import command_line_here, kinds_of

@@ -21,16 +21,16 @@ import pytest
 
 from codingagent import compose, homes
 from codingagent.conversation import Conversation
-from codingagent.core.approval import Answer
-from codingagent.core.events import CommandRan, Denied, FileCreated, Interrupted
-from codingagent.core.records import (
+from codingagent.model.approval import Answer
+from codingagent.model.events import CommandRan, Denied, FileCreated, Interrupted
+from codingagent.model.journal_entries import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckpointTaken,
     OperationEnded,
     OperationStarted,
 )
-from codingagent.core.session import Phase
+from codingagent.model.session_state import Phase
 from codingagent.world.journal import Sessions
 from tests.helpers import HANG_S, REPOSITORY, command_line, desk_at, wait_until
 from tests.killing import (

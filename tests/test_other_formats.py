@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from codingagent import compose
-from codingagent.core.approval import Answer
-from codingagent.core.notices import ApprovalAwaited, OperationDone
-from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError
+from codingagent.model.approval import Answer
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ApprovalAwaited, OperationDone
 from tests import helpers
 from tests.helpers import Desk
 

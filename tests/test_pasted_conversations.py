@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from codingagent.core import outbox, reply, transcript
 from codingagent.core.listing import ListedFile, Listing
 from codingagent.core.reply import Step
-from codingagent.core.session import Session
+from codingagent.model.session_state import Session
 from tests.helpers import Desk, desk_at
 
 END = "[END]\n"

@@ -176,8 +176,8 @@ def sandbox_believed_by_what_it_does() -> bool:
 def require_never_downgrades() -> bool:
     from codingagent.confinement import choose_sandbox
     from codingagent.core.policy import PRESETS
-    from codingagent.core.settings import Settings
     from codingagent.errors import WorkError
+    from codingagent.model.settings import Settings
 
     # Its private /tmp can't be made: no sandbox of this kind works here, installed or not.
     Path("file").touch()
@@ -482,8 +482,8 @@ def one_holder() -> bool:
 def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     """Has a reply taken; gives all that the journal and the requests hold then, and the workspace."""
     from codingagent import compose, homes
-    from codingagent.core.settings import Settings
     from codingagent.errors import CodingAgentError
+    from codingagent.model.settings import Settings
 
     settings = Settings(sandbox="off", policy=policy)
     home = homes.Home.at(Path("home").absolute(), create=True)
@@ -568,8 +568,8 @@ def forgetful_agent() -> "Agent":
 def approval_is_for_exactly_that() -> bool:
     """A yes to one content is no yes to another under the same path."""
     from codingagent.agent import Order
-    from codingagent.core.approval import Question
-    from codingagent.core.operations import CreateFile
+    from codingagent.model.approval import Question
+    from codingagent.model.operations import CreateFile
 
     agent = forgetful_agent()
     first = agent.perform(Order(0, "CREATE_FILE", CreateFile(".envrc", "harmless\n")))
@@ -581,9 +581,9 @@ def approval_is_for_exactly_that() -> bool:
 def order_of_work(case: str) -> bool:
     """The start is on record before the change is made, and durable before a command runs."""
     from codingagent.agent import Agent, Means, Order
-    from codingagent.core.events import CommandRan
-    from codingagent.core.operations import CreateFile, RunCommand
     from codingagent.core.policy import PRESETS
+    from codingagent.model.events import CommandRan
+    from codingagent.model.operations import CreateFile, RunCommand
     from codingagent.world.runner import Runner, environment
     from codingagent.world.sandbox import Unconfined
     from codingagent.world.workspace import Workspace
@@ -635,8 +635,8 @@ def synced_before_the_request() -> bool:
 
 
 def command_not_run_again() -> bool:
-    from codingagent.core.events import Interrupted
-    from codingagent.core.records import OperationStarted
+    from codingagent.model.events import Interrupted
+    from codingagent.model.journal_entries import OperationStarted
 
     started = OperationStarted(0, "RUN_COMMAND", "echo x >>log", "")
     return isinstance(forgetful_agent().settle(started), Interrupted)
@@ -646,8 +646,8 @@ def same_reply_not_twice() -> bool:
     from dataclasses import replace
 
     from codingagent.core import reply
-    from codingagent.core.records import SessionStarted
-    from codingagent.core.session import fold
+    from codingagent.model.journal_entries import SessionStarted
+    from codingagent.model.session_state import fold
 
     begun = fold(None, SessionStarted("00000000", "task", "/ws", "", "standard", "auto"))
     return bool(reply.objection(None, replace(begun, last_digest="same"), "same"))
@@ -657,8 +657,8 @@ def settings_not_planted(case: str) -> bool:
     """What lies in the workspace sets nothing."""
     from codingagent import homes
     from codingagent.confinement import policy_of
-    from codingagent.core.settings import Settings
     from codingagent.errors import UsageError
+    from codingagent.model.settings import Settings
 
     workspace = Path("ws").absolute()
     home = workspace / ".codingagent"
@@ -1233,7 +1233,7 @@ ROWS: dict[str, Row] = {
     "output is indented": Row(
         output_harmless,
         ("headings",),
-        ("core/results.py", 'f"    {line}".rstrip() for line', "line for line"),
+        ("model/results.py", 'f"    {line}".rstrip() for line', "line for line"),
     ),
     # Commands.
     "subreaper": Row(

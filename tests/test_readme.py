@@ -10,12 +10,12 @@ from typing import get_args
 
 import codingagent
 from codingagent.core import reply
-from codingagent.core.commands import COMMANDS, Command
 from codingagent.core.messages.events import EVENT_TYPES
 from codingagent.core.messages.operations import OPERATION_TYPES, Operation
 from codingagent.core.reply import Step
-from codingagent.core.settings import Settings, meanings
 from codingagent.faces import cli
+from codingagent.model.commands import COMMANDS, Command
+from codingagent.model.settings import Settings, meanings
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
 

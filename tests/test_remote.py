@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from codingagent.core.endpoints import Listenable, UnixSocket
-from codingagent.core.findings import PLAIN, Extras, Outcome
 from codingagent.core.jsonrpc import Dispatcher
-from codingagent.core.settings import Settings
 from codingagent.errors import UsageError
 from codingagent.faces.listening import listen
 from codingagent.faces.server import Server
+from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.model.settings import Settings
 from codingagent.remote import Host, RemoteMethods, host_of
 from codingagent.world.runner import STREAM_LIMIT_BYTES, Runner
 from codingagent.world.sandbox import Bubblewrap, Unconfined

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.events import Refused
+from codingagent.model.events import Refused
 from tests import reply_table
 from tests.manglings import MANGLINGS
 from tests.reply_table import Came, Case

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from codingagent import homes
-from codingagent.core.session import Phase
-from codingagent.core.settings import Settings
+from codingagent.model.session_state import Phase
+from codingagent.model.settings import Settings
 from tests.helpers import desk_at
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")

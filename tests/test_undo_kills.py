@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.records import UndoBegan, UndoEnded
+from codingagent.model.journal_entries import UndoBegan, UndoEnded
 from codingagent.world.journal import Sessions
 from tests.helpers import desk_at
 from tests.killing import (

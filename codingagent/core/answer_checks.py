@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from codingagent.core import bodies, edit_markers, edits, matching, substitutions, syntax_check
-from codingagent.core.events import Hunk
-from codingagent.core.operations import (
+from codingagent.errors import OperationError
+from codingagent.model.events import Hunk
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -18,8 +19,7 @@ from codingagent.core.operations import (
     RunCommand,
     Substitutions,
 )
-from codingagent.core.paths import shown
-from codingagent.errors import OperationError
+from codingagent.model.paths import shown
 
 # So many later changes of the same file may mend what one has broken.
 _LATER_LIMIT = 20

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codingagent.core import channel, characters, file_kinds, indentation
-from codingagent.core.channel import ROWS, Arrival, Channel, Damage
+from codingagent.core import characters, file_kinds, indentation
 from codingagent.core.characters import Ground
 from codingagent.errors import OperationError
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
 
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COPY = re.compile(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
@@ -392,12 +393,12 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _LONG_DASH = re.compile(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can stand.
 _NOT_IN_COMMANDS = (
-    (channel.ENTITY, "<, > and & stand in it as HTML entities"),
-    (channel.ODD_BLANK, "no-break spaces part its words"),
-    (channel.TYPOGRAPHIC, "typographic quotes stand in it for plain ones"),
-    (channel.FULL_WIDTH, "full-width brackets stand in it for plain ones"),
-    (channel.ZERO_WIDTH, "zero-width characters stand in it"),
-    (channel.LINK, "links stand in it for file names"),
+    (chat_damage.ENTITY, "<, > and & stand in it as HTML entities"),
+    (chat_damage.ODD_BLANK, "no-break spaces part its words"),
+    (chat_damage.TYPOGRAPHIC, "typographic quotes stand in it for plain ones"),
+    (chat_damage.FULL_WIDTH, "full-width brackets stand in it for plain ones"),
+    (chat_damage.ZERO_WIDTH, "zero-width characters stand in it"),
+    (chat_damage.LINK, "links stand in it for file names"),
     (_LONG_DASH, "long dashes stand in it for those of its options"),
 )
 
@@ -438,7 +439,7 @@ def _odd_in_command(text: str) -> str:
     """Return what stands outside of all quotes in a command and can't be meant there; empty if nothing."""
     if text.isascii() and "&" not in text and "](" not in text:
         return ""
-    if any(map(channel.LEADING_BLANK.search, text.split("\n"))):
+    if any(map(chat_damage.LEADING_BLANK.search, text.split("\n"))):
         return "lines are indented by no-break spaces"
     within = file_kinds.lines_of_text(text.split("\n"), "command.sh")
     lines = (line for index, line in enumerate(text.split("\n")) if index not in within)
@@ -459,13 +460,13 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
         OperationError: if it may have been damaged.
     """
     if any(row.damage in way and row.trace.search(body) for row in ROWS) or (
-        Damage.ANGLES in way and channel.ENTITY.search(body)
+        Damage.ANGLES in way and chat_damage.ENTITY.search(body)
     ):
         raise OperationError(
             "The tags of this reply were damaged on its way, and the body holds the like: nothing was"
             " done; send this block again, inside of a code block"
         )
-    if not file_kinds.is_markup(path) and channel.has_encoded_marker(body):
+    if not file_kinds.is_markup(path) and chat_damage.has_encoded_marker(body):
         raise OperationError(
             f"The {name} body has SEARCH/REPLACE markers in HTML entities, and they look damaged on their"
             " way: nothing was done; send this block again, inside of a code block"
@@ -498,13 +499,13 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
     lines = body.split("\n")
     mended = [marker_of(line) or line for line in lines]
     text = "\n".join(mended)
-    if mended != lines and _reads(text, reads) and channel.has_encoded_marker(body):
+    if mended != lines and _reads(text, reads) and chat_damage.has_encoded_marker(body):
         if not _can_be_decoded(body):
             raise OperationError(
                 "The markers of this edit came as HTML entities, and the lines between them only in part:"
                 " nothing was done; send this block again, inside of a code block"
             )
-        body = channel.without_entities(body)
+        body = chat_damage.without_entities(body)
         notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")
         if _reads(body, reads):
             return Body(body, notes)
@@ -518,7 +519,7 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
 
 def _can_be_decoded(body: str) -> bool:
     """Tell whether all of a body went through one serializer of HTML: nothing in it was left out."""
-    rest = channel.ENTITY.sub("", body)
+    rest = chat_damage.ENTITY.sub("", body)
     quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
     is_partly = any(name in body and quote in rest for name, quote in quotes.items())
     return not is_partly and not any(c in rest for c in "<>&")
@@ -544,8 +545,8 @@ def marker_of(line: str) -> str | None:
     """
     if len(line) > 200 or not any(mark in line for mark in ("SEARCH", "REPLACE", "===", "\\=")):
         return None
-    text = channel.with_plain_blanks(channel.without_zero_width(line))
-    text = channel.without_escapes(channel.without_entities(text)).strip().strip("*`~ ")
+    text = chat_damage.with_plain_blanks(chat_damage.without_zero_width(line))
+    text = chat_damage.without_escapes(chat_damage.without_entities(text)).strip().strip("*`~ ")
     found = _MARKER.fullmatch(text)
     if found is None:
         return None

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 
-from codingagent.core import channel, file_kinds, syntax_check
-from codingagent.core.channel import ROWS, Arrival, Channel, Damage, Row
+from codingagent.core import file_kinds, syntax_check
 from codingagent.errors import OperationError
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, Row
 
 
 class Ground:
@@ -172,7 +173,7 @@ class _Look:
     @cached_property
     def is_impossible(self) -> bool:
         """Whether a file of this kind can't hold them where they stand."""
-        if self.row.trace is channel.LEADING_BLANK:
+        if self.row.trace is chat_damage.LEADING_BLANK:
             return self._is_odd_indentation()
         parses = self.ground.parses_with(self.new)
         if parses is False:
@@ -180,7 +181,7 @@ class _Look:
         # `a &lt; b` is Python, too.
         if parses is True and self.row.damage is not Damage.ENTITIES:
             return False
-        if self.row.trace is channel.ESCAPE:
+        if self.row.trace is chat_damage.ESCAPE:
             return False  # regular expressions are full of them
         text = self.ground.text_among(self.new)
         if self.row.damage in _ESCAPES:
@@ -277,11 +278,11 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
     damage, text = look.row.damage, "\n".join(look.new)
     why = f"as in {'edits before it' if damage not in way else 'the tags of this answer'}"
     may_be = f"{why}, and they may be meant"
-    if look.row.trace is channel.LEADING_BLANK:
+    if look.row.trace is chat_damage.LEADING_BLANK:
         return _Says.KEEP, ""  # all blanks have suffered, or none
     match damage:
         case Damage.ENTITIES:
-            rest = channel.ENTITY.sub("", text)
+            rest = chat_damage.ENTITY.sub("", text)
             if damage in way and '"' in rest:
                 return _Says.KEEP, ""  # it would have been encoded with the tags
             is_sure = look.is_throughout
@@ -289,9 +290,9 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
             is_twice = not any(c in undone for c in "<>") and ("&lt;" in undone or "&gt;" in undone)
             return (_Says.UNDO, why) if is_sure and not is_twice else (_Says.ASK, may_be)
         case Damage.ESCAPES | Damage.UNDERSCORES:
-            if channel.is_spared_by_escapes(text):
+            if chat_damage.is_spared_by_escapes(text):
                 return _Says.KEEP, ""
-            is_sure = damage is Damage.UNDERSCORES or channel.is_escaped_throughout(text)
+            is_sure = damage is Damage.UNDERSCORES or chat_damage.is_escaped_throughout(text)
             is_sure = is_sure and look.is_throughout
             return (_Says.UNDO, why) if is_sure or look.stands_undone else (_Says.ASK, may_be)
         case Damage.BLANKS:

@@ -2,9 +2,9 @@
 
 from typing import assert_never
 
-from codingagent.core import plain
-from codingagent.core.approval import operation_id
-from codingagent.core.records import (
+from codingagent.model import plain_text
+from codingagent.model.approval import operation_id
+from codingagent.model.journal_entries import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
@@ -27,12 +27,12 @@ from codingagent.core.records import (
     UndoBegan,
     UndoEnded,
 )
-from codingagent.core.results import CHECK, check_result, result_of
+from codingagent.model.results import CHECK, check_result, result_of
 
 
 def line_of(record: Record) -> str:
     """Gives one record in words; what came from a reply or a command has no control characters."""
-    return plain.without_controls(" ".join(_words(record).split()))
+    return plain_text.without_controls(" ".join(_words(record).split()))
 
 
 def _said(record: PersonSaid) -> str:
@@ -40,7 +40,7 @@ def _said(record: PersonSaid) -> str:
     if not record.text:
         return f"the person attached {files}"
     with_files = f"; attached: {files}" if files else ""
-    return f"the person said: {plain.one_line(record.text, 200)}{with_files}"
+    return f"the person said: {plain_text.one_line(record.text, 200)}{with_files}"
 
 
 def _words(record: Record) -> str:
@@ -55,7 +55,7 @@ def _words(record: Record) -> str:
                 *([f"check `{record.check}`"] if record.check else []),
             ]
             said = ", ".join(terms)
-            return f"session started ({said}): {plain.one_line(record.task, 200)}"
+            return f"session started ({said}): {plain_text.one_line(record.task, 200)}"
         case RunStarted():
             return f"run started (workspace {record.workspace}, policy {record.policy})"
         case InboxFound():
@@ -76,7 +76,7 @@ def _words(record: Record) -> str:
             return f"set aside: {record.name}: {record.reason}"
         case OperationStarted():
             name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"
-            return f"{name} begins: {plain.one_line(record.subject, 200)}"
+            return f"{name} begins: {plain_text.one_line(record.subject, 200)}"
         case OperationEnded():
             result = result_of(record.event)
             mark = "ok" if result.success else "FAILED"
@@ -91,7 +91,7 @@ def _words(record: Record) -> str:
         case ApprovalAsked():
             question = record.question
             why = "; ".join(question.reasons)
-            subject = plain.one_line(question.subject, 200)
+            subject = plain_text.one_line(question.subject, 200)
             return f"{operation_id(record.index)} {question.tag} awaits approval: {subject} ({why})"
         case ApprovalAnswered():
             return f"{operation_id(record.index)} answered {record.answer.said}"

@@ -7,9 +7,10 @@ overlap in a text that can't be mistaken: the last line that arrived, sent once 
 import re
 from dataclasses import dataclass
 
-from codingagent.core import commands, tags
-from codingagent.core.paths import shown
+from codingagent.core import tags
 from codingagent.core.tags import Block
+from codingagent.model import commands
+from codingagent.model.paths import shown
 
 # So much of the end shows the model where it stopped.
 TAIL_CHARACTERS = 80

@@ -4,11 +4,14 @@ import base64
 import binascii
 from collections.abc import Callable
 
-from codingagent.core import bodies, edits, paths
+from codingagent.core import bodies, edits
 from codingagent.core.bodies import Body
-from codingagent.core.channel import AS_IT_IS, Arrival
-from codingagent.core.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
-from codingagent.core.operations import (
+from codingagent.core.tags import Block
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -20,8 +23,6 @@ from codingagent.core.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.core.tags import Block
-from codingagent.errors import OperationError
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000

@@ -13,8 +13,8 @@ from itertools import pairwise
 from codingagent.core import matching
 from codingagent.core.formats import elisions
 from codingagent.core.matching import Place, Sought
-from codingagent.core.operations import Diff, DiffHunk, FileEnd
 from codingagent.errors import OperationError
+from codingagent.model.operations import Diff, DiffHunk, FileEnd
 
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16

@@ -1,8 +1,8 @@
 """What other programs see of a session: the file that specification 003 names session state."""
 
-from codingagent.core.events import FileRequested
-from codingagent.core.results import result_of
-from codingagent.core.session import Session
+from codingagent.model.events import FileRequested
+from codingagent.model.results import result_of
+from codingagent.model.session_state import Session
 
 
 def document(session: Session) -> dict[str, object]:

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from codingagent.core import channel
-from codingagent.core.channel import UNHARMED, Channel, Damage
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import UNHARMED, Channel, Damage
 
 # Words of a chat's edit; version control has others.
 _ASKING_WORD = re.compile("search|find|original|orig|old|before")
@@ -228,9 +228,9 @@ def _marker(
 def _plain(line: str) -> tuple[str, Channel]:
     """Return a line as it was before a chat encoded or escaped its signs, and what it had suffered."""
     if "&" in line[:20] and _ENCODED.match(line):
-        return channel.without_entities(line), frozenset((Damage.ANGLES,))
+        return chat_damage.without_entities(line), frozenset((Damage.ANGLES,))
     if "\\" in line[:20] and _ESCAPED.match(line):
-        return channel.without_escapes(line), frozenset((Damage.ESCAPES,))
+        return chat_damage.without_escapes(line), frozenset((Damage.ESCAPES,))
     return line, UNHARMED
 
 

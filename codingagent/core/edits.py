@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.core import bodies, diff_apply, edit_markers, matching
-from codingagent.core.channel import AS_IT_IS, UNHARMED, Arrival, Channel
 from codingagent.core.characters import Ground
-from codingagent.core.events import Hunk
-from codingagent.core.operations import Diff, FileEnd, LineRange, Replacement
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
+from codingagent.model.events import Hunk
+from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement
 
 _OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
 _HOW = (

@@ -4,11 +4,11 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Literal, get_args
 
-from codingagent.core import paths
-from codingagent.core.approval import Answer, Decision
-from codingagent.core.findings import digest_of
-from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError, UsageError
+from codingagent.model import paths
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.observations import digest_of
+from codingagent.model.plain_text import without_halves
 
 What = Literal["say", "refresh", "answer", "revoke"]
 

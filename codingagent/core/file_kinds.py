@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 from codingagent.core import syntax_check
-from codingagent.core.channel import ENTITY
+from codingagent.model.chat_damage import ENTITY
 
 
 def words(text: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ here has earned its place by a reply that went wrong without it.
 
 from functools import cache
 
-from codingagent.core.commands import COMMANDS, PATH, UNTIL, Command
+from codingagent.model.commands import COMMANDS, PATH, UNTIL, Command
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer.

@@ -12,10 +12,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from codingagent.core import file_kinds
-from codingagent.core.channel import Arrival
 from codingagent.core.characters import Ground, Mended
-from codingagent.core.plain import clip_middle
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import Arrival
+from codingagent.model.plain_text import clip_middle
 
 LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300

@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import isfinite
 from typing import Any, Final, NamedTuple, NoReturn, assert_never
 
-from codingagent.core.plain import visible
+from codingagent.model.plain_text import visible
 
 # A host drives one guest; a batch beyond this is a program gone wrong, and its answers have no bound.
 BATCH_LIMIT = 1000

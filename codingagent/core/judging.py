@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from codingagent.core import presets
-from codingagent.core.findings import digest_of
-from codingagent.core.paths import is_glob, shown
 from codingagent.core.patterns import first_fitting, fits
 from codingagent.core.policy import (
     ASKED_BY_POLICY,
@@ -25,6 +23,8 @@ from codingagent.core.policy import (
 from codingagent.core.reach import changed, is_outside
 from codingagent.core.shell import ShellCommand, ShellLine, read_line
 from codingagent.core.wrappers import Word, is_looked_through
+from codingagent.model.observations import digest_of
+from codingagent.model.paths import is_glob, shown
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
 _UPLOADING = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from codingagent.core.paths import shown
+from codingagent.model.paths import shown
 
 
 class ListedFile(NamedTuple):

@@ -14,12 +14,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.core import channel, characters, indentation
-from codingagent.core.channel import UNHARMED, Channel, Damage, Row
+from codingagent.core import characters, indentation
 from codingagent.core.characters import Ground
 from codingagent.core.indentation import blanks
-from codingagent.core.plain import without_halves
 from codingagent.errors import OperationError
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import UNHARMED, Channel, Damage, Row
+from codingagent.model.plain_text import without_halves
 
 # Enough to see where one is and to write the next SEARCH, little enough for a result.
 _CONTEXT_LINES = 3
@@ -377,7 +378,7 @@ def _check_characters(
 ) -> None:
     """Refuse new lines with what the tags have suffered, or what no file of the kind can hold."""
     spared = "\n".join(sought.search)
-    for row in channel.ROWS:
+    for row in chat_damage.ROWS:
         if row.damage not in sought.way or _has_any(row.plain, spared):
             continue
         if _shows_it_was_spared(row, "\n".join(new)):
@@ -429,7 +430,7 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
 def _shows_it_was_spared(row: Row, text: str) -> bool:
     """Tell whether a text has what would have been changed with the rest: a chat changes all or none."""
     if row.damage is Damage.ESCAPES:
-        return channel.is_spared_by_escapes(text)
+        return chat_damage.is_spared_by_escapes(text)
     return row.damage is not Damage.BLANKS and _has_any(row.plain, row.trace.sub("", text))
 
 
@@ -452,11 +453,13 @@ class _Repair:
 
 
 _UNDO = tuple(
-    (row.damage, row.undo) for row in channel.ROWS if row.trace is not channel.LEADING_BLANK
+    (row.damage, row.undo) for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK
 )
 # Of several extents of one damage the widest.
 _ROW_OF: dict[Damage, Row] = {
-    row.damage: row for row in reversed(channel.ROWS) if row.trace is not channel.LEADING_BLANK
+    row.damage: row
+    for row in reversed(chat_damage.ROWS)
+    if row.trace is not chat_damage.LEADING_BLANK
 }
 _FOLDS = (Damage.ZERO_WIDTH, Damage.BLANKS, Damage.QUOTES)
 

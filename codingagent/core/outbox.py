@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.core import guide, listing, plain, results
-from codingagent.core.events import Event, MessageShown
+from codingagent.core import guide, listing
 from codingagent.core.listing import Listing, shown_path
-from codingagent.core.results import check_result
-from codingagent.core.session import Said, Session
+from codingagent.model import plain_text, results
+from codingagent.model.events import Event, MessageShown
+from codingagent.model.results import check_result
+from codingagent.model.session_state import Said, Session
 
 CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE]"
@@ -202,7 +203,7 @@ def _header(session: Session) -> str:
         "=== HEADER ===\n"
         f"Session: {session.session_id}\n"
         f"Sequence: {session.sequence}\n"
-        f"Task: {plain.one_line(session.task)}\n"
+        f"Task: {plain_text.one_line(session.task)}\n"
     )
 
 
@@ -215,7 +216,7 @@ def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> 
     parts = [session.task]
     if session.sequence > 1:
         parts = [dialect.go_on]
-        if plain.one_line(session.task) != session.task:
+        if plain_text.one_line(session.task) != session.task:
             parts.append(f"The whole task:\n{session.task}")
     parts += _words(session, room)
     if session.checked is not None and session.is_failing:
@@ -277,7 +278,7 @@ def _earlier(session: Session, room: int) -> str:
         for said in session.said
         if not _is_new(said, session) and not _is_missed(said, session)
     ]
-    return plain.clip_middle("\n\n".join(told), room)
+    return plain_text.clip_middle("\n\n".join(told), room)
 
 
 def _environment(environment: Environment, dialect: Dialect) -> str:
@@ -285,7 +286,7 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
     approval = f"  Approval: {environment.approval}\n" if environment.approval else ""
     check = (
         f"  Check: after each answer that changes a file this program itself runs"
-        f" `{plain.one_line(environment.check)}`; {dialect.done} is accepted only when that succeeds\n"
+        f" `{plain_text.one_line(environment.check)}`; {dialect.done} is accepted only when that succeeds\n"
         if environment.check
         else ""
     )

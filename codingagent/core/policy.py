@@ -22,8 +22,8 @@ from functools import cache
 from typing import Any
 
 from codingagent.core import presets
-from codingagent.core.paths import folded, glob_matcher, is_glob, shown
 from codingagent.errors import UsageError
+from codingagent.model.paths import folded, glob_matcher, is_glob, shown
 
 
 @dataclass(frozen=True, slots=True)

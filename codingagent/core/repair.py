@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import islice
 
-from codingagent.core import channel, tags
-from codingagent.core.channel import Arrival, Channel, Damage
+from codingagent.core import tags
 from codingagent.core.tags import Block, Scan
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import Arrival, Channel, Damage
 
 _LINE_ENDS = ("\r", "\x85", "<br>", "<br/>", "<br />")
 
@@ -216,7 +217,7 @@ def _with_angles(found: Scan, ways: Mapping[Damage, int]) -> Mapping[Damage, int
             block.name == "EDIT_FILE"
             and not block.is_doubtful
             and "until" not in dict(block.attributes)
-            and channel.has_encoded_marker(block.body)
+            and chat_damage.has_encoded_marker(block.body)
         ):
             return {**ways, Damage.ANGLES: block.line + 1}
     return ways
@@ -238,7 +239,7 @@ def _without_links(found: Scan) -> tuple[Scan, Mapping[Damage, int]]:
 
 def _unlinked(block: Block) -> Block:
     attributes = tuple(
-        (name, channel.without_links(value) if channel.LINK.fullmatch(value) else value)
+        (name, chat_damage.without_links(value) if chat_damage.LINK.fullmatch(value) else value)
         for name, value in block.attributes
     )
     if attributes == block.attributes:
@@ -374,8 +375,8 @@ def _undo(line: str, names: frozenset[str]) -> tuple[str, str, tuple[str, ...], 
     text = line.rstrip()
     for damage, undo in (
         (Damage.BREAKS, lambda t: _BREAK.sub("", t)),
-        (Damage.ZERO_WIDTH, channel.without_zero_width),
-        (Damage.BLANKS, channel.with_plain_blanks),
+        (Damage.ZERO_WIDTH, chat_damage.without_zero_width),
+        (Damage.BLANKS, chat_damage.with_plain_blanks),
     ):
         undone = undo(text).rstrip()
         if undone != text and not _reads(text, names):
@@ -386,11 +387,14 @@ def _undo(line: str, names: frozenset[str]) -> tuple[str, str, tuple[str, ...], 
     for step in (
         lambda t: (_COMMENT.sub(r"\1", t), "a comment"),
         _unwrapped,
-        lambda t: (channel.with_ascii_brackets(t), Damage.BRACKETS),
-        lambda t: (channel.without_entities(t), Damage.ENTITIES),
-        lambda t: (_if_reads(channel.without_underscore_escapes(t), t, names), Damage.UNDERSCORES),
-        lambda t: (channel.without_escapes(t), Damage.ESCAPES),
-        lambda t: (channel.with_straight_quotes(t), Damage.QUOTES),
+        lambda t: (chat_damage.with_ascii_brackets(t), Damage.BRACKETS),
+        lambda t: (chat_damage.without_entities(t), Damage.ENTITIES),
+        lambda t: (
+            _if_reads(chat_damage.without_underscore_escapes(t), t, names),
+            Damage.UNDERSCORES,
+        ),
+        lambda t: (chat_damage.without_escapes(t), Damage.ESCAPES),
+        lambda t: (chat_damage.with_straight_quotes(t), Damage.QUOTES),
         _unwrapped,
         lambda t: (_closed_up(t), "blanks inside its brackets"),
         lambda t: (_VALUE_QUOTES.sub(_double_quoted, t), "attributes without double quotes"),
@@ -472,7 +476,7 @@ class _Mender:
         self._found = found
         self._has_body = has_body
         self._names = frozenset((*has_body, "REPLY", "END"))
-        is_unseen = not text.isascii() and channel.ZERO_WIDTH.search(text) is not None
+        is_unseen = not text.isascii() and chat_damage.ZERO_WIDTH.search(text) is not None
         self._mention = _mention_of(tuple(has_body), unseen=is_unseen)
         self._changes: list[tuple[int, int, str]] = []
         self._said: dict[str, int] = {}
@@ -806,7 +810,7 @@ def _mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
         unseen: characters that nobody sees may stand between any two.
     """
     joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
-    between = f"(?:{channel.ZERO_WIDTH.pattern})*" if unseen else ""
+    between = f"(?:{chat_damage.ZERO_WIDTH.pattern})*" if unseen else ""
     parts = ([between.join(part) for part in name.split("_")] for name in (*names, "REPLY", "END"))
     words = map(joint.join, parts)
     return re.compile(f"(?:{'|'.join(words)})(?![A-Za-z0-9])")

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codingagent.core import bodies, commands, continuation, decoding, paths, repair, tags
+from codingagent.core import bodies, continuation, decoding, repair, tags
 from codingagent.core.continuation import SecondHalf
-from codingagent.core.operations import Finish, Operation
 from codingagent.core.repair import Mended
-from codingagent.core.session import Session
 from codingagent.errors import OperationError
+from codingagent.model import commands, paths
+from codingagent.model.operations import Finish, Operation
+from codingagent.model.session_state import Session
 
 NO_BLOCK = (
     "No command was found in the reply, so nothing was done. Write commands at the start of a line,"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.core.records import CheckpointTaken, Record, UndoBegan, UndoEnded
+from codingagent.model.journal_entries import CheckpointTaken, Record, UndoBegan, UndoEnded
 
 
 @dataclass(frozen=True, slots=True)

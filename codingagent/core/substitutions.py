@@ -6,10 +6,10 @@ Specification 001, editFile. Nothing is guessed here: an old text is found to th
 from collections.abc import Sequence
 
 from codingagent.core.edits import Edited
-from codingagent.core.events import Hunk
-from codingagent.core.operations import Substitution
-from codingagent.core.paths import shown
 from codingagent.errors import OperationError
+from codingagent.model.events import Hunk
+from codingagent.model.operations import Substitution
+from codingagent.model.paths import shown
 
 # So many edits of so many characters take some seconds: each is searched for from the start, and makes
 # a new text.

@@ -12,9 +12,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from codingagent.core import commands, guide, tags
+from codingagent.core import guide, tags
 from codingagent.core.reply import Header
 from codingagent.core.tags import Scan
+from codingagent.model import commands
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
 _BEFORE = r"^[ \t>*_`\\]{0,12}"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from codingagent.conversation import Conversation
 from codingagent.core import parts, tokens
-from codingagent.core.session import Phase, Session, no_request_waits
 from codingagent.errors import UsageError, WorkError
 from codingagent.faces import looks
 from codingagent.homes import Home
+from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.recipients import Ask, Recipients, header_of
 from codingagent.world import clipboard
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES

@@ -28,9 +28,9 @@ from codingagent.core.framing import (
     presented_token,
 )
 from codingagent.core.jsonrpc import Answer, Code, Dispatcher, Method, Request, refusal
-from codingagent.core.plain import visible
 from codingagent.errors import CodingAgentError
 from codingagent.faces.streams import Stream
+from codingagent.model.plain_text import visible
 
 # Input that waits while the peer does not read its answers.
 BACKLOG_BYTES = 4 * 2**20

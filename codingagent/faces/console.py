@@ -12,8 +12,15 @@ from rich.markup import escape
 from rich.status import Status
 from rich.text import Text
 
-from codingagent.core.approval import Answer, Decision
-from codingagent.core.notices import (
+from codingagent.faces import keyboard, looks
+from codingagent.faces.keyboard import Keyboard, PasteError
+from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
+from codingagent.faces.looks import Line, Span
+from codingagent.faces.screens import Elsewhere
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.plain_text import on_screen, unmasked, without_controls
+from codingagent.model.results import CHECK
+from codingagent.model.ui_events import (
     ApprovalAwaited,
     FileChanged,
     ModelSaid,
@@ -30,13 +37,6 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.plain import on_screen, unmasked, without_controls
-from codingagent.core.results import CHECK
-from codingagent.faces import keyboard, looks
-from codingagent.faces.keyboard import Keyboard, PasteError
-from codingagent.faces.lines import Changes, done_lines, question_line, turn_line, waiting_line
-from codingagent.faces.looks import Line, Span
-from codingagent.faces.screens import Elsewhere
 
 # Of a failure's output the end says most; the request to the model has more of it.
 _FAILURE_LINES = 15

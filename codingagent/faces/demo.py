@@ -12,10 +12,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from codingagent import compose, homes
-from codingagent.core.notices import Notice, Remark
-from codingagent.core.settings import Settings
-from codingagent.core.settling import Hint
 from codingagent.faces import drop
+from codingagent.model.file_settled import Hint
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Notice, Remark
 
 # Stands for the session's id in the recorded answers.
 _RECORDED_SESSION = "00000000"

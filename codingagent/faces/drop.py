@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from codingagent.core.findings import Letter
-from codingagent.core.paths import shown
-from codingagent.core.records import LyingFile
-from codingagent.core.settling import SETTLED_AFTER_S, Hint, Tracker, is_finished
+from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
+from codingagent.model.journal_entries import LyingFile
+from codingagent.model.observations import Letter
+from codingagent.model.paths import shown
 
 if TYPE_CHECKING:
     from codingagent.conversation import Conversation

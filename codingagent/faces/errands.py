@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codingagent.core import errands
-from codingagent.core.approval import Answer, nothing_awaits
 from codingagent.core.errands import Errand, Report, What
-from codingagent.core.notices import ApprovalAwaited, Notice, Remark
-from codingagent.core.settings import SESSION_VARIABLE
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.homes import Home
+from codingagent.model.approval import Answer, nothing_awaits
+from codingagent.model.settings import SESSION_VARIABLE
+from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.world.desk import Desk, Left
 from codingagent.world.lock import HeldError
 

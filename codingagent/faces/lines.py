@@ -6,9 +6,12 @@ from dataclasses import asdict, replace
 from typing import TextIO, assert_never
 
 from codingagent.core import differences
-from codingagent.core.approval import Answer
 from codingagent.core.differences import LINES_LIMIT, Difference
-from codingagent.core.notices import (
+from codingagent.faces import looks
+from codingagent.faces.screens import Elsewhere
+from codingagent.model.approval import Answer
+from codingagent.model.plain_text import on_screen, unmasked
+from codingagent.model.ui_events import (
     ApprovalAwaited,
     FileChanged,
     ModelSaid,
@@ -25,9 +28,6 @@ from codingagent.core.notices import (
     TurnDone,
     Waiting,
 )
-from codingagent.core.plain import on_screen, unmasked
-from codingagent.faces import looks
-from codingagent.faces.screens import Elsewhere
 
 # Of a change that nobody has to approve a glance will do; the rest is counted.
 _SHORT_LINES = 12

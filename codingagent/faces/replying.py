@@ -9,14 +9,14 @@ from pathlib import Path
 
 from codingagent import compose
 from codingagent.conversation import Conversation
-from codingagent.core import plain
-from codingagent.core.findings import Extras, Outcome, digest_of
-from codingagent.core.notices import Notice, OutputCame, Remark
-from codingagent.core.session import Session
-from codingagent.core.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
 from codingagent.errors import WorkError
 from codingagent.faces.drop import Inbox, take_present
 from codingagent.homes import Home
+from codingagent.model import plain_text
+from codingagent.model.observations import Extras, Outcome, digest_of
+from codingagent.model.session_state import Session
+from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
+from codingagent.model.ui_events import Notice, OutputCame, Remark
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES
 
 
@@ -62,7 +62,7 @@ def follow(
                 line,
                 str(Path.cwd()),
                 command.timeout_s,
-                lambda text: show(OutputCame(plain.without_controls(text))),
+                lambda text: show(OutputCame(plain_text.without_controls(text))),
                 extras,
             )
 
@@ -159,8 +159,8 @@ def _redirected(line: str, request: Path, part: Path) -> str:
 
 def _fault(outcome: Outcome) -> str:
     """Says why a command gave no answer; nothing if it may have given one."""
-    said = plain.without_controls(outcome.output).strip().split("\n")[-1]
-    because = f": {plain.one_line(said)}" if said else ""
+    said = plain_text.without_controls(outcome.output).strip().split("\n")[-1]
+    because = f": {plain_text.one_line(said)}" if said else ""
     if outcome.failure:
         return f"could not be started: {outcome.failure}"
     if outcome.ended_by == "time_limit":

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from codingagent import compose, history
 from codingagent.compose import Person
-from codingagent.core.approval import Answer
 from codingagent.core.messages.events import ErrorEvent, Event, EventsMessage
 from codingagent.core.messages.faults import MessageError
 from codingagent.core.messages.reading import SIZE_LIMIT_BYTES, to_json_bytes
 from codingagent.core.messages.translating import read_answer
-from codingagent.core.notices import ModelSaid, Notice, Remark
-from codingagent.core.session import Session
-from codingagent.core.settings import Settings
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import fail, silence
 from codingagent.homes import Home
 from codingagent.ledger import Ledger
+from codingagent.model.approval import Answer
+from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ModelSaid, Notice, Remark
 from codingagent.places import Archive, check_present, place_of
 from codingagent.runs import Run
 from codingagent.space import Space

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from codingagent.compose import Person
-    from codingagent.core.approval import Answer
-    from codingagent.core.notices import ApprovalAwaited, Notice
-    from codingagent.core.settings import Settings
+    from codingagent.model.approval import Answer
+    from codingagent.model.settings import Settings
+    from codingagent.model.ui_events import ApprovalAwaited, Notice
 
 
 # What we write ourselves and an old terminal can't show.
@@ -164,7 +164,7 @@ def person_at(
 
 def remark(screen: Screen, text: str) -> None:
     """Shows one line."""
-    from codingagent.core.notices import Remark
+    from codingagent.model.ui_events import Remark
 
     screen.show(Remark(text))
 
@@ -175,7 +175,7 @@ def fail(message: str, status: int = 1) -> int:
     Returns:
         The exit status.
     """
-    from codingagent.core.plain import without_controls
+    from codingagent.model.plain_text import without_controls
 
     line = f"codingagent: {without_controls(' '.join(message.split()))}"
     with contextlib.suppress(OSError):

@@ -6,17 +6,18 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from codingagent.core import chronicle, plain
+from codingagent.core import chronicle
 from codingagent.core.document import document
-from codingagent.core.records import Record
-from codingagent.core.session import Phase, Session
-from codingagent.core.settings import Resolved, meanings
 from codingagent.core.steps import Step
 from codingagent.errors import UsageError
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
 from codingagent.faces.looks import Line, Look, Span, look_of
 from codingagent.faces.screens import is_living
+from codingagent.model import plain_text
+from codingagent.model.journal_entries import Record
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.settings import Resolved, meanings
 
 STATES = {
     Phase.AWAITING_REPLY: "name",
@@ -81,7 +82,7 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
         (session.phase.value, STATES[session.phase]),
         (str(session.sequence), ""),
         (changed, ""),
-        (plain.one_line(session.task, limit), ""),
+        (plain_text.one_line(session.task, limit), ""),
     )
 
 
@@ -128,7 +129,11 @@ def show_diff(
         )
     # Between the parts the person may have changed other files: those are not the session's doing.
     touched = {path for step in chosen for path in changed(step.before, step.after or after)}
-    text = plain.without_controls(diff(chosen[0].before, after, sorted(touched))) if touched else ""
+    text = (
+        plain_text.without_controls(diff(chosen[0].before, after, sorted(touched)))
+        if touched
+        else ""
+    )
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]

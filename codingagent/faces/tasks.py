@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from codingagent.core.plain import without_halves
 from codingagent.errors import UsageError
+from codingagent.model.plain_text import without_halves
 
 
 def read_task(words: list[str], file: Path | None, edit: bool) -> str:

@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from codingagent.core import plain, results
 from codingagent.core.document import document
-from codingagent.core.events import CommandRan, Event, changed_paths
-from codingagent.core.records import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
-from codingagent.core.session import Phase, Session
-from codingagent.core.timeline import Asking, Entry, TurnTold
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
 from codingagent.faces.looks import Line, Look, Span, look_of
 from codingagent.faces.tables import STATES, show_lines
+from codingagent.model import plain_text, results
+from codingagent.model.events import CommandRan, Event, changed_paths
+from codingagent.model.journal_entries import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.timeline import Asking, Entry, TurnTold
 
 # Of a task the screen shows the beginning; the rest is in the request, and in --json.
 _TASK_LINES = 10
@@ -75,7 +75,7 @@ def _head(session: Session, look: Look, now: datetime) -> Iterator[Line]:
         yield from looks.hang([(f"granted {number}: ", "warn"), (grant, "")], look, 2)
     if session.is_run:
         return
-    lines = plain.without_controls(session.task).strip("\n").split("\n")
+    lines = plain_text.without_controls(session.task).strip("\n").split("\n")
     shown = lines[:_TASK_LINES] if look.is_terminal else lines
     for index, line in enumerate(shown):
         yield from looks.hang([(line if index else f"task {line}", "")], look, 2)
@@ -100,7 +100,7 @@ def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime
         heading = "reopened"
     yield [(heading, "bold"), (f"  {when}", "dim")]
     for note in notes:
-        yield from looks.hang([("  ", ""), (plain.without_controls(note), "")], look, 4)
+        yield from looks.hang([("  ", ""), (plain_text.without_controls(note), "")], look, 4)
 
 
 def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Line]:
@@ -120,12 +120,12 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Lin
             yield from _result(results.result_of(item.event), item.event, look)
     for note in turn.notes:
         yield from looks.hang(
-            [("  ", ""), ("note: ", "warn"), (plain.without_controls(note), "")], look, 4
+            [("  ", ""), ("note: ", "warn"), (plain_text.without_controls(note), "")], look, 4
         )
     changed = dict.fromkeys((*changed_paths(turn.results), *counts))
     if changed:
         said = ", ".join(
-            plain.without_controls(path) + _count(path, counts, look) for path in changed
+            plain_text.without_controls(path) + _count(path, counts, look) for path in changed
         )
         yield from looks.hang([("  files changed: ", "dim"), (said, "")], look, 4)
 
@@ -138,7 +138,7 @@ def _count(path: str, counts: Counts, look: Look) -> str:
 
 
 def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
-    summary = plain.without_controls(result.summary)
+    summary = plain_text.without_controls(result.summary)
     spans: list[Span] = [
         ("  ", ""),
         look.mark(result.success),
@@ -152,14 +152,14 @@ def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
 def _asking(asking: Asking, look: Look) -> Iterator[Line]:
     question, answered = asking.asked.question, asking.answered
     said = "waits for an answer" if answered is None else answered.answer.said
-    subject = plain.one_line(question.subject)
+    subject = plain_text.one_line(question.subject)
     mark = "?" if look.has_marks else "asked "
     spans = [
         ("  ", ""),
         (mark, "warn"),
         (f" {question.tag}: {subject} ({'; '.join(question.reasons)}): ", ""),
     ]
-    yield from looks.hang([*spans, (plain.without_controls(said), "bold")], look, 4)
+    yield from looks.hang([*spans, (plain_text.without_controls(said), "bold")], look, 4)
 
 
 def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:

@@ -25,10 +25,10 @@ from codingagent.core.changes import (
     State,
     kind_of,
 )
-from codingagent.core.findings import digest_of
 from codingagent.core.notes import IGNORED, Covering, Notes, most_common
 from codingagent.core.outcome import Expected
 from codingagent.errors import WorkError
+from codingagent.model.observations import digest_of
 from codingagent.world.folders import Folder, open_root
 from codingagent.world.gitstore import Git, GitError, Import, Store, fields
 from codingagent.world.listings import Lister, Listing

@@ -8,8 +8,8 @@ from typing import assert_never
 
 from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock
 from codingagent.core.framing import TOKEN_TAKEN, token_line
-from codingagent.core.plain import visible
 from codingagent.errors import UsageError
+from codingagent.model.plain_text import visible
 
 # Not there yet: neither the file, nor the one who listens, nor the guest.
 _NOT_YET = (

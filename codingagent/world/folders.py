@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from codingagent.core import paths
-from codingagent.core.findings import digest_of
 from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.observations import digest_of
 
 # A larger file is known by its beginning: nobody waits for the digest of a disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024

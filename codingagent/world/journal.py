@@ -12,9 +12,15 @@ from dataclasses import fields
 from pathlib import Path
 
 from codingagent.core.document import document
-from codingagent.core.records import MESSAGE_NAME, Record, decode_record, is_run_id, is_session_id
-from codingagent.core.session import Session, replay
 from codingagent.errors import UsageError, WorkError
+from codingagent.model.journal_entries import (
+    MESSAGE_NAME,
+    Record,
+    decode_record,
+    is_run_id,
+    is_session_id,
+)
+from codingagent.model.session_state import Session, replay
 from codingagent.world import disk
 
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codingagent.core.findings import Letter
-from codingagent.core.settling import Sighting
 from codingagent.errors import WorkError
+from codingagent.model.file_settled import Sighting
+from codingagent.model.observations import Letter
 from codingagent.world import disk
 
 # A reply of this size is no reply; reading it would only fill the memory.

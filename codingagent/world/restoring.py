@@ -11,9 +11,9 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codingagent.core import paths
 from codingagent.core.changes import State
 from codingagent.errors import OperationError
+from codingagent.model import paths
 from codingagent.world.folders import BINARY, NO_FOLLOW, Folder, Place, reason_of
 
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Protocol
 
-from codingagent.core.events import EndedBy
-from codingagent.core.findings import PLAIN, Extras, Outcome
 from codingagent.errors import UsageError, WorkError
+from codingagent.model.events import EndedBy
+from codingagent.model.observations import PLAIN, Extras, Outcome
 
 # The most that one command may print: beyond it something runs away (`yes`), and a core with it.
 FLOOD_LIMIT_BYTES = 256 * 2**20

@@ -10,7 +10,7 @@ from typing import Self
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
-from codingagent.core.settling import Hint
+from codingagent.model.file_settled import Hint
 
 
 class Watch:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from codingagent.core import reply
-from codingagent.core.operations import EditFile
 from codingagent.core.reply import Step
+from codingagent.model.operations import EditFile
 from tests import reply_table
 from tests.manglings import MANGLINGS
 from tests.reply_table import Came, Case

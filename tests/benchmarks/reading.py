@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from codingagent.core import reply
-from codingagent.core.operations import CreateFile
 from codingagent.core.reply import Step
+from codingagent.model.operations import CreateFile
 from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 2_000
@@ -27,7 +27,8 @@ LARGE_COUNT = 20_000
 _CHILD = """
 import re, sys
 from pathlib import Path
-from codingagent.core import encoding, reply
+from codingagent.core import reply
+from codingagent.model import encoding
 if sys.argv[1:]:
     data = Path(sys.argv[1]).read_bytes()
     found = reply.read(encoding.decode_reply(data, "utf-8").text)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from codingagent.core import commands, decoding, reply, tags
+from codingagent.core import decoding, reply, tags
+from codingagent.model import commands
 from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 2_000

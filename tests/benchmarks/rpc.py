@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from codingagent.core.findings import Extras
+from codingagent.model.observations import Extras
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Unconfined
 from tests.benchmarks.measuring import Figure, interleaved

@@ -3,7 +3,8 @@
 import pytest
 
 from codingagent.core import answer_checks
-from codingagent.core.operations import (
+from codingagent.errors import OperationError
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -14,7 +15,6 @@ from codingagent.core.operations import (
     Substitution,
     Substitutions,
 )
-from codingagent.errors import OperationError
 from tests.core.test_edit_markers import SPELLINGS
 
 OLD = "a = 1\nb = 2\n"

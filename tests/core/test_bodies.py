@@ -3,8 +3,8 @@
 import pytest
 
 from codingagent.core import bodies, edits
-from codingagent.core.channel import AS_IT_IS, UNHARMED, Arrival, Damage
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Damage
 
 PROGRAM = "x = 1\n"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from codingagent.core.chronicle import line_of
-from codingagent.core.records import PersonSaid, Record, SessionStarted
+from codingagent.model.journal_entries import PersonSaid, Record, SessionStarted
 
 AT = "2026-01-01T00:00:00Z"
 TERMS = (

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import continuation, reply
-from codingagent.core.operations import CreateFile
 from codingagent.core.reply import Problem, Step
+from codingagent.model.operations import CreateFile
 
 REPLY = '[REPLY session="a1b2c3d4" sequence="2"]\n'
 BODY = "".join(f"def function_{n}():\n    return {n}\n\n\n" for n in range(20))

@@ -3,8 +3,8 @@
 import pytest
 
 from codingagent.core import edits
-from codingagent.core.operations import Diff, DiffHunk, FileEnd
 from codingagent.errors import OperationError
+from codingagent.model.operations import Diff, DiffHunk, FileEnd
 
 
 def hunk(lines: str, at: int | None = None, section: str = "", **said: object) -> DiffHunk:

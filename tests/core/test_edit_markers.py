@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edit_markers
-from codingagent.core.channel import Damage
 from codingagent.core.edit_markers import MarkedEdit
+from codingagent.model.chat_damage import Damage
 
 SPELLINGS = (
     ("<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"),

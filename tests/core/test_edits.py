@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import edits, encoding
+from codingagent.core import edits
 from codingagent.core.edits import Edited
-from codingagent.core.events import Hunk
-from codingagent.core.operations import LineRange, Replacement
 from codingagent.errors import OperationError
+from codingagent.model import encoding
+from codingagent.model.events import Hunk
+from codingagent.model.operations import LineRange, Replacement
 from tests.helpers import cpu_below
 
 

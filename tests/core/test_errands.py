@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import errands
-from codingagent.core.approval import Answer
 from codingagent.core.errands import Errand, Report
 from codingagent.errors import UsageError
+from codingagent.model.approval import Answer
 
 _TEXT = st.text(max_size=20)
 _PATHS = st.lists(st.from_regex(r"[a-z]{1,9}(/[a-z]{1,9}){0,2}", fullmatch=True), max_size=3)

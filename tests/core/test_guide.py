@@ -5,8 +5,9 @@ import re
 import pytest
 
 from codingagent.core import decoding, guide, reply, tags
-from codingagent.core.commands import COMMANDS, HAS_BODY, Command
-from codingagent.core.operations import (
+from codingagent.core.reply import Header, Step
+from codingagent.model.commands import COMMANDS, HAS_BODY, Command
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -15,7 +16,6 @@ from codingagent.core.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.core.reply import Header, Step
 
 _TEXT = guide.protocol_text()
 

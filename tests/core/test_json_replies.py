@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import outbox
-from codingagent.core.events import (
+from codingagent.core.messages import dialect, replies
+from codingagent.core.messages.operations import OPERATION_TYPES, Operation
+from codingagent.core.messages.reading import validate_event, validate_operations_message
+from codingagent.core.reply import Header, Problem, Reply, Step
+from codingagent.model.events import (
     CommandRan,
     Denied,
     Event,
@@ -20,13 +24,9 @@ from codingagent.core.events import (
     MessageShown,
     Refused,
 )
-from codingagent.core.messages import dialect, replies
-from codingagent.core.messages.operations import OPERATION_TYPES, Operation
-from codingagent.core.messages.reading import validate_event, validate_operations_message
-from codingagent.core.operations import FetchFile, Finish, ShowMessage
-from codingagent.core.reply import Header, Problem, Reply, Step
-from codingagent.core.session import Session
-from tests.core.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
+from codingagent.model.operations import FetchFile, Finish, ShowMessage
+from codingagent.model.session_state import Session
+from tests.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
 
 READ = {"type": "readFile", "path": "a.py"}
 

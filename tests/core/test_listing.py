@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from codingagent.core import listing
 from codingagent.core.listing import Ignored, ListedFile, Listing
-from tests.core.builders import listing_of
+from tests.builders import listing_of
 from tests.helpers import cpu_below
 
 

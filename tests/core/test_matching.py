@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edits, matching
-from codingagent.core.channel import Arrival, Channel, Damage
-from codingagent.core.operations import Replacement
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import Arrival, Channel, Damage
+from codingagent.model.operations import Replacement
 from tests.helpers import cpu_below
 
 PATH = "a.py"

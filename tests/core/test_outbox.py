@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import guide, outbox, reply
-from codingagent.core.events import (
+from codingagent.core.listing import ListedFile, Listing
+from codingagent.core.outbox import Budget, FileView
+from codingagent.model.events import (
     CommandRan,
     Event,
     FileCreated,
@@ -16,11 +18,9 @@ from codingagent.core.events import (
     MessageShown,
     Refused,
 )
-from codingagent.core.listing import ListedFile, Listing
-from codingagent.core.outbox import Budget, FileView
-from codingagent.core.records import OutboxWritten, ReplyTaken, SessionReopened
-from codingagent.core.session import Session
-from tests.core.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
+from codingagent.model.journal_entries import OutboxWritten, ReplyTaken, SessionReopened
+from codingagent.model.session_state import Session
+from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
 from tests.helpers import cpu_below
 
 _CONTINUE = (

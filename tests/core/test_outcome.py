@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 from codingagent.core.changes import Change, ChangeKind
-from codingagent.core.events import FileCreated, FileDeleted, FileEdited, Refused
 from codingagent.core.outcome import altogether, done, expected
-from codingagent.core.records import (
+from codingagent.model.events import FileCreated, FileDeleted, FileEdited, Refused
+from codingagent.model.journal_entries import (
     CheckpointTaken,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
     ReplyTaken,
 )
-from tests.core.builders import LATER, session_of
+from tests.builders import LATER, session_of
 
 
 def created(path: str, after: str, before: str | None = None, real: str = "") -> OperationStarted:

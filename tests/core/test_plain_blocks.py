@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import reply, tags
-from codingagent.core.commands import HAS_BODY
 from codingagent.core.tags import Scan
+from codingagent.model.commands import HAS_BODY
 from tests import reply_table
 from tests.manglings import MANGLINGS
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import bodies, channel, guide, repair, reply, tags
-from codingagent.core.commands import HAS_BODY
-from codingagent.core.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
+from codingagent.core import bodies, guide, repair, reply, tags
 from codingagent.core.reply import Problem, Step
-from tests.core.builders import SESSION_ID
+from codingagent.model import chat_damage
+from codingagent.model.commands import HAS_BODY
+from codingagent.model.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
+from tests.builders import SESSION_ID
 from tests.helpers import cpu_below, grows_with
 
 _HEADER = f'[REPLY session="{SESSION_ID}" sequence="2"]\n'
@@ -412,8 +413,8 @@ def test_reading_never_raises_and_repairing_is_idempotent(text: str) -> None:
 @pytest.mark.parametrize(
     ("undo", "text"),
     [
-        (channel.without_entities, "&amp;lt;"),
-        (channel.without_escapes, r"\\\_"),
+        (chat_damage.without_entities, "&amp;lt;"),
+        (chat_damage.without_escapes, r"\\\_"),
     ],
 )
 def test_damage_is_undone_once(undo: Callable[[str], str], text: str) -> None:

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import edits, guide, reply
-from codingagent.core.operations import (
+from codingagent.core.reply import Header, Problem, Reply, Step
+from codingagent.errors import OperationError
+from codingagent.model.journal_entries import ReplyTaken
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -15,11 +18,8 @@ from codingagent.core.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.core.records import ReplyTaken
-from codingagent.core.reply import Header, Problem, Reply, Step
-from codingagent.core.session import Session
-from codingagent.errors import OperationError
-from tests.core.builders import LATER, SESSION_ID, session_of, turn
+from codingagent.model.session_state import Session
+from tests.builders import LATER, SESSION_ID, session_of, turn
 from tests.helpers import cpu_below
 
 _GOOD = (

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import substitutions
-from codingagent.core.events import Hunk
-from codingagent.core.operations import Substitution
 from codingagent.errors import OperationError
+from codingagent.model.events import Hunk
+from codingagent.model.operations import Substitution
 
 _TEXT = st.text("ab\r\n", max_size=30)
 

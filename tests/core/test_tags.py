@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import tags
-from codingagent.core.commands import HAS_BODY
 from codingagent.core.tags import Block, Scan
+from codingagent.model.commands import HAS_BODY
 from tests.helpers import cpu_below
 
 _FRAGMENTS = [

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import events as core
-from codingagent.core import operations
-from codingagent.core.approval import Answer, Question
 from codingagent.core.messages.faults import MessageError
 from codingagent.core.messages.reading import read_operations_message, to_wire, validate_event
 from codingagent.core.messages.schema import events_schema
 from codingagent.core.messages.translating import approval_event, event_of, items_of, read_answer
-from codingagent.core.records import ApprovalAsked, OperationEnded
 from codingagent.core.reply import Problem, Step
-from codingagent.core.results import NOT_RUN_AGAIN
+from codingagent.model import events as core
+from codingagent.model import operations
+from codingagent.model.approval import Answer, Question
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.results import NOT_RUN_AGAIN
 
 NOON = "2025-01-15T12:00:00Z"
 _SCHEMA = jsonschema.Draft202012Validator(events_schema())

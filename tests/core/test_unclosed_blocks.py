@@ -3,8 +3,8 @@
 import pytest
 
 from codingagent.core import reply
-from codingagent.core.operations import CreateFile, Finish, ReadFile, RunCommand, ShowMessage
 from codingagent.core.reply import Problem, Step
+from codingagent.model.operations import CreateFile, Finish, ReadFile, RunCommand, ShowMessage
 from tests.helpers import grows_with
 from tests.manglings import MANGLINGS
 

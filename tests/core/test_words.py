@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import outbox
-from codingagent.core.approval import Answer, Question
-from codingagent.core.events import FileCreated, Finished, MessageShown
-from codingagent.core.records import (
+from codingagent.model.approval import Answer, Question
+from codingagent.model.events import FileCreated, Finished, MessageShown
+from codingagent.model.journal_entries import (
     ApprovalAnswered,
     ApprovalAsked,
     OperationEnded,
@@ -24,8 +24,8 @@ from codingagent.core.records import (
     UndoBegan,
     UndoEnded,
 )
-from codingagent.core.session import Phase, Session, fold, replay
-from tests.core.builders import BUDGET, LATER, context_of, session_of, started, turn
+from codingagent.model.session_state import Phase, Session, fold, replay
+from tests.builders import BUDGET, LATER, context_of, session_of, started, turn
 
 _QUESTION = Question("RUN_COMMAND", "rm", ("destroys",), ("may destroy",), "rm -r x", "digest")
 ADDS_NOTHING = "The person has read your message and adds nothing"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from codingagent import validate_event, validate_events_message
-from codingagent.core.results import NOT_RUN_AGAIN
 from codingagent.faces import cli
+from codingagent.model.results import NOT_RUN_AGAIN
 from tests.faces.test_cli import started
 from tests.helpers import HANG_S, new_marker, none_left, wait_until
 from tests.killing import kill_when

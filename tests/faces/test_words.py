@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.approval import Answer
 from codingagent.core.errands import Errand, encode
+from codingagent.model.approval import Answer
 from codingagent.world.desk import Desk
 from codingagent.world.lock import HomeLock
 from tests.faces.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from codingagent.core import gitindex
 from codingagent.core.changes import Checkpoint, Restored
-from codingagent.core.findings import digest_of
 from codingagent.errors import WorkError
+from codingagent.model.observations import digest_of
 from codingagent.world.checkpoints import Checkpoints, Limits, Site
 from codingagent.world.folders import Folder, NamedFolder, open_root
 from codingagent.world.gitstore import Git

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.events import FileEdited, FileRequested, Hunk
-from codingagent.core.records import (
+from codingagent.errors import UsageError, WorkError
+from codingagent.model.events import FileEdited, FileRequested, Hunk
+from codingagent.model.journal_entries import (
     OperationEnded,
     OutboxWritten,
     Record,
@@ -19,8 +20,7 @@ from codingagent.core.records import (
     SessionStarted,
     is_run_id,
 )
-from codingagent.core.session import Phase
-from codingagent.errors import UsageError, WorkError
+from codingagent.model.session_state import Phase
 from codingagent.world.journal import Journal, Sessions
 
 SESSION = "a1b2c3d4"

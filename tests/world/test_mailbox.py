@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.settling import Hint, is_finished
 from codingagent.errors import WorkError
+from codingagent.model.file_settled import Hint, is_finished
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES, Mailbox
 from tests.helpers import descriptors, line_from, python
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.findings import digest_of
 from codingagent.errors import OperationError
+from codingagent.model.observations import digest_of
 from codingagent.world.workspace import Workspace
 from tests.helpers import can_swap, swapping, wait_until
 

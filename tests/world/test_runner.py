@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from codingagent.confinement import bubblewrap_for
-from codingagent.core.events import CommandRan
-from codingagent.core.findings import PLAIN, Extras, Outcome
-from codingagent.core.results import result_of
+from codingagent.model.events import CommandRan
+from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.model.results import result_of
 from codingagent.world.runner import FLOOD_LIMIT_BYTES, Runner, environment
 from codingagent.world.sandbox import NOTHING, Bubblewrap, Confined, Unconfined
 from codingagent.world.supervisor import PROCESS_LIMIT

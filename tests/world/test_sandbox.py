@@ -15,10 +15,10 @@ import pytest
 
 from codingagent import confinement
 from codingagent.confinement import bubblewrap_for, choose_sandbox, try_sandbox
-from codingagent.core.findings import Outcome
 from codingagent.core.policy import PRESETS
-from codingagent.core.settings import Settings
 from codingagent.errors import WorkError
+from codingagent.model.observations import Outcome
+from codingagent.model.settings import Settings
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import (
     Bubblewrap,

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.confinement import bubblewrap_for
-from codingagent.core.settings import Settings
+from codingagent.model.settings import Settings
 from codingagent.remote import Host, host_of
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Bubblewrap, Confined

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.settling import Hint
+from codingagent.model.file_settled import Hint
 from codingagent.world.watch import Watch
 from tests.helpers import wait_until
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.events import FolderEntry
 from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.model.events import FolderEntry
 from codingagent.world.folders import Folder, walk_names
 from codingagent.world.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
 from tests.helpers import NamedWorkspace, descriptors, line_from, python

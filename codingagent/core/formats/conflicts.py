@@ -3,14 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from codingagent.core import channel, edit_markers
-from codingagent.core.channel import Channel, Damage
+from codingagent.core import edit_markers
 from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import elisions
 from codingagent.core.formats.fences import dedented
 from codingagent.core.formats.hunks import joined
-from codingagent.core.operations import Replacement
 from codingagent.errors import OperationError
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import Channel, Damage
+from codingagent.model.operations import Replacement
 
 TAG = "SEARCH/REPLACE"
 
@@ -58,7 +59,7 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     both = dedented([*edit.old[first:], *edit.new], indent)
     if Damage.ANGLES in edit.way:
         # What encoded the markers has encoded the text between them.
-        both = [channel.without_entities(line) for line in both]
+        both = [chat_damage.without_entities(line) for line in both]
     count = len(edit.old) - first
     old, new = both[:count], both[count:]
     elided = elisions.added_elision(old, new)

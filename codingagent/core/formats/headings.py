@@ -6,7 +6,6 @@ What nothing but its place shows to be a path is one only where nothing else can
 import re
 from dataclasses import replace
 
-from codingagent.core import paths
 from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import fences, wholes
 from codingagent.core.formats.fences import Fence, Fences
@@ -20,6 +19,7 @@ from codingagent.core.formats.names import (
     words,
 )
 from codingagent.errors import OperationError
+from codingagent.model import paths
 
 # How far above a part its path may stand, in lines that are not blank.
 _ABOVE_LIMIT = 8

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from codingagent.core.channel import AS_IT_IS
-from codingagent.core.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
 from codingagent.errors import OperationError
+from codingagent.model.chat_damage import AS_IT_IS
+from codingagent.model.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
 
 
 @dataclass(slots=True)

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from codingagent.core import paths
-from codingagent.core.channel import UNHARMED, Arrival, Channel
 from codingagent.core.formats import conflicts, diffs, patches, wholes
 from codingagent.core.formats.names import Files, Name
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile, Replacement
 from codingagent.core.reply import Problem, Step
 from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.chat_damage import UNHARMED, Arrival, Channel
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, Replacement
 
 RENAMING = "RENAME"
 

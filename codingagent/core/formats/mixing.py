@@ -8,10 +8,11 @@ file then holds it already. All else is named before the results, and the answer
 import re
 from dataclasses import replace
 
-from codingagent.core import paths
 from codingagent.core.formats.items import RENAMING
 from codingagent.core.formats.reading import Found
-from codingagent.core.operations import (
+from codingagent.core.reply import Foreign, Problem, Reply, Step
+from codingagent.model import paths
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -19,7 +20,6 @@ from codingagent.core.operations import (
     LineRange,
     RunCommand,
 )
-from codingagent.core.reply import Foreign, Problem, Reply, Step
 
 _MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 _NOT_DONE = (

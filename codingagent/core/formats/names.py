@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from codingagent.core import paths
 from codingagent.core.formats import elements
 from codingagent.errors import OperationError
+from codingagent.model import paths
 
 
 def words(text: str) -> frozenset[str]:

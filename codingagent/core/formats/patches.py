@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from codingagent.core import paths
 from codingagent.core.formats import diffs, hunks
 from codingagent.core.formats.hunks import Hunk
 from codingagent.core.formats.names import Files
-from codingagent.core.operations import CreateFile, DeleteFile, EditFile
 from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile
 
 TAG = "PATCH"
 

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from codingagent.core import paths, tags
+from codingagent.core import tags
 from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import conflicts, diffs, elements, fences, patches, wholes
 from codingagent.core.formats.elements import Element
@@ -28,9 +28,10 @@ from codingagent.core.formats.names import (
     name_in_info,
     words,
 )
-from codingagent.core.operations import DeleteFile
 from codingagent.core.reply import BLOCK_LINE, Problem, Step
 from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.operations import DeleteFile
 
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
 _WRAPPER_LANGUAGES = frozenset((*TEXT_LANGUAGES, *wholes.MARKDOWN_LANGUAGES))

@@ -3,13 +3,13 @@
 import re
 from itertools import pairwise
 
-from codingagent.core import paths
-from codingagent.core.channel import Arrival
 from codingagent.core.formats import elements, elisions
 from codingagent.core.formats.hunks import joined
 from codingagent.core.formats.names import Files, Name, is_path, name_in_comment, words
-from codingagent.core.operations import CreateFile
 from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.chat_damage import Arrival
+from codingagent.model.operations import CreateFile
 
 TAG = "FILE"
 

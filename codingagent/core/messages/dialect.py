@@ -9,7 +9,6 @@ from functools import cache
 from textwrap import fill
 from typing import Any
 
-from codingagent.core import plain
 from codingagent.core.messages.events import Event, EventsMessage, UserMessageEvent
 from codingagent.core.messages.operations import (
     CreateFileOperation,
@@ -25,7 +24,8 @@ from codingagent.core.messages.operations import (
 from codingagent.core.messages.reading import to_json
 from codingagent.core.messages.translating import event_of
 from codingagent.core.outbox import Dialect, check_lines
-from codingagent.core.session import Session
+from codingagent.model import plain_text
+from codingagent.model.session_state import Session
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer.
@@ -168,7 +168,7 @@ def _reminder(session: Session, is_checked: bool) -> str:
 def _results(session: Session, room: int) -> str:
     """Gives the events of the last turn, the task being the first, and notes."""
     task = UserMessageEvent(
-        timestamp=session.created_at, content=plain.without_halves(session.task)
+        timestamp=session.created_at, content=plain_text.without_halves(session.task)
     )
     events: list[Event] = [task, *map(event_of, session.ends)]
     notes = list(session.all_notes)
@@ -216,7 +216,7 @@ def _size(events: Iterable[Event]) -> int:
 
 def _cut(event: Event, limit: int) -> Event:
     long: dict[str, Any] = {
-        name: plain.clip_middle(text, limit)
+        name: plain_text.clip_middle(text, limit)
         for name in _LONG
         if isinstance(text := getattr(event, name, None), str) and len(text) > limit
     }

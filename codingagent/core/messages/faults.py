@@ -16,7 +16,7 @@ from codingagent.core.messages.wire import (
     TIMEOUT_HIGHEST_MS,
     TIMEOUT_LOWEST_MS,
 )
-from codingagent.core.paths import shown
+from codingagent.model.paths import shown
 
 _T_co = TypeVar("_T_co", covariant=True)
 

@@ -16,7 +16,6 @@ from typing import Any, Literal, cast
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from codingagent.core.approval import operation_id
 from codingagent.core.messages.events import (
     Approval,
     ApprovalMessage,
@@ -37,6 +36,7 @@ from codingagent.core.messages.faults import (
 )
 from codingagent.core.messages.operations import Operation, OperationsMessage, TaggedOperation
 from codingagent.core.messages.wire import FROM_WIRE, wire_value
+from codingagent.model.approval import operation_id
 
 # Room for two files of the largest size. What JSON can make of so much takes a gigabyte of memory.
 SIZE_LIMIT_BYTES = 32 * 2**20

@@ -6,8 +6,8 @@ from dataclasses import replace
 from codingagent.core.messages.faults import MessageError
 from codingagent.core.messages.reading import read_operations_message, value_of
 from codingagent.core.messages.translating import items_of
-from codingagent.core.operations import Finish, ShowMessage
 from codingagent.core.reply import Header, Problem, Reply, Step
+from codingagent.model.operations import Finish, ShowMessage
 
 EXAMPLE = (
     '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}\n'

@@ -10,9 +10,6 @@ import binascii
 from collections.abc import Mapping
 from typing import assert_never
 
-from codingagent.core import events as core
-from codingagent.core import operations, paths
-from codingagent.core.approval import Answer, Decision
 from codingagent.core.messages import events as wire
 from codingagent.core.messages.faults import Fault, MessageError, described
 from codingagent.core.messages.operations import (
@@ -30,11 +27,14 @@ from codingagent.core.messages.reading import (
     validate_approval,
     value_of,
 )
-from codingagent.core.plain import without_halves
-from codingagent.core.records import ApprovalAsked, OperationEnded
 from codingagent.core.reply import Problem, Step
-from codingagent.core.results import NOT_RUN_AGAIN, exit_code_of
 from codingagent.errors import OperationError
+from codingagent.model import events as core
+from codingagent.model import operations, paths
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.plain_text import without_halves
+from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of
 
 # What a malformed operation is called where it has no type of its own.
 MALFORMED = "operation"

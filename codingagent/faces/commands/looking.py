@@ -15,8 +15,8 @@ from codingagent.faces.commands.options import Json, SessionName
 from codingagent.faces.screens import fail, screen_for
 
 if TYPE_CHECKING:
-    from codingagent.core.session import Session
     from codingagent.homes import Home
+    from codingagent.model.session_state import Session
 
 app = typer.Typer()
 
@@ -44,8 +44,8 @@ def _show(
     json: Json = False,
 ) -> None:
     """Show one session: its turns, their results, the files touched, and how to go on."""
-    from codingagent.core import timeline as told
     from codingagent.faces import timeline
+    from codingagent.model import timeline as told
 
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
@@ -182,7 +182,7 @@ def _schema(
     import json
 
     if of is _Schema.SETTINGS:
-        from codingagent.core import settings
+        from codingagent.model import settings
 
         found = settings.schema()
     else:

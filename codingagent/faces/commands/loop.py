@@ -51,11 +51,11 @@ from codingagent.faces.tasks import read_task
 
 if TYPE_CHECKING:
     from codingagent.conversation import Conversation
-    from codingagent.core.approval import Answer
-    from codingagent.core.session import Session
     from codingagent.faces.drop import Inbox
     from codingagent.faces.screens import Screen
     from codingagent.homes import Home
+    from codingagent.model.approval import Answer
+    from codingagent.model.session_state import Session
     from codingagent.recipients import Recipients
 
 app = typer.Typer()
@@ -207,8 +207,8 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> int:
     """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
-    from codingagent.core.records import is_run_id
     from codingagent.faces.errands import Attendant
+    from codingagent.model.journal_entries import is_run_id
     from codingagent.recipients import Recipients
 
     others = {"--once": once, "--clipboard": clipboard}
@@ -281,7 +281,7 @@ def _say_nothing_taken(
     screen: "Screen", home: "Home", conversation: "Conversation", inbox: "Inbox"
 ) -> None:
     """Say why nothing was done, and what the session waits for."""
-    from codingagent.core.paths import shown
+    from codingagent.model.paths import shown
 
     session = conversation.session
     for complaint in inbox.complaints(is_last_look=True):
@@ -351,7 +351,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> int:
     """Let an operation that awaits approval be done, and go on."""
-    from codingagent.core.approval import Answer
+    from codingagent.model.approval import Answer
 
     answer = Answer("always" if always else "yes", how="command")
     options = {**confinement_of(policy, sandbox, network), "diff": diff}
@@ -381,7 +381,7 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> int:
     """Refuse an operation that awaits approval, and go on without it."""
-    from codingagent.core.approval import Answer
+    from codingagent.model.approval import Answer
 
     answer = Answer("no", reason=reason, how="command")
     options = {**confinement_of(policy, sandbox, network), "diff": diff}
@@ -444,9 +444,9 @@ def _answer(  # noqa: PLR0913
 ) -> int:
     """Answers what awaits approval, and goes on to the next request, or with the run."""
     from codingagent import homes
-    from codingagent.core.approval import nothing_awaits
     from codingagent.core.errands import Errand, seen
-    from codingagent.core.records import is_run_id, is_session_id
+    from codingagent.model.approval import nothing_awaits
+    from codingagent.model.journal_entries import is_run_id, is_session_id
 
     home = home_of(context)
     if session and operation_id is None and not (is_session_id(session) or is_run_id(session)):

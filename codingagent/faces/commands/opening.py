@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from codingagent.compose import AtWork, Person
     from codingagent.conversation import Conversation
     from codingagent.core.errands import Errand
-    from codingagent.core.session import Session
-    from codingagent.core.settings import Settings
     from codingagent.faces.drop import Inbox
     from codingagent.faces.errands import Attendant
     from codingagent.faces.replying import ReplyCommand
     from codingagent.homes import Home
+    from codingagent.model.session_state import Session
+    from codingagent.model.settings import Settings
     from codingagent.recipients import Ask
 
 
@@ -35,7 +35,7 @@ def home_of(context: typer.Context) -> "Home":
 
 def home_was_found(context: typer.Context) -> bool:
     """Tells whether nobody named the home, neither by an option nor in the environment."""
-    from codingagent.core.settings import HOME_VARIABLE
+    from codingagent.model.settings import HOME_VARIABLE
 
     return context.obj is None and HOME_VARIABLE not in os.environ
 
@@ -120,7 +120,7 @@ def settings_of(
 
 def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
     from codingagent import homes
-    from codingagent.core.settings import FILE_NAME
+    from codingagent.model.settings import FILE_NAME
 
     if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
         remark(

@@ -125,8 +125,8 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     from dataclasses import replace
 
     from codingagent import homes
-    from codingagent.core.settings import DEFAULT
     from codingagent.faces import remote
+    from codingagent.model.settings import DEFAULT
 
     named = remote.Named(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is made for an endpoint that is none

@@ -22,8 +22,8 @@ from codingagent.faces.tasks import read_words
 if TYPE_CHECKING:
     from codingagent.conversation import Conversation
     from codingagent.core.errands import Errand
-    from codingagent.core.session import Session
     from codingagent.homes import Home
+    from codingagent.model.session_state import Session
 
 app = typer.Typer()
 
@@ -170,7 +170,7 @@ def _meant(
         UsageError: if there is none.
     """
     from codingagent import homes
-    from codingagent.core.records import is_run_id, is_session_id
+    from codingagent.model.journal_entries import is_run_id, is_session_id
 
     first = words[0] if words else ""
     if needs_id and first:

@@ -7,9 +7,9 @@ import pytest
 
 from codingagent.core import edits, reply
 from codingagent.core.formats.reading import read
-from codingagent.core.operations import CreateFile, DeleteFile, Diff, EditFile, RunCommand
 from codingagent.core.reply import Problem
 from codingagent.errors import OperationError
+from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, RunCommand
 from tests.core.formats.doing import do
 
 OLD = "old one\nold two\n"

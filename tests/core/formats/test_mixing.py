@@ -2,7 +2,8 @@
 
 from codingagent.core import reply
 from codingagent.core.formats import mixing, reading
-from codingagent.core.operations import (
+from codingagent.core.reply import Problem, Reply, Step
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -10,7 +11,6 @@ from codingagent.core.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.core.reply import Problem, Reply, Step
 
 FILES = {"a.py", "b.py", "old.py"}
 DONE = "[DONE]\nAll of it.\n[/DONE]\n"

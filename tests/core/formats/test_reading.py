@@ -1,7 +1,8 @@
 """What is found in a reply, in which order, and what the screen says of it."""
 
 from codingagent.core.formats.reading import read
-from codingagent.core.operations import (
+from codingagent.core.reply import Problem, Step
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     Diff,
@@ -10,7 +11,6 @@ from codingagent.core.operations import (
     FileEnd,
     Replacement,
 )
-from codingagent.core.reply import Problem, Step
 
 _ALL = """Words.
 

@@ -1,9 +1,9 @@
 """Small values that many core tests start from."""
 
 from codingagent.core import outbox
-from codingagent.core.events import Event
 from codingagent.core.listing import ListedFile, Listing
-from codingagent.core.records import (
+from codingagent.model.events import Event
+from codingagent.model.journal_entries import (
     OperationEnded,
     OutboxWritten,
     Record,
@@ -11,7 +11,7 @@ from codingagent.core.records import (
     SessionStarted,
     TurnEnded,
 )
-from codingagent.core.session import Session, replay
+from codingagent.model.session_state import Session, replay
 
 SESSION_ID = "a1b2c3d4"
 CREATED_AT = "2025-01-15T10:30:00Z"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codingagent.core.events import Event
-from codingagent.core.records import (
+from codingagent.model.events import Event
+from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     ApprovalAnswered,
     ApprovalAsked,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import settings
-from codingagent.core.settings import Settings, Source
 from codingagent.errors import UsageError
+from codingagent.model import settings
+from codingagent.model.settings import Settings, Source
 
 
 def refusal(*sources: Source) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from codingagent.core.encoding import Encoding
+from codingagent.model.encoding import Encoding
 
 EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "agent"]
 """What ended a command; `agent`: whoever had asked for it was gone."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codingagent.core import plain
+from codingagent.model import plain_text
 from tests.helpers import cpu_below
 
 
@@ -15,7 +15,7 @@ from tests.helpers import cpu_below
 )
 def test_half_characters_become_question_marks(text: str, whole: str) -> None:
     """No UTF-8 and no JSON can hold them."""
-    assert plain.without_halves(text) == whole
+    assert plain_text.without_halves(text) == whole
 
 
 _OUTPUTS = st.one_of(
@@ -70,7 +70,7 @@ _OUTPUTS = st.one_of(
 )
 def test_terminal_control_sequences_are_taken_out(text: str, expected: str) -> None:
     """Design, the outbox: what a command printed must not move the person's cursor or mislead the model."""
-    assert plain.without_controls(text) == expected
+    assert plain_text.without_controls(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,22 +87,22 @@ def test_terminal_control_sequences_are_taken_out(text: str, expected: str) -> N
 )
 def test_of_a_line_drawn_over_the_last_drawing_stays(text: str, expected: str) -> None:
     """Design, the outbox: a progress bar costs one line of the request."""
-    assert plain.without_controls(text) == expected
+    assert plain_text.without_controls(text) == expected
 
 
 @given(_OUTPUTS)
 @example("\x1b\x1b[31m[31m")
 def test_no_control_character_is_left(text: str) -> None:
     """Design, the outbox: whatever was printed; taking out twice is taking out once."""
-    left = plain.without_controls(text)
+    left = plain_text.without_controls(text)
     assert not [c for c in left if unicodedata.category(c) == "Cc" and c not in "\t\n"]
-    assert plain.without_controls(left) == left
+    assert plain_text.without_controls(left) == left
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])))
 def test_text_without_controls_stays(text: str) -> None:
     """Design, replies as chats give them: a clean text is never altered."""
-    assert plain.without_controls(text) == text
+    assert plain_text.without_controls(text) == text
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_text_without_controls_stays(text: str) -> None:
 def test_hostile_output_takes_no_time(text: str) -> None:
     """Design, commands: output is held in bounded memory, and read in bounded time."""
     with cpu_below(10):
-        plain.without_controls(text)
+        plain_text.without_controls(text)
 
 
 # --- clipping --------------------------------------------------------------------------------------
@@ -132,26 +132,28 @@ def test_hostile_output_takes_no_time(text: str) -> None:
 
 def test_a_short_text_is_not_clipped() -> None:
     """Specification 003, RUN_COMMAND: truncated to 4000 characters."""
-    assert plain.clip_middle("x" * 4000, 4000) == "x" * 4000
-    assert plain.clip_middle("", 4000) == ""
+    assert plain_text.clip_middle("x" * 4000, 4000) == "x" * 4000
+    assert plain_text.clip_middle("", 4000) == ""
 
 
 def test_head_and_tail_stay_and_the_gap_is_counted() -> None:
     """Design, the outbox: the head and the tail, with `… N characters left out …` between."""
-    clipped = plain.clip_middle("a" * 3000 + "b" * 3000, 4000)
+    clipped = plain_text.clip_middle("a" * 3000 + "b" * 3000, 4000)
     assert clipped == f"{'a' * 2000}\n… 2000 characters left out …\n{'b' * 2000}"
 
 
 def test_what_was_never_kept_is_counted_too() -> None:
     """Design, the outbox: the gap says what is missing, wherever it was lost."""
-    assert plain.clip_middle("abcd", 4000, 1_000_000) == "ab\n… 1000000 characters left out …\ncd"
-    assert "… 1002000 characters left out …" in plain.clip_middle("x" * 6000, 4000, 1_000_000)
+    assert (
+        plain_text.clip_middle("abcd", 4000, 1_000_000) == "ab\n… 1000000 characters left out …\ncd"
+    )
+    assert "… 1002000 characters left out …" in plain_text.clip_middle("x" * 6000, 4000, 1_000_000)
 
 
 def test_whole_lines_are_kept_where_a_line_end_is_near() -> None:
     """Design, the outbox: the head and the tail, in lines where it can be."""
     text = "".join(f"line {n:04}\n" for n in range(1000))
-    head, gap, *tail = plain.clip_middle(text, 4000).partition("\n… ")
+    head, gap, *tail = plain_text.clip_middle(text, 4000).partition("\n… ")
     assert gap
     assert head.split("\n")[-1] == "line 0199"
     assert tail[0].split("\n")[1].startswith("line ")
@@ -166,7 +168,7 @@ def test_clipped_text_is_bounded_and_the_numbers_add_up(
     text: str, limit: int, dropped: int
 ) -> None:
     """Design, the outbox: at most so many characters, and one line that says what is missing."""
-    clipped = plain.clip_middle(text, limit, dropped)
+    clipped = plain_text.clip_middle(text, limit, dropped)
     if clipped == text:
         assert dropped == 0
         assert len(text) <= limit
@@ -199,13 +201,13 @@ def test_clipped_text_is_bounded_and_the_numbers_add_up(
 )
 def test_one_line_is_one_short_line(text: str, expected: str) -> None:
     """Design, the command line: what is shown of a text of many lines is one line, and says so."""
-    assert plain.one_line(text) == expected
+    assert plain_text.one_line(text) == expected
 
 
 @given(st.text(max_size=400))
 def test_one_line_never_has_a_second(text: str) -> None:
     """Design, the outbox: no line of a command can pass for a result."""
-    line = plain.one_line(text)
+    line = plain_text.one_line(text)
     assert "\n" not in line
     assert len(line) <= 220
 
@@ -215,12 +217,12 @@ def test_one_line_never_has_a_second(text: str) -> None:
 @example("\u202e\u2066\u200b")
 def test_what_is_unmasked_is_printed_as_it_stands(text: str) -> None:
     """Design, policy: what a person is to say yes to is shown."""
-    shown = plain.unmasked(text)
+    shown = plain_text.unmasked(text)
     assert shown.replace("\n", "").replace("\t", "").isprintable()
-    assert plain.without_controls(shown) == shown
+    assert plain_text.without_controls(shown) == shown
     assert shown.count("\n") == text.count("\n")
 
 
 def test_what_can_be_read_is_left_as_it_is() -> None:
     text = "\tname = 'é 漢 😀'\r\n\nend"
-    assert plain.unmasked(text) == text.replace("\r", "")
+    assert plain_text.unmasked(text) == text.replace("\r", "")

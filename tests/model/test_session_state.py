@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.approval import Answer, Question
 from codingagent.core.document import document
-from codingagent.core.events import (
+from codingagent.core.steps import steps
+from codingagent.model.approval import Answer, Question
+from codingagent.model.events import (
     CommandRan,
     Denied,
     Event,
@@ -25,7 +26,7 @@ from codingagent.core.events import (
     Refused,
     changed_paths,
 )
-from codingagent.core.records import (
+from codingagent.model.journal_entries import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
@@ -46,10 +47,9 @@ from codingagent.core.records import (
     decode_record,
     is_session_id,
 )
-from codingagent.core.session import Phase, Session, fold, replay
-from codingagent.core.steps import steps
-from codingagent.core.timeline import TurnTold, entries
-from tests.core.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
+from codingagent.model.session_state import Phase, Session, fold, replay
+from codingagent.model.timeline import TurnTold, entries
+from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 
 _MADE = FileCreated("src/Calculator.cs", 245, replaced=False)
 _TAKEN = ReplyTaken(1, "reply.txt", "digest-1", LATER)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from codingagent.core.approval import Answer, Question, operation_id
-from codingagent.core.events import Event
+from codingagent.model.approval import Answer, Question, operation_id
+from codingagent.model.events import Event
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from codingagent.core.results import Result
+from codingagent.model.results import Result
 
 
 @dataclass(frozen=True, slots=True)

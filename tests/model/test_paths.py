@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codingagent.core import paths
 from codingagent.errors import OperationError
+from codingagent.model import paths
 from tests.helpers import cpu_below
 
 _PIECES = st.sampled_from(

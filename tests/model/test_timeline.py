@@ -1,7 +1,7 @@
 """A session as it is told: its turns in order, with all that came of them, and what came between."""
 
-from codingagent.core.events import CommandRan, FileCreated, FileDeleted, MessageShown
-from codingagent.core.records import (
+from codingagent.model.events import CommandRan, FileCreated, FileDeleted, MessageShown
+from codingagent.model.journal_entries import (
     CheckEnded,
     OperationEnded,
     OutboxWritten,
@@ -10,8 +10,8 @@ from codingagent.core.records import (
     ReplyTaken,
     TurnEnded,
 )
-from codingagent.core.timeline import TurnTold, entries
-from tests.core.builders import LATER, started
+from codingagent.model.timeline import TurnTold, entries
+from tests.builders import LATER, started
 
 MADE = FileCreated("a", 1, replaced=False)
 RAN = CommandRan("pytest", 0, "", 0.1)

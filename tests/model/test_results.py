@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import results
-from codingagent.core.events import (
+from codingagent.model import results
+from codingagent.model.events import (
     CommandRan,
     Event,
     FileCreated,
@@ -19,7 +19,7 @@ from codingagent.core.events import (
     Refused,
     succeeded,
 )
-from codingagent.core.results import Result
+from codingagent.model.results import Result
 
 
 def lines_of(event: Event) -> list[str]:

@@ -8,7 +8,7 @@ of them ran. Every other difference is the person's.
 
 from datetime import datetime
 
-from codingagent.core.session import Session
+from codingagent.model.session_state import Session
 
 # A kernel may write a time of change one tick before the clock; the record has milliseconds.
 _TICK_NS = 20 * 10**6

@@ -2,9 +2,16 @@
 
 import pytest
 
-from codingagent.core import known_files
-from codingagent.core.events import CommandRan, Event, FileCreated, FileDeleted, FileEdited, Refused
-from codingagent.core.records import (
+from codingagent.model import known_files
+from codingagent.model.events import (
+    CommandRan,
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    Refused,
+)
+from codingagent.model.journal_entries import (
     CheckEnded,
     OperationEnded,
     OperationStarted,
@@ -16,7 +23,7 @@ from codingagent.core.records import (
     UndoBegan,
     UndoEnded,
 )
-from tests.core.builders import LATER, session_of
+from tests.builders import LATER, session_of
 
 SHOWN = OutboxWritten(1, LATER, (ShownFile("a", "old"),))
 TAKEN = ReplyTaken(1, "r.txt", "d", LATER)

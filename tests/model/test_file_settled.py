@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.settling import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
+from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
 
 _FIRST = Sighting(inode=1, size_bytes=10, modified_ns=5, at_s=100.0)
 

@@ -4,8 +4,8 @@ import signal
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from codingagent.core import plain
-from codingagent.core.events import (
+from codingagent.model import plain_text
+from codingagent.model.events import (
     CommandRan,
     Denied,
     Event,
@@ -111,7 +111,7 @@ def _words(event: Event) -> tuple[str, str, str]:
         case CommandRan():
             return "RUN_COMMAND", _ran(event), event.output
         case Interrupted():
-            return event.tag, f"'{plain.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
+            return event.tag, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
         case MessageShown():
             return "MESSAGE", "Message was shown", ""
         case Finished():
@@ -119,7 +119,7 @@ def _words(event: Event) -> tuple[str, str, str]:
         case Refused():
             return event.tag, event.reason, event.detail
         case Denied():
-            subject = f" '{plain.one_line(event.subject)}'" if event.subject else ""
+            subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
             return event.tag, f"DENIED{subject}: {event.reason}", event.suggestion
         case _:
             assert_never(event)
@@ -149,7 +149,7 @@ def _requested(event: FileRequested) -> str:
 
 
 def _ran(event: CommandRan) -> str:
-    command = f"Ran '{plain.one_line(event.command)}'"
+    command = f"Ran '{plain_text.one_line(event.command)}'"
     match event.ended_by:
         case "time_limit":
             return f"{command} (ended at its time limit of {event.limit}{_MORE_TIME})"

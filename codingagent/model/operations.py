@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from codingagent.core.channel import AS_IT_IS, Arrival
-from codingagent.core.encoding import Encoding
+from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.encoding import Encoding
 
 
 class LineEnd(Enum):

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Never, assert_never
 
-from codingagent.core.events import (
+from codingagent.model.append_list import Row
+from codingagent.model.events import (
     CommandRan,
     Event,
     FileCreated,
@@ -33,8 +34,7 @@ from codingagent.core.events import (
     Refused,
     succeeded,
 )
-from codingagent.core.plain import json_length
-from codingagent.core.records import (
+from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     ApprovalAnswered,
     ApprovalAsked,
@@ -60,7 +60,7 @@ from codingagent.core.records import (
     UndoBegan,
     UndoEnded,
 )
-from codingagent.core.rows import Row
+from codingagent.model.plain_text import json_length
 
 _REOPENED = (
     "the person goes on with the task after your [DONE]: what FAILED above, or is missing from the"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codingagent.core import encoding
-from codingagent.core.encoding import FileText, ReplyText
 from codingagent.errors import OperationError
+from codingagent.model import encoding
+from codingagent.model.encoding import FileText, ReplyText
 
 _BYTES = st.one_of(
     st.binary(max_size=200),

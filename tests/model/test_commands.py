@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.core import decoding, tags
-from codingagent.core.commands import COMMANDS, HAS_BODY, Command
-from codingagent.core.operations import (
+from codingagent.core.tags import Block
+from codingagent.errors import OperationError
+from codingagent.model.commands import COMMANDS, HAS_BODY, Command
+from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
     EditFile,
@@ -21,8 +23,6 @@ from codingagent.core.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.core.tags import Block
-from codingagent.errors import OperationError
 from tests.helpers import cpu_below
 
 

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from codingagent.core.events import EndedBy
-from codingagent.core.settling import Sighting
+from codingagent.model.events import EndedBy
+from codingagent.model.file_settled import Sighting
 
 
 @dataclass(frozen=True, slots=True)
