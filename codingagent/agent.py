@@ -14,19 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import (
-    answer_checks,
-    bodies,
-    differences,
-    edits,
-    judging,
-    matching,
-    syntax_check,
-)
+from codingagent.core import judging
 from codingagent.core import policy as policies
 from codingagent.core.listing import Listing
 from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
 from codingagent.core.reply import Foreign
+from codingagent.editing import answer_checks, apply, body_repair, diff, match, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, known_files, paths, plain_text
 from codingagent.model.approval import Question
@@ -361,7 +354,7 @@ class Agent:
         notes += _check_reading(order, operation, seen, data)
         if edited.text == text.text:
             notes += ("the new lines are the same as the old ones: the file is as it was",)
-        excerpt = edits.excerpt(edited.text, edited.hunks)
+        excerpt = apply.excerpt(edited.text, edited.hunks)
         event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes)
         return _Change(path, seen, data, digest_of(seen.data), event)
 
@@ -390,7 +383,7 @@ class Agent:
         may_show = not isinstance(self._verdict_on_reading(path), Deny)
         detail = ""
         if may_show and old is not None and now is not None:
-            detail = differences.text_of(path, old.encode(), now.encode(errors="replace"))
+            detail = diff.text_of(path, old.encode(), now.encode(errors="replace"))
         self._means.show(
             Remark(
                 f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
@@ -714,7 +707,7 @@ def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
 def _difference(change: _Change) -> str:
     """Gives what a change does to a file, as a unified difference, for whoever is to approve it."""
     old = b"" if change.seen is None else change.seen.data
-    return differences.text_of(change.path, old, change.data)
+    return diff.text_of(change.path, old, change.data)
 
 
 def _count(operation: EditFile) -> int:
@@ -733,7 +726,7 @@ def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...
     """Says so if earlier edits of this reply have moved the lines that this one counts."""
     if not isinstance(operation.change, LineRange):
         return ()
-    by = edits.shift_at(_earlier_hunks(operation.path, events), operation.change.start_line)
+    by = apply.shift_at(_earlier_hunks(operation.path, events), operation.change.start_line)
     if not by:
         return ()
     note = (
@@ -772,7 +765,7 @@ def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tup
     if isinstance(operation.content, bytes) or operation.arrival is None:
         return operation, ()
     old = None if seen is None else encoding.decode_file(seen.data)
-    body = bodies.mend_file(
+    body = body_repair.mend_file(
         operation.content, operation.path, operation.arrival, None if old is None else old.text
     )
     if body.text == operation.content:
@@ -784,7 +777,7 @@ def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
     """Refuses to put part of a file, with a line that stands for the rest, in the place of the whole."""
     if seen is None or isinstance(operation.content, bytes):
         return
-    elision = matching.elision_in(operation.content, _text_of(seen) or "", operation.path)
+    elision = match.elision_in(operation.content, _text_of(seen) or "", operation.path)
     if elision:
         raise OperationError(
             f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"
@@ -796,7 +789,7 @@ def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:
     if isinstance(operation.content, bytes):
         return operation.content
     text = operation.content
-    keeps_crlf = operation.line_end is None and seen is not None and edits.is_all_crlf(seen.data)
+    keeps_crlf = operation.line_end is None and seen is not None and apply.is_all_crlf(seen.data)
     if keeps_crlf or operation.line_end is LineEnd.CRLF:
         text = text.replace("\n", "\r\n")
     return text.encode()

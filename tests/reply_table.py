@@ -19,8 +19,9 @@ from enum import Enum
 from pathlib import Path
 
 from codingagent.agent import Agent, Chat, Means, Order
-from codingagent.core import file_kinds, policy, repair, reply
+from codingagent.core import policy, repair, reply
 from codingagent.core.reply import Problem, Reply, Step
+from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
 from codingagent.model.commands import HAS_BODY

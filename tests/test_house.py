@@ -13,7 +13,7 @@ LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 VIOLATIONS = [
     ("model/paths.py", "import os", "the core has no files"),
     ("model/plain_text.py", "import time", "the core has no files"),
-    ("core/edits.py", "from codingagent.world import disk", "faces -> compose"),
+    ("editing/apply.py", "from codingagent.world import disk", "faces -> compose"),
     ("agent.py", "from codingagent.world import disk", "faces -> compose"),
     ("world/workspace.py", "from codingagent.world import runner", "do not know one another"),
     ("world/mailbox.py", "import subprocess", "start processes"),

@@ -4,9 +4,9 @@ import base64
 import binascii
 from collections.abc import Callable
 
-from codingagent.core import bodies, edits
-from codingagent.core.bodies import Body
 from codingagent.core.tags import Block
+from codingagent.editing import apply, body_repair
+from codingagent.editing.body_repair import Body
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
@@ -62,7 +62,7 @@ class _Values:
         if self._came.is_moved:
             lines = self.body.split("\n")
             self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
-        bodies.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
+        body_repair.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
         return None
 
     def mend(self, mend: "Callable[[str, Arrival], Body]") -> str:
@@ -131,8 +131,10 @@ def _edit_file(values: _Values) -> Operation:
     path = values.path()
     unchecked = values.unchecked()
     if values.get("start_line") is None and values.get("end_line") is None:
-        body = values.mend(lambda body, _: bodies.mend_replacements(body, edits.read_replacements))
-        return EditFile(path, edits.read_replacements(body), values.arrival(), unchecked)
+        body = values.mend(
+            lambda body, _: body_repair.mend_replacements(body, apply.read_replacements)
+        )
+        return EditFile(path, apply.read_replacements(body), values.arrival(), unchecked)
     for name in ("start_line", "end_line"):
         if values.get(name) is None:
             raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
@@ -141,7 +143,7 @@ def _edit_file(values: _Values) -> Operation:
         raise OperationError(
             f"Invalid line range {start}-{end}; start_line must not be after end_line"
         )
-    if edits.has_markers(values.body):
+    if apply.has_markers(values.body):
         raise OperationError(
             "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
         )
@@ -164,7 +166,7 @@ def _read_file(values: _Values) -> Operation:
 
 
 def _run_command(values: _Values) -> Operation:
-    command = values.mend(bodies.mend_command).strip()
+    command = values.mend(body_repair.mend_command).strip()
     lines = [line.strip() for line in command.split("\n")]
     if all(not line or line.startswith("#") for line in lines):
         raise OperationError("The command is empty; write it between the tags")

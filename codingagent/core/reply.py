@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codingagent.core import bodies, continuation, decoding, repair, tags
+from codingagent.core import continuation, decoding, repair, tags
 from codingagent.core.continuation import SecondHalf
 from codingagent.core.repair import Mended
+from codingagent.editing import body_repair
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.operations import Finish, Operation
@@ -238,7 +239,7 @@ def _read_block(
 def _may_hold_tags(block: tags.Block, inner: tags.Inner) -> bool:
     """Tell whether a body is documentation whose end is certain, so that tags in it are examples."""
     path = dict(block.attributes).get("path")
-    is_prose = block.name in ("MESSAGE", "DONE") if path is None else bodies.is_prose(path)
+    is_prose = block.name in ("MESSAGE", "DONE") if path is None else body_repair.is_prose(path)
     return is_prose and inner.closed
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TextIO, assert_never
 
-from codingagent.core import differences
-from codingagent.core.differences import LINES_LIMIT, Difference
+from codingagent.editing import diff
+from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.faces import looks
 from codingagent.faces.screens import Elsewhere
 from codingagent.model.approval import Answer
@@ -63,9 +63,7 @@ class Changes:
         if change is None:
             return None
         is_full = self.how == "full"
-        found = differences.between(
-            change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,))
-        )
+        found = diff.between(change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,)))
         if change.old is None:
             # Where in a new file its lines stand need not be said.
             found = replace(found, lines=found.lines[1:])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
-from codingagent.core.differences import Difference
+from codingagent.editing.diff import Difference
 from codingagent.faces.screens import can_show_marks, is_seen
 
 Span = tuple[str, str]

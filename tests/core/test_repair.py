@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import bodies, guide, repair, reply, tags
+from codingagent.core import guide, repair, reply, tags
 from codingagent.core.reply import Problem, Step
+from codingagent.editing import body_repair
 from codingagent.model import chat_damage
 from codingagent.model.commands import HAS_BODY
 from codingagent.model.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
@@ -27,7 +28,7 @@ def written(text: str, old: str | None = None) -> str:
     assert isinstance(operation, CreateFile)
     assert isinstance(operation.content, str)
     assert operation.arrival is not None
-    return bodies.mend_file(operation.content, operation.path, operation.arrival, old).text
+    return body_repair.mend_file(operation.content, operation.path, operation.arrival, old).text
 
 
 def problems(text: str) -> list[Problem]:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import edits, guide, reply
+from codingagent.core import guide, reply
 from codingagent.core.reply import Header, Problem, Reply, Step
+from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.journal_entries import ReplyTaken
 from codingagent.model.operations import (
@@ -424,7 +425,7 @@ def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
         assert isinstance(item.operation, EditFile)
         assert isinstance(item.operation.change, tuple)
         try:
-            return edits.apply(
+            return apply.apply(
                 item.operation.change, file, item.operation.arrival, path="a.py"
             ).text
         except OperationError as fault:

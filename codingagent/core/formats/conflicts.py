@@ -3,11 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from codingagent.core import edit_markers
-from codingagent.core.edit_markers import MarkedEdit
-from codingagent.core.formats import elisions
 from codingagent.core.formats.fences import dedented
 from codingagent.core.formats.hunks import joined
+from codingagent.editing import edit_markers, elisions
+from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Channel, Damage

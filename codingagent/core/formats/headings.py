@@ -6,7 +6,6 @@ What nothing but its place shows to be a path is one only where nothing else can
 import re
 from dataclasses import replace
 
-from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import fences, wholes
 from codingagent.core.formats.fences import Fence, Fences
 from codingagent.core.formats.names import (
@@ -18,6 +17,7 @@ from codingagent.core.formats.names import (
     name_in_info,
     words,
 )
+from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
 

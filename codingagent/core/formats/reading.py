@@ -13,7 +13,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from codingagent.core import tags
-from codingagent.core.edit_markers import MarkedEdit
 from codingagent.core.formats import conflicts, diffs, elements, fences, patches, wholes
 from codingagent.core.formats.elements import Element
 from codingagent.core.formats.fences import Ending, Fence, Fences
@@ -29,6 +28,7 @@ from codingagent.core.formats.names import (
     words,
 )
 from codingagent.core.reply import BLOCK_LINE, Problem, Step
+from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import DeleteFile

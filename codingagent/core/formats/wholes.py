@@ -3,9 +3,10 @@
 import re
 from itertools import pairwise
 
-from codingagent.core.formats import elements, elisions
+from codingagent.core.formats import elements
 from codingagent.core.formats.hunks import joined
 from codingagent.core.formats.names import Files, Name, is_path, name_in_comment, words
+from codingagent.editing import elisions
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import Arrival

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core import edits, reply
+from codingagent.core import reply
 from codingagent.core.formats.reading import read
 from codingagent.core.reply import Problem
+from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, RunCommand
 from tests.core.formats.doing import do
@@ -46,7 +47,7 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
             case EditFile(path=path, change=change):
                 assert isinstance(change, Diff | tuple)
                 try:
-                    files[path] = edits.apply(change, files[path]).text
+                    files[path] = apply.apply(change, files[path]).text
                 except OperationError as fault:
                     failures.append(fault.reason)
             case _:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.core.formats.elisions import added_elision, first_elision
+from codingagent.editing.elisions import added_elision, first_elision
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.core import bodies, edits
+from codingagent.editing import apply, body_repair
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Damage
 
@@ -24,9 +24,9 @@ PROGRAM = "x = 1\n"
 )
 def test_a_fence_round_a_program_is_taken_off(body: str) -> None:
     """The damage can't be meant: no program begins or ends with a fence."""
-    mended = bodies.mend_file(body, "a.py", AS_IT_IS)
-    assert mended == bodies.Body(PROGRAM, ("the code fence round the body was taken off",))
-    assert bodies.mend_command(body, AS_IT_IS).text == PROGRAM
+    mended = body_repair.mend_file(body, "a.py", AS_IT_IS)
+    assert mended == body_repair.Body(PROGRAM, ("the code fence round the body was taken off",))
+    assert body_repair.mend_command(body, AS_IT_IS).text == PROGRAM
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_fence_round_a_program_is_taken_off(body: str) -> None:
 def test_in_a_file_that_may_hold_a_fence_it_is_taken_as_written(path: str) -> None:
     """In doubt the body is what the specification says, and the result says so."""
     body = "```\nx = 1\n```\n"
-    found = bodies.mend_file(body, path, AS_IT_IS)
+    found = body_repair.mend_file(body, path, AS_IT_IS)
     assert found.text == body
     assert "was written so" in found.notes[0]
 
@@ -44,8 +44,8 @@ def test_in_a_file_that_may_hold_a_fence_it_is_taken_as_written(path: str) -> No
 def test_the_file_on_disk_proves_that_a_fence_is_a_wrapper(old: str) -> None:
     """It begins, or ends, with the line that the fence stands round."""
     body = "```markdown\n# T\n\n```py\nx\n```\n\nend\n```\n"
-    assert bodies.mend_file(body, "a.md", AS_IT_IS, old).text == body[12:-4]
-    assert bodies.mend_file(body, "a.md", AS_IT_IS, f"```\n{old}").text == body
+    assert body_repair.mend_file(body, "a.md", AS_IT_IS, old).text == body[12:-4]
+    assert body_repair.mend_file(body, "a.md", AS_IT_IS, f"```\n{old}").text == body
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_file_on_disk_proves_that_a_fence_is_a_wrapper(old: str) -> None:
 )
 def test_a_body_that_may_be_meant_stays_as_it_is(body: str, path: str) -> None:
     """A clean reply is never changed by a byte."""
-    assert bodies.mend_file(body, path, AS_IT_IS) == bodies.Body(body)
+    assert body_repair.mend_file(body, path, AS_IT_IS) == body_repair.Body(body)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_body_that_may_be_meant_stays_as_it_is(body: str, path: str) -> None:
 )
 def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: str) -> None:
     """The kind of the file proves it, and what it was is certain."""
-    found = bodies.mend_file(body, path, AS_IT_IS)
+    found = body_repair.mend_file(body, path, AS_IT_IS)
     assert found.text == text
     assert found.notes
 
@@ -135,7 +135,7 @@ def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: st
 def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what: str) -> None:
     """Never wrong bytes: what no such file has is not written."""
     with pytest.raises(OperationError) as caught:
-        bodies.mend_file(body, path, AS_IT_IS)
+        body_repair.mend_file(body, path, AS_IT_IS)
     assert what in caught.value.reason
     assert 'until="TOKEN"' in caught.value.reason
 
@@ -157,7 +157,7 @@ def test_what_the_tags_prove_is_undone_where_the_body_agrees(
     way: Damage, body: str, text: str
 ) -> None:
     """Each character that the way changes was changed; one that was not shows that it was spared."""
-    assert bodies.mend_file(body, "a.py", Arrival(frozenset({way}))).text == text
+    assert body_repair.mend_file(body, "a.py", Arrival(frozenset({way}))).text == text
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_the_tags_prove_is_undone_where_the_body_agrees(
 )
 def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) -> None:
     """Never guess: LaTeX and regular expressions have backslashes of their own."""
-    for mend in (bodies.mend_command, lambda b, w: bodies.mend_file(b, "a.py", w)):
+    for mend in (body_repair.mend_command, lambda b, w: body_repair.mend_file(b, "a.py", w)):
         with pytest.raises(OperationError, match="inside of a code block"):
             mend(body, Arrival(frozenset({way})))
 
@@ -193,42 +193,46 @@ def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) 
 def test_damaged_markers_are_read(markers: tuple[str, str, str]) -> None:
     """Only where the body can't be read otherwise: text that looks like a marker is safe."""
     body = f"{markers[0]}\na\n{markers[1]}\nb\n{markers[2]}\n"
-    (found,) = edits.read_replacements(bodies.mend_replacements(body, edits.read_replacements).text)
+    (found,) = apply.read_replacements(
+        body_repair.mend_replacements(body, apply.read_replacements).text
+    )
     assert (found.search, found.replace) == ("a\n", "b\n")
 
 
 def test_a_body_with_readable_markers_is_not_looked_into() -> None:
     """Its text may tell of markers in another form."""
     body = "<<<<<<< SEARCH\n**=======**\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n"
-    assert bodies.mend_replacements(body, edits.read_replacements) == bodies.Body(body)
+    assert body_repair.mend_replacements(body, apply.read_replacements) == body_repair.Body(body)
 
 
 def test_markers_in_entities_show_what_became_of_the_body() -> None:
     """What encodes one < encodes all of them, once; quotes may be spared."""
     plain = '<<<<<<< SEARCH\nif a < "b":\n=======\nif a > "&lt;":\n>>>>>>> REPLACE\n'
     body = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    mended = bodies.mend_replacements(body, edits.read_replacements)
+    mended = body_repair.mend_replacements(body, apply.read_replacements)
     assert mended.text == plain
     assert mended.notes
     with pytest.raises(OperationError, match="entities"):
-        bodies.mend_replacements(body.replace("a &lt;", "a <"), edits.read_replacements)
+        body_repair.mend_replacements(body.replace("a &lt;", "a <"), apply.read_replacements)
 
 
 def test_letters_are_meant_only_where_the_tags_came_unharmed() -> None:
     """Nobody can say what was written in a body that suffered with its tags."""
-    bodies.check_letters("a\\_b &lt; “c”\n", "a.py", UNHARMED, "CREATE_FILE")
-    bodies.check_letters("a_b\n", "a.py", frozenset({Damage.ESCAPES}), "CREATE_FILE")
+    body_repair.check_letters("a\\_b &lt; “c”\n", "a.py", UNHARMED, "CREATE_FILE")
+    body_repair.check_letters("a_b\n", "a.py", frozenset({Damage.ESCAPES}), "CREATE_FILE")
     for damage in (Damage.ESCAPES, Damage.ENTITIES, Damage.QUOTES):
         with pytest.raises(OperationError, match="send this block again"):
-            bodies.check_letters("a\\_b &lt; “c”\n", "a.py", frozenset({damage}), "CREATE_FILE")
+            body_repair.check_letters(
+                "a\\_b &lt; “c”\n", "a.py", frozenset({damage}), "CREATE_FILE"
+            )
 
 
 def test_a_label_alone_is_an_empty_program() -> None:
     """No program consists of it."""
-    assert bodies.mend_file("python\nCopy code\n", "a/__init__.py", AS_IT_IS).text == ""
+    assert body_repair.mend_file("python\nCopy code\n", "a/__init__.py", AS_IT_IS).text == ""
 
 
 def test_a_body_with_a_bare_mark_and_no_escaped_one_was_spared() -> None:
     """What escapes a _ in the tags escapes each of them."""
     body = 'a_b = "\\." + "\\n"\n'
-    assert bodies.mend_file(body, "a.py", Arrival(frozenset({Damage.ESCAPES}))).text == body
+    assert body_repair.mend_file(body, "a.py", Arrival(frozenset({Damage.ESCAPES}))).text == body

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
-from codingagent.core import syntax_check
+from codingagent.editing import syntax_check
 from codingagent.model.chat_damage import ENTITY
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import edit_markers
-from codingagent.core.edit_markers import MarkedEdit
+from codingagent.editing import edit_markers
+from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.model.chat_damage import Damage
 
 SPELLINGS = (

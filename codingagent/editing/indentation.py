@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from codingagent.core import file_kinds
-from codingagent.core.characters import Ground, Mended
+from codingagent.editing import file_kinds
+from codingagent.editing.characters import Ground, Mended
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.plain_text import clip_middle

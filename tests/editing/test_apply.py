@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import edits
-from codingagent.core.edits import Edited
+from codingagent.editing import apply
+from codingagent.editing.apply import Edited
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.events import Hunk
@@ -16,7 +16,7 @@ from tests.helpers import cpu_below
 
 
 def replaced(text: str, *pairs: tuple[str, str]) -> Edited:
-    return edits.apply(tuple(Replacement(search, replace) for search, replace in pairs), text)
+    return apply.apply(tuple(Replacement(search, replace) for search, replace in pairs), text)
 
 
 def refused(text: str, *pairs: tuple[str, str]) -> OperationError:
@@ -27,7 +27,7 @@ def refused(text: str, *pairs: tuple[str, str]) -> OperationError:
 
 def unreadable(body: str) -> str:
     with pytest.raises(OperationError) as caught:
-        edits.read_replacements(body)
+        apply.read_replacements(body)
     return caught.value.reason
 
 
@@ -67,7 +67,7 @@ def test_search_and_replace_blocks_are_read_in_order(
     body: str, expected: list[tuple[str, str]]
 ) -> None:
     """Design, tag blocks: one or more blocks; where body lines equal a marker, all three are longer."""
-    assert edits.read_replacements(body) == tuple(Replacement(*pair) for pair in expected)
+    assert apply.read_replacements(body) == tuple(Replacement(*pair) for pair in expected)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_is_written_with_longer_markers_is_what_is_read(
     ]
     n = 9
     body = "".join(f"{'<' * n} SEARCH\n{a}{'=' * n}\n{b}{'>' * n} REPLACE\n" for a, b in pairs)
-    assert edits.read_replacements(body) == tuple(Replacement(*pair) for pair in pairs)
+    assert apply.read_replacements(body) == tuple(Replacement(*pair) for pair in pairs)
 
 
 @given(
@@ -171,7 +171,7 @@ def test_what_is_written_with_longer_markers_is_what_is_read(
 def test_reading_markers_gives_blocks_or_one_line_of_refusal(body: str) -> None:
     """Specification 003, design goals: malformed commands produce error results rather than crashes."""
     try:
-        assert edits.read_replacements(body)
+        assert apply.read_replacements(body)
     except OperationError as fault:
         assert fault.reason.isprintable()
 
@@ -193,7 +193,7 @@ def test_reading_markers_gives_blocks_or_one_line_of_refusal(body: str) -> None:
 )
 def test_a_range_of_lines_is_replaced(start: int, end: int, new: str, expected: str) -> None:
     """Specification 003, EDIT_FILE: removes lines start to end, inserts the replacement, of any length."""
-    edited = edits.apply(LineRange(start, end, new), "a\nb\nc\n")
+    edited = apply.apply(LineRange(start, end, new), "a\nb\nc\n")
     assert edited.text == expected
     assert edited.hunks == (Hunk(start, end - start + 1, start, new.count("\n") or len(new)),)
 
@@ -210,7 +210,7 @@ def test_a_range_of_lines_is_replaced(start: int, end: int, new: str, expected: 
 def test_a_range_beyond_the_file_is_refused(text: str, start: int, end: int, total: str) -> None:
     """Specification 003, execution errors: invalid line range. The answer says how many lines there are."""
     with pytest.raises(OperationError) as caught:
-        edits.apply(LineRange(start, end, "x\n"), text)
+        apply.apply(LineRange(start, end, "x\n"), text)
     assert caught.value.reason == (
         f"Invalid line range {start}-{end}: the file has {total}; use SEARCH/REPLACE, or read the file first"
     )
@@ -219,7 +219,7 @@ def test_a_range_beyond_the_file_is_refused(text: str, start: int, end: int, tot
 def test_a_range_beyond_the_file_shows_the_true_lines() -> None:
     """Design, the outbox: when an edit fails, the next outbox carries the true lines without being asked."""
     with pytest.raises(OperationError) as caught:
-        edits.apply(LineRange(3, 4, "x\n"), "alpha\nbeta\n")
+        apply.apply(LineRange(3, 4, "x\n"), "alpha\nbeta\n")
     assert "2 | beta" in caught.value.detail
 
 
@@ -248,7 +248,7 @@ def test_the_files_own_line_ends_are_kept(
     text: str, start: int, end: int, new: str, expected: str
 ) -> None:
     """Design, tag blocks: EDIT_FILE keeps the file's line ends and whether its last line is ended."""
-    assert edits.apply(LineRange(start, end, new), text).text == expected
+    assert apply.apply(LineRange(start, end, new), text).text == expected
 
 
 @given(st.data())
@@ -272,7 +272,7 @@ def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
     start = data.draw(st.integers(1, len(lines)))
     end = data.draw(st.integers(start, len(lines)))
     new = data.draw(st.lists(st.sampled_from(["x", "", "  y"]), max_size=4))
-    edited = edits.apply(
+    edited = apply.apply(
         LineRange(start, end, "".join(f"{line}\n" for line in new)), "".join(lines)
     ).text
     before, behind = "".join(lines[: start - 1]), "".join(lines[end:])
@@ -334,7 +334,7 @@ def test_a_search_changes_one_place_or_nothing(
 )
 def test_a_file_is_crlf_if_all_its_line_ends_are(data: bytes, expected: bool) -> None:
     """Design, tag blocks: overwriting a file whose lines all end in CRLF keeps CRLF."""
-    assert edits.is_all_crlf(data) is expected
+    assert apply.is_all_crlf(data) is expected
 
 
 # --- search and replace ----------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_a_search_has_no_line_ends_of_its_own() -> None:
     """Design, tag blocks: EDIT_FILE keeps the file's line ends; a CRLF file is no loose fit."""
     edited = replaced("a\r\nb\r\n", ("a\n", "x\n"))
     assert edited == Edited("x\r\nb\r\n", (Hunk(1, 1, 1, 1),), ())
-    assert edits.excerpt(edited.text, edited.hunks) == "1 | x\n2 | b"
+    assert apply.excerpt(edited.text, edited.hunks) == "1 | x\n2 | b"
 
 
 def test_an_exact_match_comes_before_a_loose_one() -> None:
@@ -539,13 +539,13 @@ def test_in_an_empty_file_there_is_nothing_near() -> None:
         fault = refused("", replacement)
         assert fault.reason == "The file is empty; write it whole with CREATE_FILE"
     with pytest.raises(OperationError, match=r"^The file is empty; write it whole"):
-        edits.apply(LineRange(1, 1, "x\n"), "")
+        apply.apply(LineRange(1, 1, "x\n"), "")
 
 
 def test_an_excerpt_shows_the_lines_around_with_their_new_numbers() -> None:
     """Design, tag blocks: a result shows the lines around the edit with their new numbers."""
-    edited = edits.apply(LineRange(5, 5, "x\ny\n"), "".join(f"{n}\n" for n in range(1, 13)))
-    assert edits.excerpt(edited.text, edited.hunks) == (
+    edited = apply.apply(LineRange(5, 5, "x\ny\n"), "".join(f"{n}\n" for n in range(1, 13)))
+    assert apply.excerpt(edited.text, edited.hunks) == (
         "2 | 2\n3 | 3\n4 | 4\n5 | x\n6 | y\n7 | 6\n8 | 7\n9 | 8"
     )
 
@@ -554,26 +554,26 @@ def test_an_excerpt_of_places_that_touch_shows_each_line_once() -> None:
     """Design, tag blocks: the lines around the edit."""
     text = "".join(f"{n}\n" for n in range(1, 31))
     hunks = (Hunk(20, 1, 20, 1), Hunk(2, 1, 2, 1), Hunk(6, 1, 6, 1))
-    numbers = [int(line.split("|")[0]) for line in edits.excerpt(text, hunks).split("\n")]
+    numbers = [int(line.split("|")[0]) for line in apply.excerpt(text, hunks).split("\n")]
     assert numbers == [*range(1, 10), *range(17, 24)]
 
 
 def test_an_excerpt_of_nothing_left_is_empty() -> None:
     """Specification 003, EDIT_FILE: an edit may remove all lines."""
-    assert edits.excerpt("", (Hunk(1, 3, 1, 0),)) == ""
+    assert apply.excerpt("", (Hunk(1, 3, 1, 0),)) == ""
 
 
 def test_a_long_excerpt_leaves_out_its_middle() -> None:
     """Design, the outbox: what does not fit is cut and said."""
     text = "".join(f"{n}\n" for n in range(1, 1001))
-    shown = edits.excerpt(text, (Hunk(1, 1, 1, 1000),)).split("\n")
+    shown = apply.excerpt(text, (Hunk(1, 1, 1, 1000),)).split("\n")
     assert len(shown) == 41
     assert shown[20] == "   … | (960 lines left out)"
 
 
 def test_a_long_line_is_clipped() -> None:
     """Design, the outbox: what does not fit is cut and said."""
-    assert edits.excerpt("x" * 10_000, (Hunk(1, 1, 1, 1),)) == f"1 | {'x' * 300}…"
+    assert apply.excerpt("x" * 10_000, (Hunk(1, 1, 1, 1),)) == f"1 | {'x' * 300}…"
 
 
 @pytest.mark.parametrize("data", [b"\xc3\xa9\nx\xff\ny\n", b"\xc3\xa9\xff\nold\n"])
@@ -581,8 +581,8 @@ def test_what_is_shown_of_stray_bytes_can_be_written(data: bytes) -> None:
     """Design, nothing is lost: a result is journalled and sent, so it holds no half characters."""
     decoded = encoding.decode_file(data)
     assert decoded is not None
-    edited = edits.apply(LineRange(2, 2, "z\n"), decoded.text)
-    edits.excerpt(edited.text, edited.hunks).encode()
+    edited = apply.apply(LineRange(2, 2, "z\n"), decoded.text)
+    apply.excerpt(edited.text, edited.hunks).encode()
     with pytest.raises(OperationError) as caught:
         replaced(decoded.text, ("é\nnot there\n", "x\n"))
     caught.value.detail.encode()
@@ -605,7 +605,7 @@ def test_earlier_edits_shift_the_lines_behind_them(
     hunks: tuple[Hunk, ...], line: int, by: int
 ) -> None:
     """Design, tag blocks: each edit counts on the result of the one before, so what they moved adds up."""
-    assert edits.shift_at(hunks, line) == by
+    assert apply.shift_at(hunks, line) == by
 
 
 # --- hostile ---------------------------------------------------------------------------------------

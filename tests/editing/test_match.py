@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import edits, matching
+from codingagent.editing import apply, match
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Channel, Damage
 from codingagent.model.operations import Replacement
@@ -14,8 +14,8 @@ PATH = "a.py"
 CODE = 'def load_all(name):\n    path = ROOT["base"] + name\n    if a < b and c > d:\n        return path\n'
 
 
-def applied(text: str, search: str, replace: str, way: Channel = frozenset()) -> edits.Edited:
-    return edits.apply((Replacement(search, replace),), text, Arrival(way), path=PATH)
+def applied(text: str, search: str, replace: str, way: Channel = frozenset()) -> apply.Edited:
+    return apply.apply((Replacement(search, replace),), text, Arrival(way), path=PATH)
 
 
 def refused(text: str, search: str, replace: str, way: Channel = frozenset()) -> OperationError:
@@ -198,8 +198,8 @@ def test_a_line_that_stands_for_others_is_found_in_a_whole_file(
     body: str, path: str, line: str
 ) -> None:
     """A part never takes the place of a whole file; a line that stood there before is a line."""
-    assert matching.elision_in(body, "# old ...\n", path) == line
-    assert not line or matching.elision_in(body, f"x\n{line}\n", path) == ""
+    assert match.elision_in(body, "# old ...\n", path) == line
+    assert not line or match.elision_in(body, f"x\n{line}\n", path) == ""
 
 
 _LINES = st.lists(
@@ -278,4 +278,4 @@ def test_what_one_search_proves_holds_for_the_others_of_the_edit() -> None:
         Replacement("a\\_b = 1\n", "a\\_b = 2\n"),
         Replacement("c = 3\n", "c = 3\nd\\_e = \\*f\n"),
     )
-    assert edits.apply(change, "a_b = 1\nc = 3\n").text == "a_b = 2\nc = 3\nd_e = *f\n"
+    assert apply.apply(change, "a_b = 1\nc = 3\n").text == "a_b = 2\nc = 3\nd_e = *f\n"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codingagent.core import characters, file_kinds, indentation
-from codingagent.core.characters import Ground
+from codingagent.editing import characters, file_kinds, indentation
+from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.core import answer_checks
+from codingagent.editing import answer_checks
 from codingagent.errors import OperationError
 from codingagent.model.operations import (
     CreateFile,
@@ -15,7 +15,7 @@ from codingagent.model.operations import (
     Substitution,
     Substitutions,
 )
-from tests.core.test_edit_markers import SPELLINGS
+from tests.editing.test_edit_markers import SPELLINGS
 
 OLD = "a = 1\nb = 2\n"
 MARKED = "<<<<<<< SEARCH\nb = 2\n=======\nb = 3\n>>>>>>> REPLACE\n"

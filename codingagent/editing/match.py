@@ -14,9 +14,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.core import characters, indentation
-from codingagent.core.characters import Ground
-from codingagent.core.indentation import blanks
+from codingagent.editing import characters, indentation
+from codingagent.editing.characters import Ground
+from codingagent.editing.indentation import blanks
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Channel, Damage, Row

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.core import bodies, diff_apply, edit_markers, matching
-from codingagent.core.characters import Ground
+from codingagent.editing import body_repair, diff_apply, edit_markers, match
+from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
 from codingagent.model.events import Hunk
@@ -131,12 +131,12 @@ def apply(
         raise OperationError("The file is empty; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
         lines.check_range(change)
-        body = bodies.Body(change.text)
+        body = body_repair.Body(change.text)
         if arrival is not None:
             ground = Ground(path, lines.contents(), change.start_line - 1, change.end_line)
-            body = bodies.mend_lines(change.text, ground, arrival)
+            body = body_repair.mend_lines(change.text, ground, arrival)
         start = change.start_line - 1
-        hunk = lines.put(start, change.end_line - start, matching.split(body.text))
+        hunk = lines.put(start, change.end_line - start, match.split(body.text))
         return Edited(lines.text(), (hunk,), body.notes)
     if arrival is not None and arrival.lead:
         return _in_either_reading(change, text, arrival, path)
@@ -153,9 +153,9 @@ def _replaced(
     for index, replacement in enumerate(change, start=1):
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
         try:
-            sought = matching.Sought(
-                tuple(matching.split(replacement.search)),
-                tuple(matching.split(replacement.replace)),
+            sought = match.Sought(
+                tuple(match.split(replacement.search)),
+                tuple(match.split(replacement.replace)),
                 label,
                 way | proven,
                 proven=proven,
@@ -163,7 +163,7 @@ def _replaced(
                 path=path,
                 is_literal=arrival is None,
             )
-            found = matching.find(lines.contents(), sought)
+            found = match.find(lines.contents(), sought)
         except OperationError as fault:
             raise _refused(fault, len(change)) from None
         if found.note:
@@ -237,7 +237,7 @@ def _in_either_reading(
 
 
 def _without_lead(text: str, lead: str) -> str:
-    return "".join(f"{line.removeprefix(lead)}\n" for line in matching.split(text))
+    return "".join(f"{line.removeprefix(lead)}\n" for line in match.split(text))
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
@@ -245,11 +245,11 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
     text = "\n".join(("", *lines, ""))
     proven: Channel = UNHARMED
     for replacement in change:
-        search = matching.split(replacement.search)
+        search = match.split(replacement.search)
         if "\n".join(("", *search, "")) in text:
             continue
         try:
-            proven |= matching.find(lines, matching.Sought(tuple(search), ())).undone
+            proven |= match.find(lines, match.Sought(tuple(search), ())).undone
         except OperationError:
             continue
     return proven
@@ -264,7 +264,7 @@ def is_all_crlf(data: bytes) -> bool:
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     """Shows the lines around each hunk as they now stand, with their numbers."""
     places = [(hunk.new_start, hunk.new_start + hunk.new_count - 1) for hunk in hunks]
-    return matching.around(_Lines.of(text).contents(), sorted(places))
+    return match.around(_Lines.of(text).contents(), sorted(places))
 
 
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
@@ -313,7 +313,7 @@ class _Lines:
             raise OperationError(
                 f"Invalid line range {change.start_line}-{change.end_line}: the file has"
                 f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first",
-                matching.around(self.contents(), [(min(change.start_line, total), total)]),
+                match.around(self.contents(), [(min(change.start_line, total), total)]),
             )
 
     def put(

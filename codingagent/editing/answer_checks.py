@@ -7,7 +7,7 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.core import bodies, edit_markers, edits, matching, substitutions, syntax_check
+from codingagent.editing import apply, body_repair, edit_markers, match, substitute, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model.events import Hunk
 from codingagent.model.operations import (
@@ -30,7 +30,7 @@ _WAY_OUT = {
 }
 
 
-def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> edits.Edited:
+def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> apply.Edited:
     """Return a file's text after an edit.
 
     Args:
@@ -42,8 +42,8 @@ def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> 
         OperationError: if the edit does not fit.
     """
     if isinstance(operation.change, Substitutions):
-        return substitutions.apply(operation.change.edits, text)
-    return edits.apply(operation.change, text, operation.arrival, earlier, operation.path)
+        return substitute.apply(operation.change.edits, text)
+    return apply.apply(operation.change, text, operation.arrival, earlier, operation.path)
 
 
 def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
@@ -63,7 +63,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     path, text = operation.path, operation.content
     if not isinstance(text, str) or operation.is_literal or operation.unchecked:
         return None
-    is_prose = bodies.is_prose(path)
+    is_prose = body_repair.is_prose(path)
     if not edit_markers.has_edits(text, is_prose=is_prose):
         return None
     lines = text.split("\n")
@@ -138,7 +138,7 @@ def check_reading(
     if fault is None:
         return ()
     where = f"line {fault.line}: {fault.message}"
-    detail = matching.around(new.split("\n"), [(fault.line, fault.line)])
+    detail = match.around(new.split("\n"), [(fault.line, fault.line)])
     is_mangleable = (
         isinstance(operation, CreateFile)
         and isinstance(operation.content, str)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.core import edits
+from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.operations import Diff, DiffHunk, FileEnd
 
@@ -15,16 +15,16 @@ def hunk(lines: str, at: int | None = None, section: str = "", **said: object) -
 
 
 def after(text: str, *hunks: DiffHunk) -> str:
-    return edits.apply(Diff(hunks), text).text
+    return apply.apply(Diff(hunks), text).text
 
 
 def notes(text: str, *hunks: DiffHunk) -> str:
-    return "; ".join(edits.apply(Diff(hunks), text).notes)
+    return "; ".join(apply.apply(Diff(hunks), text).notes)
 
 
 def refusal(text: str, *hunks: DiffHunk) -> str:
     with pytest.raises(OperationError) as fault:
-        edits.apply(Diff(hunks), text)
+        apply.apply(Diff(hunks), text)
     return fault.value.reason
 
 

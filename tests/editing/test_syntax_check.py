@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import syntax_check
-from codingagent.core.syntax_check import Fault
+from codingagent.editing import syntax_check
+from codingagent.editing.syntax_check import Fault
 
 DEEP = 100_000
 

@@ -5,7 +5,7 @@ Specification 001, editFile. Nothing is guessed here: an old text is found to th
 
 from collections.abc import Sequence
 
-from codingagent.core.edits import Edited
+from codingagent.editing.apply import Edited
 from codingagent.errors import OperationError
 from codingagent.model.events import Hunk
 from codingagent.model.operations import Substitution
