@@ -14,10 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from codingagent.core import judging
-from codingagent.core import policy as policies
 from codingagent.core.listing import Listing
-from codingagent.core.policy import Allow, Ask, Deny, Policy, Verdict
 from codingagent.core.reply import Foreign
 from codingagent.editing import answer_checks, apply, body_repair, diff, match, syntax_check
 from codingagent.errors import OperationError
@@ -60,6 +57,9 @@ from codingagent.model.operations import (
 )
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, ModelSaid, Notice, OutputCame, Remark
+from codingagent.policy import evaluate
+from codingagent.policy import rules as policies
+from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict
 from codingagent.views import Views
 
 # What a result shows of a command's output (specification 003, RUN_COMMAND).
@@ -521,7 +521,7 @@ class Agent:
         means = self._means
         variables = operation.variables
         _check_command(operation)
-        verdict = judging.judge_command(
+        verdict = evaluate.judge_command(
             means.policy, operation.command, str(means.workspace.root), variables
         )
         # A yes holds for the folder that cwd leads to now, and for these variables.

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.core import policy as policies
-from codingagent.core.policy import PRESETS, Policy
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
+from codingagent.policy import rules as policies
+from codingagent.policy.rules import PRESETS, Policy
 from codingagent.world.runner import Runner, environment, find_program, run_tool, try_out
 from codingagent.world.sandbox import (
     Bubblewrap,
@@ -64,7 +64,7 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
     if not settings.check:
         return
     # Late: a session without a check needs no grammar of the shell at its start.
-    from codingagent.core.judging import judge_command
+    from codingagent.policy.evaluate import judge_command
 
     verdict = judge_command(policy, settings.check, str(workspace))
     if isinstance(verdict, policies.Deny):

@@ -19,7 +19,6 @@ from typing import Any
 from codingagent.agent import Agent, Means, Order
 from codingagent.confinement import choose_sandbox, policy_of
 from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
-from codingagent.core.policy import Policy
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.approval import Question
@@ -29,6 +28,7 @@ from codingagent.model.operations import CreateFile, FetchFile, ListFolder, Oper
 from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
+from codingagent.policy.rules import Policy
 from codingagent.world import disk
 from codingagent.world.clock import now
 from codingagent.world.runner import Runner, environment

@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from codingagent.agent import Agent, Chat, Means, Order
-from codingagent.core import policy, repair, reply
+from codingagent.core import repair, reply
 from codingagent.core.reply import Problem, Reply, Step
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
@@ -35,6 +35,7 @@ from codingagent.model.events import (
 )
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.observations import Extras, Outcome
+from codingagent.policy import rules
 from codingagent.world.workspace import Workspace
 from tests.manglings import MANGLINGS
 
@@ -167,7 +168,7 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
         lambda: "2025-01-15T10:30:00Z",
         lambda _: None,
         30,
-        policy.PRESETS["permissive"],
+        rules.PRESETS["permissive"],
     )
     agent = Agent(means)
     events: list[Event] = []

@@ -175,9 +175,9 @@ def sandbox_believed_by_what_it_does() -> bool:
 
 def require_never_downgrades() -> bool:
     from codingagent.confinement import choose_sandbox
-    from codingagent.core.policy import PRESETS
     from codingagent.errors import WorkError
     from codingagent.model.settings import Settings
+    from codingagent.policy.rules import PRESETS
 
     # Its private /tmp can't be made: no sandbox of this kind works here, installed or not.
     Path("file").touch()
@@ -543,7 +543,7 @@ def output_harmless(case: str) -> bool:
 def forgetful_agent() -> "Agent":
     """Gives an agent in `ws` whose record keeps nothing."""
     from codingagent.agent import Agent, Means
-    from codingagent.core.policy import PRESETS
+    from codingagent.policy.rules import PRESETS
     from codingagent.world.runner import Runner
     from codingagent.world.sandbox import Unconfined
     from codingagent.world.workspace import Workspace
@@ -581,9 +581,9 @@ def approval_is_for_exactly_that() -> bool:
 def order_of_work(case: str) -> bool:
     """The start is on record before the change is made, and durable before a command runs."""
     from codingagent.agent import Agent, Means, Order
-    from codingagent.core.policy import PRESETS
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import CreateFile, RunCommand
+    from codingagent.policy.rules import PRESETS
     from codingagent.world.runner import Runner, environment
     from codingagent.world.sandbox import Unconfined
     from codingagent.world.workspace import Workspace
@@ -1178,7 +1178,7 @@ ROWS: dict[str, Row] = {
         command_not_run,
         ("x=; $x true",),
         (
-            "core/judging.py",
+            "policy/evaluate.py",
             'add({f"shell.doubt: {doubt}": f"the command can\'t be judged: {doubt}"})',
             "pass",
         ),
@@ -1195,7 +1195,7 @@ ROWS: dict[str, Row] = {
     "restrictive is read-only": Row(
         restrictive_changes_nothing,
         (),
-        ("core/policy.py", "if rules.enabled and rules.read_only:", "if False:"),
+        ("policy/rules.py", "if rules.enabled and rules.read_only:", "if False:"),
     ),
     "a yes is to exactly that": Row(
         approval_is_for_exactly_that,

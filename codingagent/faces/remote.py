@@ -20,13 +20,13 @@ from codingagent.core.endpoints import (
     Vsock,
     tcp_from,
 )
-from codingagent.core.policy import describe
 from codingagent.errors import UsageError
 from codingagent.faces import tcp_token
 from codingagent.faces.listening import listen
 from codingagent.faces.server import HandleLog, Server, stopped_by_signals
 from codingagent.faces.streams import HandleStream, take_stdio
 from codingagent.model.settings import Settings
+from codingagent.policy.rules import describe
 from codingagent.remote import Host, host_of
 from codingagent.rpc import Client
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from codingagent.agent import Agent, Means, Order
 from codingagent.confinement import bubblewrap_for, try_sandbox
-from codingagent.core.policy import PRESETS
 from codingagent.ledger import Ledger
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
 from codingagent.model.session_state import Phase, Session, fold
+from codingagent.policy.rules import PRESETS
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.clock import now
 from codingagent.world.gitstore import Git

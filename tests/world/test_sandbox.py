@@ -15,10 +15,10 @@ import pytest
 
 from codingagent import confinement
 from codingagent.confinement import bubblewrap_for, choose_sandbox, try_sandbox
-from codingagent.core.policy import PRESETS
 from codingagent.errors import WorkError
 from codingagent.model.observations import Outcome
 from codingagent.model.settings import Settings
+from codingagent.policy.rules import PRESETS
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import (
     Bubblewrap,

@@ -7,10 +7,10 @@ from pathlib import Path
 from codingagent.agent import Agent, Chat, Means, Order
 from codingagent.core import reply
 from codingagent.core.formats.reading import Found, read
-from codingagent.core.policy import PRESETS
 from codingagent.core.reply import Problem, Step
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, Interrupted, Refused
+from codingagent.policy.rules import PRESETS
 from codingagent.world.runner import Runner
 from codingagent.world.sandbox import Unconfined
 from codingagent.world.workspace import Workspace

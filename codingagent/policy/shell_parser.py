@@ -14,7 +14,15 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codingagent.core.wrappers import SHELLS, Inner, Word, Words, command_name, inner, is_assignment
+from codingagent.policy.shell_wrappers import (
+    SHELLS,
+    Inner,
+    Word,
+    Words,
+    command_name,
+    inner,
+    is_assignment,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.judging import judge_command
-from codingagent.core.policy import (
+from codingagent.errors import UsageError
+from codingagent.policy.evaluate import judge_command
+from codingagent.policy.rules import (
     PRESETS,
     Allow,
     Ask,
@@ -20,7 +21,6 @@ from codingagent.core.policy import (
     judge_read,
     judge_write,
 )
-from codingagent.errors import UsageError
 from tests.helpers import cpu_below
 
 STANDARD = PRESETS["standard"]

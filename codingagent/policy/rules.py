@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
-from codingagent.core import presets
 from codingagent.errors import UsageError
 from codingagent.model.paths import folded, glob_matcher, is_glob, shown
+from codingagent.policy import presets
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from codingagent.core.shell import ShellCommand, ShellLine
-from codingagent.core.wrappers import Word, Words
+from codingagent.policy.shell_parser import ShellCommand, ShellLine
+from codingagent.policy.shell_wrappers import Word, Words
 
 # Commands that change the files they name, and which of those: all, or the last only.
 _CHANGES_ALL = frozenset(

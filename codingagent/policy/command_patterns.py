@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from codingagent.core.shell import ShellCommand
+from codingagent.policy.shell_parser import ShellCommand
 
 # Tools whose every argument may be a target: `make clean deploy`.
 _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})

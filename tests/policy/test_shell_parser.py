@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codingagent.core import shell
-from codingagent.core.shell import ShellCommand, read_line
+from codingagent.policy import shell_parser
+from codingagent.policy.shell_parser import ShellCommand, read_line
 from tests.helpers import cpu_below
 
 
@@ -341,7 +341,7 @@ _HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", _HOSTILE)
-@pytest.mark.parametrize("size", [3_000, shell.TEXT_LIMIT_BYTES, 1_000_000])
+@pytest.mark.parametrize("size", [3_000, shell_parser.TEXT_LIMIT_BYTES, 1_000_000])
 def test_hostile_lines_take_bounded_time(piece: str, size: int) -> None:
     """No RecursionError and no second of thought, whatever is repeated how often."""
     line = (piece * (size // len(piece) + 1))[:size]
@@ -349,17 +349,17 @@ def test_hostile_lines_take_bounded_time(piece: str, size: int) -> None:
     with cpu_below(20):
         read = read_line(line)
     assert size < 1_000_000 or read.too_large
-    assert len(read.commands) <= shell.COMMAND_LIMIT
+    assert len(read.commands) <= shell_parser.COMMAND_LIMIT
     assert sys.getrecursionlimit() == before
 
 
 def test_the_limits_are_where_they_are_said_to_be() -> None:
     """16 KiB counted as UTF-8, 200 commands."""
-    assert not read_line("# " + "a" * (shell.TEXT_LIMIT_BYTES - 2)).too_large
-    assert read_line("# " + "a" * (shell.TEXT_LIMIT_BYTES - 1)).too_large
-    assert read_line("# " + "é" * (shell.TEXT_LIMIT_BYTES // 2)).too_large
-    assert not read_line("a;" * shell.COMMAND_LIMIT).too_large
-    assert read_line("a;" * (shell.COMMAND_LIMIT + 1)).too_large
+    assert not read_line("# " + "a" * (shell_parser.TEXT_LIMIT_BYTES - 2)).too_large
+    assert read_line("# " + "a" * (shell_parser.TEXT_LIMIT_BYTES - 1)).too_large
+    assert read_line("# " + "é" * (shell_parser.TEXT_LIMIT_BYTES // 2)).too_large
+    assert not read_line("a;" * shell_parser.COMMAND_LIMIT).too_large
+    assert read_line("a;" * (shell_parser.COMMAND_LIMIT + 1)).too_large
 
 
 _PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -459,4 +459,4 @@ _PIECES = st.sampled_from(
 def test_reading_never_raises(line: str) -> None:
     """Whatever a model writes can be judged."""
     read = read_line(line)
-    assert len(read.commands) <= shell.COMMAND_LIMIT
+    assert len(read.commands) <= shell_parser.COMMAND_LIMIT

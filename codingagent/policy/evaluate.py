@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from codingagent.core import presets
-from codingagent.core.patterns import first_fitting, fits
-from codingagent.core.policy import (
+from codingagent.model.observations import digest_of
+from codingagent.model.paths import is_glob, shown
+from codingagent.policy import presets
+from codingagent.policy.command_patterns import first_fitting, fits
+from codingagent.policy.rules import (
     ASKED_BY_POLICY,
     Allow,
     Ask,
@@ -20,11 +22,9 @@ from codingagent.core.policy import (
     ask_for_path,
     covering,
 )
-from codingagent.core.reach import changed, is_outside
-from codingagent.core.shell import ShellCommand, ShellLine, read_line
-from codingagent.core.wrappers import Word, is_looked_through
-from codingagent.model.observations import digest_of
-from codingagent.model.paths import is_glob, shown
+from codingagent.policy.shell_parser import ShellCommand, ShellLine, read_line
+from codingagent.policy.shell_wrappers import Word, is_looked_through
+from codingagent.policy.shell_writes import changed, is_outside
 
 _DOWNLOADS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx", "ftp"})
 _UPLOADING = re.compile(

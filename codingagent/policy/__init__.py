@@ -1,0 +1,1 @@
+"""Decide what a command or an operation may do: allow, ask or deny. Pure."""
