@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.confinement import choose_sandbox, policy_of, refuse_impossible_check
-from codingagent.core.outbox import Budget, Environment
 from codingagent.errors import UsageError
 from codingagent.homes import Home, check_apart, make_workspace
 from codingagent.ledger import Ledger
@@ -25,6 +24,7 @@ from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.places import GIT_S, Archive, Place, place_of
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
+from codingagent.prompt.render import Budget, Environment
 from codingagent.requesting import Materials, Requests
 from codingagent.world import disk
 from codingagent.world.clock import now

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.core import outbox, tokens
-from codingagent.core.listing import Listing
 from codingagent.errors import OperationError, UsageError
 from codingagent.ledger import Ledger
 from codingagent.model import paths
@@ -38,6 +36,8 @@ from codingagent.model.journal_entries import (
 from codingagent.model.observations import Letter, Seen, digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import Notice, OutboxReady, Remark, Waiting
+from codingagent.prompt import render, tokens
+from codingagent.prompt.file_list import Listing
 from codingagent.views import Views
 
 
@@ -83,8 +83,8 @@ class Materials:
 
     workspace: WorkspaceLike
     mailbox: OutboxLike
-    budget: outbox.Budget
-    environment: outbox.Environment
+    budget: render.Budget
+    environment: render.Environment
     sync: Callable[[], None]
     """Makes all that was written, in the workspace and in the home, durable."""
     now: Callable[[], str]
@@ -219,7 +219,7 @@ class Requests:
 
     def _write(self) -> None:
         context, budget = self._context(), self._means.budget
-        text = outbox.render(self.session, context, budget, self._dialect())
+        text = render.render(self.session, context, budget, self._dialect())
         mailbox, session_id, sequence = (
             self._means.mailbox,
             self.session.session_id,
@@ -255,12 +255,12 @@ class Requests:
                 Remark(f"it is longer than context_chars ({limit}): the task itself is")
             )
 
-    def _record_written(self, text: str, context: outbox.Context) -> None:
+    def _record_written(self, text: str, context: render.Context) -> None:
         """Record the request, with the files that the chat knows by it; their texts are kept before."""
         whole = {
             view.path: (view.digest, view.text)
             for view in (*context.views, *context.offered)
-            if outbox.shows_whole(text, view)
+            if render.shows_whole(text, view)
         }
         for event in self.session.results:
             if isinstance(event, FileFetched) and event.encoding == "utf-8":
@@ -290,20 +290,20 @@ class Requests:
                         found[digest] = view.text
         return found
 
-    def _write_short(self, context: outbox.Context) -> tuple[Path, str] | None:
+    def _write_short(self, context: render.Context) -> tuple[Path, str] | None:
         """Writes beside its path what a chat needs that has seen the earlier ones; None for the first."""
         session = self.session
         if session.sequence == 1:
             return None
         changed = self._means.changed()
-        text = outbox.render_short(session, context, self._means.budget, self._dialect(), changed)
+        text = render.render_short(session, context, self._means.budget, self._dialect(), changed)
         path = self._means.mailbox.short_path(session.session_id, session.sequence)
         self._means.mailbox.write_beside(path, text)
         return path, text
 
-    def _dialect(self) -> outbox.Dialect:
+    def _dialect(self) -> render.Dialect:
         if self.session.protocol == "tags":
-            return outbox.tag_dialect()
+            return render.tag_dialect()
         from codingagent.core.messages.dialect import dialect
 
         return dialect()
@@ -322,8 +322,8 @@ class Requests:
                 requests.append(FileRequested(event.subject, (event.subject,)))
         return requests
 
-    def _context(self) -> outbox.Context:
-        views: dict[tuple[str, int | None, int | None], outbox.FileView] = {}
+    def _context(self) -> render.Context:
+        views: dict[tuple[str, int | None, int | None], render.FileView] = {}
         unread: list[str] = []
         requests = self._wanted_files()
         shown = Views(self._means.workspace)
@@ -345,13 +345,13 @@ class Requests:
             views[path, start, end] = view
         listing = self._means.workspace.listing(self.session.touched)
         offered = tuple(self._offered(shown, listing, {path for path, _, _ in views}))
-        return outbox.Context(
+        return render.Context(
             listing, tuple(views.values()), unread, self._means.environment, offered
         )
 
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]
-    ) -> Iterator[outbox.FileView]:
+    ) -> Iterator[render.FileView]:
         """Gives what the outputs of failed commands name: the model would ask for it next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))
@@ -360,7 +360,7 @@ class Requests:
             return
         # What this very answer wrote whole is known to whoever wrote it.
         written = {event.path for event in events if isinstance(event, FileCreated)}
-        from codingagent.core import tracebacks
+        from codingagent.prompt import tracebacks
 
         files = [file.path for file in listing.files]
         root = str(self._means.workspace.root)

@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from codingagent.core.outbox import FileView
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.plain_text import without_halves
+from codingagent.prompt.render import FileView
 
 
 class FilesLike(Protocol):

@@ -1,7 +1,5 @@
 """Small values that many core tests start from."""
 
-from codingagent.core import outbox
-from codingagent.core.listing import ListedFile, Listing
 from codingagent.model.events import Event
 from codingagent.model.journal_entries import (
     OperationEnded,
@@ -12,15 +10,17 @@ from codingagent.model.journal_entries import (
     TurnEnded,
 )
 from codingagent.model.session_state import Session, replay
+from codingagent.prompt import render
+from codingagent.prompt.file_list import ListedFile, Listing
 
 SESSION_ID = "a1b2c3d4"
 CREATED_AT = "2025-01-15T10:30:00Z"
 LATER = "2025-01-15T10:35:00Z"
 
-ENVIRONMENT = outbox.Environment(
+ENVIRONMENT = render.Environment(
     "Linux", "/bin/sh", ("git", "python3"), 30, "bubblewrap", "off: commands have none"
 )
-BUDGET = outbox.Budget(200_000, 2_000)
+BUDGET = render.Budget(200_000, 2_000)
 
 
 def started(task: str = "Create a calculator") -> SessionStarted:
@@ -48,6 +48,6 @@ def listing_of(*paths: str) -> Listing:
 
 
 def context_of(
-    *views: outbox.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
-) -> outbox.Context:
-    return outbox.Context(listing or listing_of(), views, unread, ENVIRONMENT)
+    *views: render.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
+) -> render.Context:
+    return render.Context(listing or listing_of(), views, unread, ENVIRONMENT)

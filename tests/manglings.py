@@ -4,8 +4,8 @@ import html
 import re
 from collections.abc import Callable
 
-from codingagent.core import outbox
 from codingagent.model.commands import HAS_BODY
+from codingagent.prompt import render
 from tests.builders import BUDGET, SESSION_ID, context_of, session_of
 
 Mangling = Callable[[str], str]
@@ -183,7 +183,7 @@ def _as_list_items(text: str) -> str:
 
 
 def _with_request(text: str) -> str:
-    request = outbox.render(session_of(), context_of(), BUDGET)
+    request = render.render(session_of(), context_of(), BUDGET)
     return f"{request}\n{text}" if SESSION_ID in text else text
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from codingagent.core.changes import Change, ChangeKind
-from codingagent.core.listing import shown_path
 from codingagent.model.events import Refused
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.session_state import Session
+from codingagent.prompt.file_list import shown_path
 
 Expected = Mapping[str, frozenset[str | None]]
 """By path, the digests of what may stand there; None: nothing."""

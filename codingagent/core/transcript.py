@@ -12,10 +12,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from codingagent.core import guide, tags
+from codingagent.core import tags
 from codingagent.core.reply import Header
 from codingagent.core.tags import Scan
 from codingagent.model import commands
+from codingagent.prompt import guide
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
 _BEFORE = r"^[ \t>*_`\\]{0,12}"

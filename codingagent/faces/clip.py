@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from codingagent.conversation import Conversation
-from codingagent.core import parts, tokens
 from codingagent.errors import UsageError, WorkError
 from codingagent.faces import looks
 from codingagent.homes import Home
 from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.prompt import split, tokens
 from codingagent.recipients import Ask, Recipients, header_of
 from codingagent.world import clipboard
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES
@@ -63,7 +63,7 @@ def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
     if limit is None:
         return (text,)
     try:
-        return parts.split(text, limit)
+        return split.split(text, limit)
     except ValueError as fault:
         raise UsageError(f"--split {limit}: {fault}") from fault
 

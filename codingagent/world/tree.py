@@ -16,8 +16,8 @@ from pathlib import Path
 
 from codingagent.core.gitpatterns import LINES_LIMIT
 from codingagent.core.ignore import GIT_IGNORE_FILE, IGNORE_FILES, OWN_IGNORE_FILE, IgnoreRules
-from codingagent.core.listing import ListedFile, open_folders, shown_path
 from codingagent.core.tracked import Tracked
+from codingagent.prompt.file_list import ListedFile, open_folders, shown_path
 from codingagent.world.folders import Folder
 from codingagent.world.repository import (
     RULES_LIMIT_BYTES,

@@ -12,11 +12,11 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.core.listing import Ignored, ListedFile, Listing
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
+from codingagent.prompt.file_list import Ignored, ListedFile, Listing
 from codingagent.world.folders import (
     BINARY,
     NO_FOLLOW,

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import outbox
 from codingagent.core.messages import dialect, replies
 from codingagent.core.messages.operations import OPERATION_TYPES, Operation
 from codingagent.core.messages.reading import validate_event, validate_operations_message
@@ -26,6 +25,7 @@ from codingagent.model.events import (
 )
 from codingagent.model.operations import FetchFile, Finish, ShowMessage
 from codingagent.model.session_state import Session
+from codingagent.prompt import render as outbox
 from tests.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
 
 READ = {"type": "readFile", "path": "a.py"}

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import guide, repair, reply, tags
+from codingagent.core import repair, reply, tags
 from codingagent.core.reply import Problem, Step
 from codingagent.editing import body_repair
 from codingagent.model import chat_damage
 from codingagent.model.commands import HAS_BODY
 from codingagent.model.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
+from codingagent.prompt import guide
 from tests.builders import SESSION_ID
 from tests.helpers import cpu_below, grows_with
 

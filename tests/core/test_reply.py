@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import guide, reply
+from codingagent.core import reply
 from codingagent.core.reply import Header, Problem, Reply, Step
 from codingagent.editing import apply
 from codingagent.errors import OperationError
@@ -20,6 +20,7 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.model.session_state import Session
+from codingagent.prompt import guide
 from tests.builders import LATER, SESSION_ID, session_of, turn
 from tests.helpers import cpu_below
 

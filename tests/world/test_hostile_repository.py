@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.listing import Listing, lines
+from codingagent.prompt.file_list import Listing, lines
 from codingagent.world.workspace import Workspace
 
 MISSING = "; files that git tracks although an ignore rule names them are missing here"

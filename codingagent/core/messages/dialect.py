@@ -23,9 +23,9 @@ from codingagent.core.messages.operations import (
 )
 from codingagent.core.messages.reading import to_json
 from codingagent.core.messages.translating import event_of
-from codingagent.core.outbox import Dialect, check_lines
 from codingagent.model import plain_text
 from codingagent.model.session_state import Session
+from codingagent.prompt.render import Dialect, check_lines
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer.

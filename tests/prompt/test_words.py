@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import outbox
 from codingagent.model.approval import Answer, Question
 from codingagent.model.events import FileCreated, Finished, MessageShown
 from codingagent.model.journal_entries import (
@@ -25,6 +24,7 @@ from codingagent.model.journal_entries import (
     UndoEnded,
 )
 from codingagent.model.session_state import Phase, Session, fold, replay
+from codingagent.prompt import render as outbox
 from tests.builders import BUDGET, LATER, context_of, session_of, started, turn
 
 _QUESTION = Question("RUN_COMMAND", "rm", ("destroys",), ("may destroy",), "rm -r x", "digest")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import tokens
+from codingagent.prompt import tokens
 from tests.helpers import cpu_below
 
 

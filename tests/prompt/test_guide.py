@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from codingagent.core import decoding, guide, reply, tags
+from codingagent.core import decoding, reply, tags
 from codingagent.core.reply import Header, Step
 from codingagent.model.commands import COMMANDS, HAS_BODY, Command
 from codingagent.model.operations import (
@@ -16,6 +16,7 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
+from codingagent.prompt import guide
 
 _TEXT = guide.protocol_text()
 

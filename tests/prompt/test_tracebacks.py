@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.tracebacks import Named, named_in
+from codingagent.prompt.tracebacks import Named, named_in
 
 ROOT = "/home/you/shop"
 FILES = (

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import listing
-from codingagent.core.listing import Ignored, ListedFile, Listing
+from codingagent.prompt import file_list
+from codingagent.prompt.file_list import Ignored, ListedFile, Listing
 from tests.builders import listing_of
 from tests.helpers import cpu_below
 
@@ -19,7 +19,7 @@ def test_files_are_listed_with_their_sizes() -> None:
             ListedFile("src/Calculator.cs", 245),
         )
     )
-    assert listing.lines(found, 2000) == [
+    assert file_list.lines(found, 2000) == [
         "  src/Calculator.cs (245 bytes)",
         "  src/Program.cs (180 bytes)",
         "  tests/CalculatorTests.cs (512 bytes)",
@@ -28,7 +28,7 @@ def test_files_are_listed_with_their_sizes() -> None:
 
 def test_an_empty_workspace_is_said() -> None:
     """Specification 003, workspace files: or `(empty workspace)` if no files exist."""
-    assert listing.lines(Listing(()), 2000) == ["(empty workspace)"]
+    assert file_list.lines(Listing(()), 2000) == ["(empty workspace)"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_an_empty_workspace_is_said() -> None:
 )
 def test_ignored_files_are_one_line(ignored: Ignored, line: str) -> None:
     """Design, the outbox, listing: one line that says how many files and bytes are left out."""
-    assert listing.lines(Listing((ListedFile("a", 1),), ignored), 2000) == ["  a (1 bytes)", line]
+    assert file_list.lines(Listing((ListedFile("a", 1),), ignored), 2000) == ["  a (1 bytes)", line]
 
 
 def test_beyond_the_budget_the_largest_folders_are_summed_up() -> None:
@@ -60,7 +60,7 @@ def test_beyond_the_budget_the_largest_folders_are_summed_up() -> None:
         ListedFile("src/a.py", 1),
         ListedFile("b.py", 2),
     )
-    assert listing.lines(Listing(files), 10) == [
+    assert file_list.lines(Listing(files), 10) == [
         "  assets/ (812 files, 41 MB)",
         "  b.py (2 bytes)",
         "  src/a.py (1 bytes)",
@@ -70,27 +70,27 @@ def test_beyond_the_budget_the_largest_folders_are_summed_up() -> None:
 def test_up_to_the_budget_nothing_is_summed_up() -> None:
     """Design, the outbox, listing: only beyond the budget, default 2,000 entries."""
     files = listing_of(*(f"d/{n}" for n in range(10)))
-    assert len(listing.lines(files, 10)) == 10
-    assert listing.lines(files, 9) == ["  d/ (10 files, 100 bytes)"]
+    assert len(file_list.lines(files, 10)) == 10
+    assert file_list.lines(files, 9) == ["  d/ (10 files, 100 bytes)"]
 
 
 def test_folders_are_summed_up_from_within() -> None:
     """Design, the outbox, listing: the largest folders; those above them only if that is not enough."""
     files = listing_of(*(f"a/deep/{n}" for n in range(6)), "a/x", "a/y", "z/1", "z/2")
-    assert listing.lines(files, 5) == [
+    assert file_list.lines(files, 5) == [
         "  a/deep/ (6 files, 60 bytes)",
         "  a/x (10 bytes)",
         "  a/y (10 bytes)",
         "  z/1 (10 bytes)",
         "  z/2 (10 bytes)",
     ]
-    assert listing.lines(files, 2) == ["  a/ (8 files, 80 bytes)", "  z/ (2 files, 20 bytes)"]
+    assert file_list.lines(files, 2) == ["  a/ (8 files, 80 bytes)", "  z/ (2 files, 20 bytes)"]
 
 
 def test_files_that_the_session_made_or_read_are_always_listed() -> None:
     """Design, the outbox, listing: a file that this session made or read is always listed."""
     files = listing_of(*(f"d/{n}" for n in range(50)))
-    assert listing.lines(files, 5, {"d/7", "gone"}) == [
+    assert file_list.lines(files, 5, {"d/7", "gone"}) == [
         "  d/ (49 files, 490 bytes)",
         "  d/7 (10 bytes)",
     ]
@@ -99,13 +99,13 @@ def test_files_that_the_session_made_or_read_are_always_listed() -> None:
 def test_a_file_that_the_session_made_is_listed_among_too_many_in_the_root() -> None:
     """Design, the outbox, listing: a file that this session made or read is always listed."""
     files = listing_of(*(f"{n:05}.txt" for n in range(10_000)))
-    assert "  09999.txt (10 bytes)" in listing.lines(files, 2_000, {"09999.txt"})
+    assert "  09999.txt (10 bytes)" in file_list.lines(files, 2_000, {"09999.txt"})
 
 
 def test_many_files_in_the_root_itself_are_summed_up_too() -> None:
     """Design, the outbox, listing: the budget is for entries, wherever they lie."""
     files = listing_of(*(f"{n}.txt" for n in range(10_000)))
-    assert len(listing.lines(files, 2_000)) <= 2_000
+    assert len(file_list.lines(files, 2_000)) <= 2_000
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_many_files_in_the_root_itself_are_summed_up_too() -> None:
 )
 def test_a_name_from_the_disk_stands_on_one_line(path: str, shown: str) -> None:
     """Design, the outbox: text that came from outside can imitate our headings; a file name too."""
-    assert listing.shown_path(path) == shown
-    assert listing.lines(listing_of(path), 10) == [f"  {shown} (10 bytes)"]
+    assert file_list.shown_path(path) == shown
+    assert file_list.lines(listing_of(path), 10) == [f"  {shown} (10 bytes)"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_name_from_the_disk_stands_on_one_line(path: str, shown: str) -> None:
 )
 def test_a_size_is_short(size: int, shown: str) -> None:
     """Design, the outbox, listing: `40 MB`."""
-    assert listing.human_size(size) == shown
+    assert file_list.human_size(size) == shown
 
 
 _NAMES = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=4).map("/".join)
@@ -156,7 +156,7 @@ def test_every_file_is_in_one_line_whatever_is_summed_up(
     # A name can't be a file and a folder at once.
     files = {f"{name}.x" for name in names}
     always = {f"{name}.x" for name in always}
-    shown = listing.lines(listing_of(*files), limit, always)
+    shown = file_list.lines(listing_of(*files), limit, always)
     assert shown == sorted(shown) or not files
     counted = 0
     for line in shown:
@@ -173,7 +173,7 @@ def test_a_hundred_thousand_files_are_summed_up_in_a_moment() -> None:
     """Design, speed: no work that grows with more than the files."""
     files = listing_of(*(f"{n % 10}/{n % 100}/{n % 1000}/{n}" for n in range(100_000)))
     with cpu_below(100):
-        assert 1 <= len(listing.lines(files, 2000)) <= 2000
+        assert 1 <= len(file_list.lines(files, 2000)) <= 2000
 
 
 def test_deep_folders_take_no_time() -> None:
@@ -182,12 +182,12 @@ def test_deep_folders_take_no_time() -> None:
         *(f"{'d/' * 400}{n}" for n in range(3000)), *("e/" * n + "f" for n in range(1, 1000))
     )
     with cpu_below(100):
-        assert len(listing.lines(files, 100)) <= 100
+        assert len(file_list.lines(files, 100)) <= 100
 
 
 def test_a_folder_whose_files_were_not_measured_has_a_count_only() -> None:
     """Design, the outbox, listing: of very many files only those are measured that have lines."""
     files = [ListedFile(f"a/{n}", None if n else 5) for n in range(9)]
-    shown = listing.lines(Listing((*files, ListedFile("b", 3))), 5)
+    shown = file_list.lines(Listing((*files, ListedFile("b", 3))), 5)
     assert shown == ["  a/ (9 files)", "  b (3 bytes)"]
-    assert listing.open_folders({"a": 9, "": 1}, 5) == {""}
+    assert file_list.open_folders({"a": 9, "": 1}, 5) == {""}

@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.core import guide, listing
-from codingagent.core.listing import Listing, shown_path
 from codingagent.model import plain_text, results
 from codingagent.model.events import Event, MessageShown
 from codingagent.model.results import check_result
 from codingagent.model.session_state import Said, Session
+from codingagent.prompt import file_list as listing
+from codingagent.prompt import guide
+from codingagent.prompt.file_list import Listing, shown_path
 
 CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE]"

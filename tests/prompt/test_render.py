@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import guide, outbox, reply
-from codingagent.core.listing import ListedFile, Listing
-from codingagent.core.outbox import Budget, FileView
+from codingagent.core import reply
 from codingagent.model.events import (
     CommandRan,
     Event,
@@ -20,6 +18,10 @@ from codingagent.model.events import (
 )
 from codingagent.model.journal_entries import OutboxWritten, ReplyTaken, SessionReopened
 from codingagent.model.session_state import Session
+from codingagent.prompt import guide
+from codingagent.prompt import render as outbox
+from codingagent.prompt.file_list import ListedFile, Listing
+from codingagent.prompt.render import Budget, FileView
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
 from tests.helpers import cpu_below
 
