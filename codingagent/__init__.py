@@ -6,8 +6,8 @@ Programs find here what reads, checks and executes its JSON (operations and even
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codingagent.core.messages.faults import MessageError, OperationValidationError
-    from codingagent.core.messages.reading import (
+    from codingagent.protocols.json.errors import MessageError, OperationValidationError
+    from codingagent.protocols.json.parser import (
         parse_operation,
         validate_event,
         validate_events_message,
@@ -21,14 +21,14 @@ PROTOCOL_VERSION = "1.0"
 
 # What a program uses is imported when it is first asked for: pydantic costs 0.3 s at every start.
 _LATE = {
-    "MessageError": "codingagent.core.messages.faults",
-    "OperationValidationError": "codingagent.core.messages.faults",
+    "MessageError": "codingagent.protocols.json.errors",
+    "OperationValidationError": "codingagent.protocols.json.errors",
     "Space": "codingagent.space",
-    "parse_operation": "codingagent.core.messages.reading",
-    "validate_event": "codingagent.core.messages.reading",
-    "validate_events_message": "codingagent.core.messages.reading",
-    "validate_operation": "codingagent.core.messages.reading",
-    "validate_operations_message": "codingagent.core.messages.reading",
+    "parse_operation": "codingagent.protocols.json.parser",
+    "validate_event": "codingagent.protocols.json.parser",
+    "validate_events_message": "codingagent.protocols.json.parser",
+    "validate_operation": "codingagent.protocols.json.parser",
+    "validate_operations_message": "codingagent.protocols.json.parser",
 }
 
 __all__ = [

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.agent import Agent
-from codingagent.core import continuation, reply, tags, transcript
-from codingagent.core.reply import Foreign, Header, Problem, Reply, Step
 from codingagent.execution import Execution, Surroundings
 from codingagent.model import encoding, results
 from codingagent.model.approval import Answer
@@ -28,6 +26,8 @@ from codingagent.model.ui_events import (
     SessionDone,
     TurnDone,
 )
+from codingagent.protocols.tags import continuation, reply, scanner, transcript
+from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, Step
 from codingagent.requesting import Requests
 
 
@@ -193,7 +193,7 @@ class Conversation:
         header = found.header
         if header is None or header.session != self.session.session_id:
             read = encoding.decode_reply(data, self._mail.locale_codec)
-            last = transcript.last_header(tags.fold_line_ends(read.text)) if read else None
+            last = transcript.last_header(scanner.fold_line_ends(read.text)) if read else None
             if found.has_outbox and last is None:
                 return ""
             header = last or header
@@ -265,7 +265,7 @@ class Conversation:
         """Reads a reply in either protocol, whichever the request was in; one that goes on is joined."""
         session = self.session
         text, note = transcript.answer_in(
-            tags.fold_line_ends(text), session.session_id, session.sequence
+            scanner.fold_line_ends(text), session.session_id, session.sequence
         )
         return reply.with_note(self._read_answer(text), note)
 
@@ -288,7 +288,7 @@ class Conversation:
         if "{" not in text and not is_json:
             return self._read_other_formats(text, found) or found
         # Imported late: it costs a third of a second, which tag blocks need not pay.
-        from codingagent.core.messages import replies
+        from codingagent.protocols.json import replies
 
         message = replies.read(text)
         if message is not None:
@@ -315,10 +315,10 @@ class Conversation:
         taken = self.session.reply
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found
-        from codingagent.core.formats import mixing, reading
+        from codingagent.protocols.foreign import mixing, parser
 
         files = self._files()
-        other = reading.read(found.beside, files)
+        other = parser.read(found.beside, files)
         if not other.items:
             return replace(found, notes=(*found.notes, *other.notes))
         if len(other.items) > _FOREIGN_LIMIT:
@@ -329,10 +329,10 @@ class Conversation:
 
     def _read_other_formats(self, text: str, found: Reply) -> Reply | None:
         """Reads what models write in place of commands; None if there is nothing of that."""
-        from codingagent.core.formats import reading
+        from codingagent.protocols.foreign import parser
 
         files = self._files()
-        other = reading.read(text, files)
+        other = parser.read(text, files)
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
             return replace(found, notes=said) if other.notes or other.asides else None

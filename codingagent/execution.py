@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
-from codingagent.core.reply import Problem, Step
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.keeping import Keeper, Keeping
 from codingagent.ledger import Ledger
@@ -50,6 +49,7 @@ from codingagent.model.ui_events import (
     OperationDone,
     Remark,
 )
+from codingagent.protocols.tags.reply import Problem, Step
 
 # Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
 RETURNED_LIMIT = 64 * 2**20

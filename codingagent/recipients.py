@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from codingagent.core import reply, tags, transcript
-from codingagent.core.reply import Header
 from codingagent.errors import CodingAgentError
 from codingagent.homes import Home, all_sessions
 from codingagent.model.session_state import Session
+from codingagent.protocols.tags import reply, scanner, transcript
+from codingagent.protocols.tags.reply import Header
 
 Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""
@@ -70,10 +70,10 @@ class Recipients:
 
 def header_of(text: str) -> Header | None:
     """Return what an answer says itself that it answers, in either protocol."""
-    header = transcript.last_header(tags.fold_line_ends(text))
+    header = transcript.last_header(scanner.fold_line_ends(text))
     if header is None and "{" in text and reply.read(text).is_bare:
         # Imported late: it costs a third of a second.
-        from codingagent.core.messages import replies
+        from codingagent.protocols.json import replies
 
         found = replies.read(text)
         header = None if found is None else found.header

@@ -304,7 +304,7 @@ class Requests:
     def _dialect(self) -> render.Dialect:
         if self.session.protocol == "tags":
             return render.tag_dialect()
-        from codingagent.core.messages.dialect import dialect
+        from codingagent.protocols.json.json_guide import dialect
 
         return dialect()
 

@@ -6,21 +6,21 @@ model to answer. What came of it is an events message (specification 001).
 
 from collections.abc import Callable, Sequence
 
-from codingagent.core.messages.events import (
+from codingagent.errors import ApprovalError, WorkError
+from codingagent.execution import Execution
+from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import TurnEnded
+from codingagent.model.session_state import Phase, Session
+from codingagent.protocols.json.convert import approval_event, event_of, read_answer
+from codingagent.protocols.json.events import (
     ApprovalRequiredEvent,
     ErrorEvent,
     Event,
     EventsMessage,
     Status,
 )
-from codingagent.core.messages.reading import to_json, to_wire
-from codingagent.core.messages.translating import approval_event, event_of, read_answer
-from codingagent.core.reply import Problem, Step
-from codingagent.errors import ApprovalError, WorkError
-from codingagent.execution import Execution
-from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import TurnEnded
-from codingagent.model.session_state import Phase, Session
+from codingagent.protocols.json.parser import to_json, to_wire
+from codingagent.protocols.tags.reply import Problem, Step
 
 
 class Run:

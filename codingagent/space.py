@@ -23,16 +23,6 @@ from typing import Self
 from codingagent import compose, history, homes, places
 from codingagent.compose import Bench, Person
 from codingagent.confinement import policy_of
-from codingagent.core.messages.events import Event
-from codingagent.core.messages.faults import Fault, MessageError
-from codingagent.core.messages.operations import Operation
-from codingagent.core.messages.reading import (
-    ReceivedMessage,
-    read_operations_message,
-    to_wire,
-    value_of,
-)
-from codingagent.core.messages.translating import items_of
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Execution
 from codingagent.homes import Home
@@ -43,6 +33,16 @@ from codingagent.model.session_state import Session, fold
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from codingagent.places import Place
+from codingagent.protocols.json.convert import items_of
+from codingagent.protocols.json.errors import Fault, MessageError
+from codingagent.protocols.json.events import Event
+from codingagent.protocols.json.operations import Operation
+from codingagent.protocols.json.parser import (
+    ReceivedMessage,
+    read_operations_message,
+    to_wire,
+    value_of,
+)
 from codingagent.runs import Run, document
 from codingagent.world import disk
 from codingagent.world.clock import now

@@ -19,8 +19,6 @@ from enum import Enum
 from pathlib import Path
 
 from codingagent.agent import Agent, Chat, Means, Order
-from codingagent.core import repair, reply
-from codingagent.core.reply import Problem, Reply, Step
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
@@ -36,6 +34,8 @@ from codingagent.model.events import (
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.observations import Extras, Outcome
 from codingagent.policy import rules
+from codingagent.protocols.tags import repair, reply
+from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.world.workspace import Workspace
 from tests.manglings import MANGLINGS
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import reply, transcript
-from codingagent.core.reply import Step
 from codingagent.model.session_state import Session
 from codingagent.prompt import render
 from codingagent.prompt.file_list import ListedFile, Listing
+from codingagent.protocols.tags import reply, transcript
+from codingagent.protocols.tags.reply import Step
 from tests.helpers import Desk, desk_at
 
 END = "[END]\n"

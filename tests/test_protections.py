@@ -645,9 +645,9 @@ def command_not_run_again() -> bool:
 def same_reply_not_twice() -> bool:
     from dataclasses import replace
 
-    from codingagent.core import reply
     from codingagent.model.journal_entries import SessionStarted
     from codingagent.model.session_state import fold
+    from codingagent.protocols.tags import reply
 
     begun = fold(None, SessionStarted("00000000", "task", "/ws", "", "standard", "auto"))
     return bool(reply.objection(None, replace(begun, last_digest="same"), "same"))
@@ -1154,7 +1154,7 @@ ROWS: dict[str, Row] = {
     "the same reply is not executed twice": Row(
         same_reply_not_twice,
         (),
-        ("core/reply.py", "if digest == session.last_digest and", "if False and"),
+        ("protocols/tags/reply.py", "if digest == session.last_digest and", "if False and"),
     ),
     "one home, one executor": Row(
         one_holder, (), ("world/lock.py", "            _lock(self._handle)\n", "            pass\n")

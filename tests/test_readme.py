@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import get_args
 
 import codingagent
-from codingagent.core import reply
-from codingagent.core.messages.events import EVENT_TYPES
-from codingagent.core.messages.operations import OPERATION_TYPES, Operation
-from codingagent.core.reply import Step
 from codingagent.faces import cli
 from codingagent.model.commands import COMMANDS, Command
 from codingagent.model.settings import Settings, meanings
+from codingagent.protocols.json.events import EVENT_TYPES
+from codingagent.protocols.json.operations import OPERATION_TYPES, Operation
+from codingagent.protocols.tags import reply
+from codingagent.protocols.tags.reply import Step
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
 

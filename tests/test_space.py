@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from codingagent import MessageError, Space, validate_events_message
-from codingagent.core.messages.events import (
+from codingagent.errors import UsageError, WorkError
+from codingagent.protocols.json.events import (
     CreateFileEvent,
     ErrorEvent,
     Event,
@@ -18,9 +19,8 @@ from codingagent.core.messages.events import (
     ReadFileEvent,
     ShellEvent,
 )
-from codingagent.core.messages.operations import CreateFileOperation
-from codingagent.core.messages.reading import to_wire
-from codingagent.errors import UsageError, WorkError
+from codingagent.protocols.json.operations import CreateFileOperation
+from codingagent.protocols.json.parser import to_wire
 from codingagent.runs import Run
 from tests.helpers import new_marker, none_left
 from tests.killing import none_outlives

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codingagent import Space
-from codingagent.core.messages.reading import to_wire
+from codingagent.protocols.json.parser import to_wire
 from codingagent.runs import Run
 
 EXAMPLES = json.loads(

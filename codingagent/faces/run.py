@@ -8,10 +8,6 @@ from pathlib import Path
 
 from codingagent import compose, history
 from codingagent.compose import Person
-from codingagent.core.messages.events import ErrorEvent, Event, EventsMessage
-from codingagent.core.messages.faults import MessageError
-from codingagent.core.messages.reading import SIZE_LIMIT_BYTES, to_json_bytes
-from codingagent.core.messages.translating import read_answer
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import fail, silence
 from codingagent.homes import Home
@@ -21,6 +17,10 @@ from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, Remark
 from codingagent.places import Archive, check_present, place_of
+from codingagent.protocols.json.convert import read_answer
+from codingagent.protocols.json.errors import MessageError
+from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage
+from codingagent.protocols.json.parser import SIZE_LIMIT_BYTES, to_json_bytes
 from codingagent.runs import Run
 from codingagent.space import Space
 from codingagent.world.clock import now

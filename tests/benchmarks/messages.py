@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
 from pydantic_core import from_json
 
-from codingagent.core.messages.reading import read_operations_message, validate_operations_message
+from codingagent.protocols.json.parser import read_operations_message, validate_operations_message
 from tests.benchmarks.measuring import Figure, ratio
 
 SCHEMA = Path(__file__).parent.parent / "core" / "messages" / "specification_001.schema.json"

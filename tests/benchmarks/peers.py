@@ -10,9 +10,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from codingagent.core import reply
-from codingagent.core.reply import Step
 from codingagent.model.operations import EditFile
+from codingagent.protocols.tags import reply
+from codingagent.protocols.tags.reply import Step
 from tests import reply_table
 from tests.manglings import MANGLINGS
 from tests.reply_table import Came, Case

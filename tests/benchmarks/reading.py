@@ -14,9 +14,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from codingagent.core import reply
-from codingagent.core.reply import Step
 from codingagent.model.operations import CreateFile
+from codingagent.protocols.tags import reply
+from codingagent.protocols.tags.reply import Step
 from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 2_000
@@ -27,7 +27,7 @@ LARGE_COUNT = 20_000
 _CHILD = """
 import re, sys
 from pathlib import Path
-from codingagent.core import reply
+from codingagent.protocols.tags import reply
 from codingagent.model import encoding
 if sys.argv[1:]:
     data = Path(sys.argv[1]).read_bytes()

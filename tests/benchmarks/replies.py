@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from codingagent.core import decoding, reply, tags
 from codingagent.model import commands
+from codingagent.protocols.tags import decoder, reply, scanner
 from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 2_000
@@ -28,8 +28,8 @@ def reading() -> Iterator[Figure]:
     assert len(reply.read(text).items) == COUNT
 
     def strict() -> None:
-        for block in tags.scan(text, commands.HAS_BODY).blocks:
-            decoding.decode(block)
+        for block in scanner.scan(text, commands.HAS_BODY).blocks:
+            decoder.decode(block)
 
     name = f"a clean reply of {len(text) / 1e6:.0f} MB read, against the strict grammar alone"
     yield ratio(name, lambda: reply.read(text), strict, 2, 9)

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import decoding, tags
-from codingagent.core.tags import Block
 from codingagent.errors import OperationError
 from codingagent.model.commands import COMMANDS, HAS_BODY, Command
 from codingagent.model.operations import (
@@ -23,16 +21,18 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
+from codingagent.protocols.tags import decoder, scanner
+from codingagent.protocols.tags.scanner import Block
 from tests.helpers import cpu_below
 
 
 def block_of(text: str) -> Block:
-    (block,) = tags.scan(text, HAS_BODY).blocks
+    (block,) = scanner.scan(text, HAS_BODY).blocks
     return block
 
 
 def decode(text: str) -> Operation:
-    return decoding.decode(block_of(text))[0]
+    return decoder.decode(block_of(text))[0]
 
 
 def refusal(text: str) -> str:
@@ -65,7 +65,7 @@ def refusal(text: str) -> str:
 )
 def test_each_command_of_the_specification_is_read(text: str, operation: Operation) -> None:
     """Specification 003, command syntax reference: the seven examples as they stand there."""
-    assert decoding.decode(block_of(text)) == (operation, ())
+    assert decoder.decode(block_of(text)) == (operation, ())
 
 
 def test_there_are_seven_commands_and_two_are_self_closing() -> None:
@@ -129,7 +129,7 @@ def test_of_very_many_attributes_one_given_twice_is_found_in_a_moment() -> None:
 def test_unknown_attributes_are_ignored_and_noted() -> None:
     """Design, tag blocks: an unknown attribute is ignored and noted in the result."""
     text = '[READ_FILE path="a" mode="fast" reason="x"]\n'
-    assert decoding.decode(block_of(text)) == (
+    assert decoder.decode(block_of(text)) == (
         ReadFile("a"),
         ("unknown attribute 'mode' was ignored", "unknown attribute 'reason' was ignored"),
     )
@@ -138,7 +138,7 @@ def test_unknown_attributes_are_ignored_and_noted() -> None:
 @pytest.mark.parametrize("tag", ["MESSAGE", "DONE", "RUN_COMMAND"])
 def test_commands_without_attributes_note_those_they_get(tag: str) -> None:
     """Specification 003, RUN_COMMAND, MESSAGE and DONE: no attributes. Design: ignored and noted."""
-    _, notes = decoding.decode(block_of(f'[{tag} path="a"]\nx\n[/{tag}]\n'))
+    _, notes = decoder.decode(block_of(f'[{tag} path="a"]\nx\n[/{tag}]\n'))
     assert notes == ("unknown attribute 'path' was ignored",)
 
 
@@ -176,7 +176,7 @@ def test_the_attributes_of_create_file(attribute: str, operation: Operation) -> 
     """Design, tag blocks, attributes added: all optional, on CREATE_FILE."""
     closing = "[/CREATE_FILE EOF]" if "until" in attribute else "[/CREATE_FILE]"
     text = f'[CREATE_FILE path="a" {attribute}]\nx\ny\n{closing}\n'
-    assert decoding.decode(block_of(text)) == (operation, ())
+    assert decoder.decode(block_of(text)) == (operation, ())
 
 
 def test_final_newline_false_takes_one_newline_only() -> None:
@@ -233,7 +233,7 @@ def test_an_until_that_is_no_token_is_refused(token: str) -> None:
     with pytest.raises(
         OperationError, match=r"^Invalid until '.*'; write letters, digits and -_\. only$"
     ):
-        decoding.decode(block)
+        decoder.decode(block)
 
 
 # --- EDIT_FILE -------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_an_edit_with_neither_is_told_both_ways() -> None:
 )
 def test_a_file_is_read_in_part_or_by_a_glob(attributes: str, operation: Operation) -> None:
     """Design, tag blocks: READ_FILE takes `start_line`, `end_line`, and `path` may be a glob."""
-    assert decoding.decode(block_of(f"[READ_FILE {attributes}]\n")) == (operation, ())
+    assert decoder.decode(block_of(f"[READ_FILE {attributes}]\n")) == (operation, ())
 
 
 def test_a_range_to_read_that_ends_before_it_begins_is_refused() -> None:
@@ -381,7 +381,7 @@ def test_a_command_that_no_system_takes_is_refused() -> None:
 )
 def test_a_command_takes_a_timeout_and_a_folder(attributes: str, operation: Operation) -> None:
     """Design, tag blocks: RUN_COMMAND takes `timeout="SECONDS"` and `cwd`."""
-    assert decoding.decode(block_of(f"[RUN_COMMAND {attributes}]\nls\n[/RUN_COMMAND]\n")) == (
+    assert decoder.decode(block_of(f"[RUN_COMMAND {attributes}]\nls\n[/RUN_COMMAND]\n")) == (
         operation,
         (),
     )
@@ -424,7 +424,7 @@ def test_each_example_in_the_table_is_valid(command: Command) -> None:
     block = block_of(f"{command.example}\n")
     assert block.name == command.tag
     assert block.notes == ()
-    assert decoding.decode(block)[1] == ()
+    assert decoder.decode(block)[1] == ()
 
 
 @given(
@@ -460,7 +460,7 @@ def test_decoding_gives_an_operation_or_one_line_of_refusal(
     """Specification 003, design goals: malformed commands produce error results rather than crashes."""
     block = Block(command.tag, tuple(attributes), body, 1)
     try:
-        decoding.decode(block)
+        decoder.decode(block)
     except OperationError as fault:
         assert fault.reason
         assert fault.reason.isprintable()

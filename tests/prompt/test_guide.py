@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-from codingagent.core import decoding, reply, tags
-from codingagent.core.reply import Header, Step
 from codingagent.model.commands import COMMANDS, HAS_BODY, Command
 from codingagent.model.operations import (
     CreateFile,
@@ -17,6 +15,8 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.prompt import guide
+from codingagent.protocols.tags import decoder, reply, scanner
+from codingagent.protocols.tags.reply import Header, Step
 
 _TEXT = guide.protocol_text()
 
@@ -41,8 +41,8 @@ def test_the_example_of_a_good_answer_is_one() -> None:
 def test_each_block_in_the_guide_is_valid() -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test, wherever it stands in the text."""
     # The example answer ends with [END], and the command DONE with itself: each block for itself.
-    found = tags.scan(_TEXT, HAS_BODY)
-    decoded = [decoding.decode(block) for block in found.blocks]
+    found = scanner.scan(_TEXT, HAS_BODY)
+    decoded = [decoder.decode(block) for block in found.blocks]
     assert all(block.closed for block in found.blocks)
     assert not [note for _, notes in decoded for note in notes]
     assert not [note for block in found.blocks for note in block.notes]

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import reply
 from codingagent.model.events import (
     CommandRan,
     Event,
@@ -22,6 +21,7 @@ from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
 from codingagent.prompt.file_list import ListedFile, Listing
 from codingagent.prompt.render import Budget, FileView
+from codingagent.protocols.tags import reply
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
 from tests.helpers import cpu_below
 

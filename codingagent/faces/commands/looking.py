@@ -186,7 +186,7 @@ def _schema(
 
         found = settings.schema()
     else:
-        from codingagent.core.messages import schema
+        from codingagent.protocols.json import schema
 
         found = schema.operations_schema() if of is _Schema.OPERATIONS else schema.events_schema()
     sys.stdout.write(json.dumps(found, indent=2) + "\n")

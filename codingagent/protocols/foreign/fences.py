@@ -1,0 +1,159 @@
+"""Code fences: where one opens, what it says, and where it surely closes.
+
+A fence whose text holds fences of the same length has no certain end by itself: the rules of Markdown
+close it at the first bare fence, and models nest them all the same. An end is given only where both
+readings agree, or one of them is not possible.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import Enum
+
+from codingagent.protocols.foreign.file_names import words
+
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
+
+SHELLS = words(
+    "bash sh shell zsh fish console terminal shell-session shellsession sh-session powershell pwsh ps1"
+    " ps cmd bat batch dos cli"
+)
+
+
+class Ending(Enum):
+    """How sure it is where a fence ends."""
+
+    PLAIN = "nothing else in it"
+    NESTED = "fences in it, closed each"
+    DOUBTFUL = "not sure"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A line that opens or closes a fence; `indent` is the blanks before it.
+
+    `joins` tells that it does both: the end of one and the beginning of the next, written on one line.
+    """
+
+    line: int
+    indent: str
+    marks: str
+    info: str
+    joins: bool = False
+
+    @property
+    def language(self) -> str:
+        """What the fence says its text is, in lower case."""
+        return re.split(r"[\s:{,]", self.info, maxsplit=1)[0].lower()
+
+
+class Fences:
+    """All fence lines of a text."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._all = _parted(
+            [
+                Fence(at, found[1], found[2], found[3])
+                for at, line in enumerate(lines)
+                if ("```" in line or "~~~" in line)
+                and (found := _FENCE.fullmatch(line)) is not None
+            ]
+        )
+        self._lines = [fence.line for fence in self._all]
+        # What was found from which line on: openings without a close must not each look to the end.
+        self._closes: dict[tuple[str, int], tuple[int, int | None]] = {}
+        self._by_line = {fence.line: fence for fence in self._all}
+
+    def count(self) -> int:
+        """Tells how many fence lines there are."""
+        return len(self._all)
+
+    def at(self, line: int) -> Fence | None:
+        """Gives the fence at a line."""
+        return self._by_line.get(line)
+
+    def next_from(self, line: int) -> Fence | None:
+        """Return the first fence from a line on."""
+        index = bisect_right(self._lines, line - 1)
+        return self._all[index] if index < len(self._all) else None
+
+    def first_close(self, opening: Fence, start: int) -> int | None:
+        """Gives the first line from `start` on that could close a fence."""
+        key = (opening.marks, len(opening.indent))
+        known = self._closes.get(key)
+        if known is not None and known[0] <= start and (known[1] is None or start <= known[1]):
+            return known[1]
+        found = None
+        for index in range(bisect_right(self._lines, start - 1), len(self._all)):
+            fence = self._all[index]
+            if (not fence.info or fence.joins) and _belongs(opening, fence):
+                found = fence.line
+                break
+        self._closes[key] = (start, found)
+        return found
+
+    def behind(self, close: int) -> int:
+        """Return the index after the line that closes a fence; it may open the next."""
+        fence = self._by_line.get(close)
+        return close if fence is not None and fence.joins else close + 1
+
+    def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
+        """Gives the line that closes a fence, and how certain that is.
+
+        Args:
+            opening: the fence.
+            is_markdown: its text may hold fences that say no language.
+        """
+        inner, ending = False, Ending.PLAIN
+        for index in range(bisect_right(self._lines, opening.line), len(self._all)):
+            fence = self._all[index]
+            if not _belongs(opening, fence):
+                continue
+            if fence.info and not fence.joins:
+                if inner:
+                    return None, Ending.DOUBTFUL
+                inner, ending = True, Ending.NESTED
+            elif inner:
+                inner = False
+            else:
+                behind = self._all[index + 1] if index + 1 < len(self._all) else None
+                bare = behind is not None and not behind.info and _belongs(opening, behind)
+                return fence.line, Ending.DOUBTFUL if bare and is_markdown else ending
+        return None, Ending.DOUBTFUL
+
+
+def _parted(all_of_them: list[Fence]) -> list[Fence]:
+    """Return fences with those parted that a chat wrote on one line, ```` ``````diff ````.
+
+    Its marks are twice those of the fence that is open there, and one that is bare closes it below.
+    """
+    found: list[Fence] = []
+    bare = {fence.marks: fence.line for fence in all_of_them if not fence.info}
+    opened: Fence | None = None
+    for fence in all_of_them:
+        if opened is None:
+            opened = fence
+        elif not fence.info and fence.marks.startswith(opened.marks):
+            opened = None
+        elif (
+            fence.info
+            and fence.marks == 2 * opened.marks
+            and bare.get(opened.marks, -1) > fence.line
+        ):
+            opened = Fence(fence.line, fence.indent, opened.marks, fence.info, joins=True)
+            found.append(opened)
+            continue
+        found.append(fence)
+    return found
+
+
+def _belongs(opening: Fence, fence: Fence) -> bool:
+    """Tells whether a fence could close the opening one, or open one in it that could."""
+    return fence.marks.startswith(opening.marks) and len(fence.indent) <= len(opening.indent)
+
+
+def dedented(lines: list[str], indent: str) -> list[str]:
+    """Gives a fence's lines without the blanks before the fence, if all of them have those."""
+    if not indent or any(line.strip() and not line.startswith(indent) for line in lines):
+        return lines
+    return [line.removeprefix(indent) for line in lines]

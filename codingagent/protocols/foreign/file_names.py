@@ -1,0 +1,334 @@
+"""Paths as replies write them: in a heading, in bold, behind "File:", in a fence line, in a comment.
+
+Knows which file is meant, as far as the workspace's own paths tell; never guesses between two.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.protocols.foreign import elements
+
+
+def words(text: str) -> frozenset[str]:
+    """Gives the words of a text: a list of names reads better without quotes."""
+    return frozenset(text.split())
+
+
+# A longer line is no heading, whatever it says.
+_LINE_LIMIT = 300
+
+_MARKS = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
+_TICKED = re.compile(r"`+([^`\n]+)`+")
+_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
+_BRACKETED = re.compile(r"\[(?:(?i:file(?:name)?|path)[ \t]*:[ \t]*)?([^\[\]\n]+)\]")
+_HTML = re.compile(r"</?(?:b|code|details|em|file_path|h[1-6]|i|p|path|strong|summary)>")
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_COMMENT = re.compile(
+    r"[ \t]*(?:<!--[ \t]*(?P<html>.+?)[ \t]*-->|/\*+[ \t]*(?P<block>.+?)[ \t]*\*+/"
+    r"|(?:#|//|--|;+|%|'|REM|\"\"\")[ \t]*(?P<line>.+?)[ \t]*)[ \t]*"
+)
+_LINE_QUOTE = re.compile(r"\d+:\d+:\S+")
+_INFO_VALUE = re.compile(
+    r"\b(?:(?P<sure>file|filename|file_name|path)|title|name)[ \t]*[=:][ \t]*"
+    r"(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'}]+))"
+)
+
+# Words that may stand beside a path in a line that is its heading, and say nothing of its content.
+_PLAIN_WORDS = words(
+    "a change changed changes code content contents edit edited edits file filename filepath for here"
+    " is modified modify name now path replace replaced replacement rewrite s step the this update"
+    " updated updates version"
+)
+_NEW_WORDS = words("add added create created creating new")
+_GONE_WORDS = words("delete deleted remove removed")
+_MOVE_WORDS = words("move moved rename renamed")
+_SIDE_WORDS = words("as from old to")
+# Beside one of these a word is a path, though its name tells nothing.
+_FILE_WORDS = words("file filename filepath path")
+_WHOLE_WORDS = words("complete entire full final rewritten whole")
+
+_BUILD_NAMES = words(
+    "Makefile Dockerfile Containerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Brewfile Justfile"
+)
+# These are headings of a text as often as names of files, so that they need backticks.
+_TEXT_NAMES = words("LICENSE COPYING README CHANGELOG AUTHORS NOTICE CODEOWNERS WORKSPACE BUILD")
+# Names of products that look like names of files.
+_PRODUCTS = re.compile(
+    r"(?:node|next|vue|nuxt|react|express|three|d3|ember|backbone|chart|alpine|discord|socket|asp|vb|ml)"
+    r"\.(?:js|io|net)",
+    re.IGNORECASE,
+)
+# A bare name in a sentence is a file only with one of these; "os.path" and "v1.2" are none.
+_EXTENSIONS = words(
+    "adoc asm astro awk bas bash bat bzl c cc cfg clj cljs cmake cmd conf cpp cs csproj css csv cxx d"
+    " dart diff dockerfile el elm env erl ex exs f90 fish fs fsx gitignore go gql gradle graphql groovy h"
+    " haml hbs hcl hpp hs htm html hxx ini ino ipynb java jl js json json5 jsonc jsx kt kts less lisp lock"
+    " lua m md mdx mjs cjs mk ml mli mm mod nim nix patch php pl plist pm po properties proto ps1 pug py"
+    " pyi pyx r rake rb rs rst sass sbt scala scss service sh sln sol sql sum svelte svg swift tcl tex tf"
+    " tfvars toml ts tsv tsx twig txt v vb vim vue xml xsd yaml yml zig zsh"
+    " astro avsc bats cshtml cts ejs fsproj glsl j2 jinja jinja2 liquid mako mermaid mts mustache nuspec"
+    " plantuml prisma puml razor resx styl svx thrift tmpl tpl vbproj wgsl xaml xcconfig"
+)
+_PART = r"[^\s/\\`'\"<>|*?:;,]+"
+_PATH = re.compile(rf"(?:[~.]{{0,2}}[/\\])?{_PART}(?:[/\\]{_PART})*")
+_EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9_]{0,12})")
+_DOT_NAME = re.compile(r"\.[A-Za-z_]\w+(?:[.-]\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A path as some line gives it.
+
+    `texts` are all that the line names, `line` its index. `is_heading` tells whether the line is
+    a path and nothing else but words such as "File:". `is_gone` and `is_moved` tell that it is a path
+    and words for its deletion, or two paths and words for a renaming.
+    """
+
+    texts: tuple[str, ...]
+    line: int
+    is_heading: bool = True
+    is_new: bool = False
+    is_whole: bool = False
+    is_gone: bool = False
+    is_moved: bool = False
+
+
+class Files:
+    """The paths that exist, and which of them a text may mean."""
+
+    def __init__(self, listed: Collection[str]) -> None:
+        self._listed = listed if isinstance(listed, set | frozenset) else frozenset(listed)
+        self._by_name: dict[str, list[str]] | None = None
+        self._fits: dict[str, list[str]] = {}
+        self._folders: set[str] | None = None
+        self._parents: set[str] | None = None
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._listed
+
+    def fits(self, path: str) -> list[str]:
+        """Gives the files whose path ends so, sorted; a file of exactly that path comes alone."""
+        if path in self._listed:
+            return [path]
+        if self._by_name is None:
+            self._by_name = defaultdict(list)
+            for listed in self._listed:
+                self._by_name[listed.rpartition("/")[2]].append(listed)
+        if path not in self._fits:
+            same = self._by_name.get(path.rpartition("/")[2], [])
+            self._fits[path] = sorted(listed for listed in same if listed.endswith(f"/{path}"))
+        return self._fits[path]
+
+    def has_folder(self, name: str) -> bool:
+        """Tells whether some file lies under a folder at the root."""
+        if self._folders is None:
+            self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
+        return name in self._folders
+
+    def _all_folders(self) -> set[str]:
+        if self._parents is None:
+            self._parents = {listed.rpartition("/")[0] for listed in self._listed if "/" in listed}
+        return self._parents
+
+    def plain(self, text: str) -> str:
+        r"""Return a path of the workspace; `a\b` and `/a/b` are ones where that file or its folder exists.
+
+        Raises:
+            OperationError: if it is none.
+        """
+        written = text.replace("\\", "/").removeprefix("/")
+        if written == text or text in self._listed:
+            return paths.workspace_path(text)
+        folder = written.rpartition("/")[0]
+        is_known = self.fits(written) or ("\\" in text and folder in self._all_folders())
+        return paths.workspace_path(written if is_known else text)
+
+    def existing(self, text: str) -> tuple[str, str]:
+        """Gives the file that an edit means, and a note if it was written otherwise.
+
+        Raises:
+            OperationError: if the text is no path, or fits two files.
+        """
+        path = self.plain(text)
+        fits = self.fits(path)
+        if len(fits) > 1:
+            raise OperationError(_ambiguous(path, fits))
+        return (fits[0], _taken(text, fits[0])) if fits else (path, _taken(text, path))
+
+    def whole(self, name: Name) -> tuple[str, str]:
+        """Gives the path that a whole file is to have, and a note if it was written otherwise.
+
+        Raises:
+            OperationError: if the text is no path, or if it can't be told whether it is an old file's.
+        """
+        text = name.texts[0]
+        path = self.plain(text)
+        if name.is_new or path in self._listed:
+            return path, _taken(text, path)
+        fits = self.fits(path)
+        if len(fits) > 1:
+            raise OperationError(
+                f"{_ambiguous(path, fits)}, and 'New file:' before it if it is one"
+            )
+        if not fits:
+            return path, _taken(text, path)
+        if "/" in path:
+            if self.has_folder(path.partition("/")[0]):
+                return path, _taken(text, path)
+            raise OperationError(
+                f"'{paths.shown(path)}' may be a new file, or {fits[0]}: write the path from the"
+                " workspace root, and 'New file:' before it if it is one"
+            )
+        return fits[0], _taken(text, fits[0])
+
+
+def _ambiguous(path: str, fits: list[str]) -> str:
+    shown = " and ".join(map(paths.shown, fits[:3])) + (" and more" if len(fits) > 3 else "")
+    return f"'{paths.shown(path)}' fits {shown}: write the path from the workspace root"
+
+
+def _taken(path: str, meant: str) -> str:
+    is_same = path.removeprefix("./") == meant
+    return "" if is_same else f"{paths.shown(path)} was taken as {paths.shown(meant)}"
+
+
+def name_in(line: str, at: int, files: Files) -> Name | None:
+    """Gives the paths that a line of prose names, or None."""
+    if len(line) > _LINE_LIMIT or not line.strip():
+        return None
+    rest = line.strip()
+    if (marks := _MARKS.match(rest)) is not None and rest not in files:
+        rest = rest[marks.end() :]
+    if (element := elements.opening(rest)) is not None:
+        rest = element.path
+    rest = _HTML.sub("", rest) if "<" in rest else rest
+    rest = _LINK.sub(r"`\1`", rest.replace("**", "").strip().rstrip("#").strip())
+    if (inner := _BRACKETED.fullmatch(rest)) is not None:
+        rest = inner[1].strip()
+    bare = rest.strip("`*").removesuffix(":").strip("`*").strip()
+    if bare in files or (is_path(bare, files, labelled=True) and bare not in _TEXT_NAMES):
+        return Name((bare,), at) if not _PRODUCTS.fullmatch(bare) else None
+    ticked = [text.strip() for text in _TICKED.findall(rest)]
+    texts = [text for text in ticked if is_path(text, files, labelled=True)]
+    outside = _TICKED.sub(" ", rest)
+    if not texts:
+        label, colon, behind = rest.partition(":")
+        behind = behind.strip().strip("*").strip()
+        if colon and behind in files:
+            texts, outside = [behind], label
+        else:
+            words = [word.strip("()[],;!\"'*").rstrip(":.") for word in rest.split()]
+            texts = [word for word in words if is_path(word, files)]
+            for text in texts:
+                outside = outside.replace(text, " ")
+    elif len(texts) < len(ticked):
+        outside += " ".join(text for text in ticked if text not in texts)
+    if not texts and (called := _called_a_file(rest, ticked)) is not None:
+        texts, outside = [called[0]], called[1]
+    if not texts:
+        return None
+    beside = [word.lower() for word in _WORD.findall(outside) if not word.isdigit()]
+    known = _PLAIN_WORDS | _NEW_WORDS | _WHOLE_WORDS
+    distinct = tuple(dict.fromkeys(texts))
+
+    def says(about: frozenset[str], among: frozenset[str]) -> bool:
+        return any(word in about for word in beside) and all(word in among for word in beside)
+
+    return Name(
+        distinct,
+        at,
+        len(distinct) == 1 and all(word in known for word in beside),
+        any(word in _NEW_WORDS for word in beside),
+        any(word in _WHOLE_WORDS for word in beside),
+        len(distinct) == 1 and says(_GONE_WORDS, _PLAIN_WORDS | _GONE_WORDS),
+        len(distinct) == 2 and says(_MOVE_WORDS, known | _MOVE_WORDS | _SIDE_WORDS),
+    )
+
+
+def _called_a_file(line: str, ticked: list[str]) -> tuple[str, str] | None:
+    """Return what a line calls a file though its name looks like none (`File: bin/tool`), and the rest."""
+    label, _, text = line.partition(":")
+    text, outside = (ticked[0], _TICKED.sub(" ", line)) if len(ticked) == 1 else (text, label)
+    text = text.strip().strip("*`").strip()
+    beside = {word.lower() for word in _WORD.findall(outside)}
+    if not (beside & _FILE_WORDS or ("/" in text and beside & _NEW_WORDS)):
+        return None
+    is_possible = _PATH.fullmatch(text) and "://" not in text and text[-1] not in "/\\."
+    return (text, outside) if is_possible and len(text) <= 255 else None
+
+
+def name_in_comment(line: str, at: int, files: Files) -> Name | None:
+    """Gives the path that a line of code has for its only comment, or None."""
+    if len(line) > _LINE_LIMIT or (comment := _COMMENT.fullmatch(line)) is None:
+        return None
+    text = (
+        (comment["html"] or comment["block"] or comment["line"]).strip().removesuffix('"""').strip()
+    )
+    if text.startswith("!"):
+        return None
+    name = re.sub(r"(?i)^(?:file(?:name|path)?|path)[ \t]*:[ \t]*", "", text).strip("`\"'")
+    if is_path(name, files) and (
+        "/" in name or name in files or name != text or _has_known_extension(name)
+    ):
+        return Name((name,), at)
+    return None
+
+
+def name_in_info(info: str, at: int, files: Files) -> Name | None:
+    """Gives the path that a fence line names behind its marks, or None."""
+    if len(info) > _LINE_LIMIT or _LINE_QUOTE.search(info):
+        return None
+    if (value := _INFO_VALUE.search(info)) is not None:
+        text = value["double"] or value["single"] or value["bare"]
+        is_sure = value["sure"] is not None and _PATH.fullmatch(text) is not None
+        return Name((text,), at) if is_sure or is_path(text, files, labelled=True) else None
+    language, _, behind = info.partition(" ")
+    behind = behind.strip().strip("()`'\"")
+    if behind and is_path(behind, files, labelled=True):
+        return Name((behind,), at)
+    before, colon, text = info.strip().partition(":")
+    if colon and before.isalnum() and is_path(text.strip(), files, labelled=True):
+        return Name((text.strip(),), at)
+    if not behind and is_path(language, files) and ("/" in language or "." in language):
+        return Name((language,), at)
+    return None
+
+
+def is_line_quote(info: str) -> bool:
+    """Tells whether a fence line names lines of a file, `12:20:src/a.py`: a quotation, no file."""
+    return _LINE_QUOTE.search(info[:_LINE_LIMIT]) is not None
+
+
+def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
+    """Tells whether a text may be the path of a file.
+
+    Args:
+        text: the text.
+        files: what exists; that is always a path.
+        labelled: it stands in backticks or the like, so that it is meant to be a name.
+    """
+    if text in files:
+        return True
+    if len(text) > 255 or "://" in text or not _PATH.fullmatch(text) or text[-1] in "/\\.":
+        return False
+    last = re.split(r"[/\\]", text)[-1]
+    if last in _BUILD_NAMES | _TEXT_NAMES:
+        return labelled or last != text
+    if (labelled or last != text) and _DOT_NAME.fullmatch(last):
+        return True
+    at = last.rfind(".")
+    extension = _EXTENSION.fullmatch(last, at) if at > 0 else None
+    if extension is None:
+        return False
+    if last == text:
+        known = extension[1].lower() in _EXTENSIONS
+        return known and "(" not in text and not (_PRODUCTS.fullmatch(text) and not labelled)
+    return True
+
+
+def _has_known_extension(name: str) -> bool:
+    return name.rpartition(".")[2].lower() in _EXTENSIONS

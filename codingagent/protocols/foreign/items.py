@@ -1,0 +1,187 @@
+"""Collect what an answer in other formats asks for, in its order, and what is said of the rest of it."""
+
+from dataclasses import dataclass
+
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.chat_damage import UNHARMED, Arrival, Channel
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, Replacement
+from codingagent.protocols.foreign import begin_patch, search_replace, unified_diff, whole_files
+from codingagent.protocols.foreign.file_names import Files, Name
+from codingagent.protocols.tags.reply import Problem, Step
+
+RENAMING = "RENAME"
+
+_NOTE_LIMIT = 12
+_SHOWN_LINES = 10
+
+_TAGS = {CreateFile: "CREATE_FILE", EditFile: "EDIT_FILE", DeleteFile: "DELETE_FILE"}
+_WORDS = {
+    search_replace.TAG: "SEARCH/REPLACE",
+    unified_diff.TAG: "The difference",
+    begin_patch.TAG: "The patch",
+    whole_files.TAG: "The file",
+    RENAMING: "What is said",
+}
+
+FileOperation = CreateFile | EditFile | DeleteFile
+
+
+@dataclass(slots=True)
+class _Run:
+    """SEARCH/REPLACE blocks of one file that follow one another: all are applied, or none."""
+
+    text: str
+    path: str
+    line: int
+    replacements: list[Replacement]
+    notes: tuple[str, ...]
+    way: Channel = UNHARMED
+
+
+class Items:
+    """The operations and problems of an answer, and the notes on the rest of it."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._items: list[Step | Problem] = []
+        self._notes: list[str] = []
+        self._unused = 0
+        self._shells: list[int] = []
+        self._unnamed: list[int] = []
+        self._wholes: dict[str, int] = {}
+        self._run: _Run | None = None
+        self.deleted: set[str] = set()
+        """What an operation deletes."""
+        self.refused: set[str] = set()
+        """The paths of parts that were not used."""
+
+    def all(self) -> tuple[Step | Problem, ...]:
+        """Return what was found, in the order of the answer."""
+        self.flush()
+        return tuple(sorted(self._items, key=lambda item: item.line))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what is said of parts that name a file and were not used."""
+        more = (f"{self._unused} more remarks are not shown",) if self._unused else ()
+        return (*self._notes, *more)
+
+    def asides(self) -> tuple[str, ...]:
+        """Return what is said of code blocks that name no file."""
+        notes: list[str] = []
+        if self._unnamed:
+            what, was = _blocks_at(self._unnamed, "the code block", "the code blocks")
+            notes.append(
+                f"{what} name{'s' if was == 'was' else ''} no file and {was} not used; for a whole file write"
+                " its path alone on the line above the fence"
+            )
+        if self._shells:
+            what, was = _blocks_at(self._shells, "a shell block", "shell blocks")
+            notes.append(f"{what} {was} not executed; to run a command send [RUN_COMMAND]")
+        return tuple(notes)
+
+    # --- operations ----------------------------------------------------------------------------
+
+    def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
+        """Add an operation that stands at a line, counted from 1."""
+        self.flush()
+        self._put(operation, line, notes)
+
+    def add_whole(self, operation: CreateFile, line: int, notes: tuple[str, ...]) -> None:
+        """Add a whole file, which must not be there twice with different texts."""
+        self.flush()
+        index = self._wholes.setdefault(operation.path, len(self._items))
+        if index == len(self._items):
+            self._put(operation, line, notes)
+            return
+        first = self._items[index]
+        if isinstance(first, Step) and first.operation == operation:
+            self.note(f"'{paths.shown(operation.path)}' stands there twice, at line {line} again")
+            return
+        reason = (
+            f"The file '{paths.shown(operation.path)}' is given whole at line {first.line} and again at"
+            f" line {line}, with another text, so neither was used: send it once"
+        )
+        self._items[index] = Problem(whole_files.TAG, reason, first.line, subject=operation.path)
+
+    def add_replacement(self, replacement: Replacement, way: Channel, text: str, line: int) -> None:
+        """Add a SEARCH/REPLACE block of the file that `text` names.
+
+        Raises:
+            OperationError: if that is no certain path, or its SEARCH is empty and the file exists.
+        """
+        if not replacement.search.strip():
+            path = self._files.plain(text)
+            if path in self._files:
+                raise OperationError(
+                    f"its SEARCH is empty and '{paths.shown(path)}' exists; give the lines whose place"
+                    " the new ones take, or send the file whole under its path"
+                )
+            arrival = Arrival(way, in_code=replacement.is_verbatim)
+            new = CreateFile(path, replacement.replace, overwrite=False, arrival=arrival)
+            self.add(new, line, ())
+            self._run = _Run(text, path, line, [], ())
+            return
+        path, note = self._files.existing(text)
+        if self._run is None or self._run.path != path:
+            self.flush()
+            self._run = _Run(text, path, line, [], (note,) if note else ())
+        elif not self._run.replacements:
+            self._run = _Run(text, path, line, [], self._run.notes)
+        self._run.replacements.append(replacement)
+        self._run.way |= way
+
+    def run_name(self) -> Name | None:
+        """Return the path of the block before, which holds for those that follow and name none."""
+        return None if self._run is None else Name((self._run.text,), self._run.line)
+
+    def flush(self) -> None:
+        """Keep the edit whose blocks are all there."""
+        run, self._run = self._run, None
+        if run is not None and run.replacements:
+            edit = EditFile(run.path, tuple(run.replacements), Arrival(run.way))
+            self._put(edit, run.line, run.notes)
+
+    def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
+        self._items.append(Step(operation, _TAGS[type(operation)], line, notes))
+        if isinstance(operation, DeleteFile):
+            self.deleted.add(operation.path)
+
+    # --- what is said --------------------------------------------------------------------------
+
+    def refuse(
+        self, tag: str, line: int, reason: str, subject: str, *, keep_run: Name | None = None
+    ) -> None:
+        """Add a part that was not used, and what to send instead."""
+        self.flush()
+        what = _WORDS.get(tag, "The block")
+        text = f"{what} at line {line} was not used: {reason}"
+        self._items.append(Problem(tag, text, line, subject=subject[:300]))
+        self.refused.add(subject)
+        if keep_run is not None and len(keep_run.texts) == 1:
+            # The blocks after a broken one are of the same file.
+            self._run = _Run(keep_run.texts[0], "", line, [], ())
+
+    def note(self, text: str) -> None:
+        """Say something of the answer; too many remarks are only counted."""
+        if len(self._notes) < _NOTE_LIMIT:
+            self._notes.append(text)
+        else:
+            self._unused += 1
+
+    def pass_over_shell(self, line: int) -> None:
+        """Keep the line of a shell block, which is never executed."""
+        self.flush()
+        self._shells.append(line)
+
+    def pass_over_unnamed(self, line: int) -> None:
+        """Keep the line of a code block that names no file."""
+        self._unnamed.append(line)
+
+
+def _blocks_at(lines: list[int], one: str, several: str) -> tuple[str, str]:
+    numbers = ", ".join(map(str, lines[:_SHOWN_LINES]))
+    if len(lines) == 1:
+        return f"{one} at line {numbers}", "was"
+    more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
+    return f"{several} at lines {numbers}{more}", "were"

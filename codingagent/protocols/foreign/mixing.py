@@ -1,0 +1,143 @@
+"""Edits in another format beside commands of ours: which are done with them, and which are only named.
+
+How it works. What names a file and can't be meant otherwise is done in its place among the commands. An
+edit of a file that a command changes, too, comes after that command: where it only repeats it, the
+file then holds it already. All else is named before the results, and the answer's DONE does not count.
+"""
+
+import re
+from dataclasses import replace
+
+from codingagent.model import paths
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    LineRange,
+    RunCommand,
+)
+from codingagent.protocols.foreign.items import RENAMING
+from codingagent.protocols.foreign.parser import Found
+from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
+
+_MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
+_NOT_DONE = (
+    "Not taken: beside the commands stand edits in another format that were not used (see above); send"
+    " them as commands, then [DONE] again"
+)
+
+
+def mixed(found: Reply, other: Found, foreign: Foreign) -> Reply:
+    """Return an answer with what stands beside its commands.
+
+    Args:
+        found: the answer's commands.
+        other: what stands beside them.
+        foreign: whether that needs a yes.
+    """
+    ours = found.items
+    done = next((item.line for item in ours if _is_end(item)), 0)
+    named: list[Step | Problem] = []
+    placed: list[tuple[int, int, Step]] = []
+    notes: list[str] = []
+    for item in other.items:
+        doubt, place = ("", -1) if isinstance(item, Problem) else _judge(item, ours, done)
+        if isinstance(item, Problem):
+            if item.tag != RENAMING or not _is_moved(item.subject, ours):
+                named.append(item)
+        elif doubt:
+            path = _path(item)
+            reason = f"What stands at line {item.line} was not used: {doubt}"
+            named.append(Problem(item.tag, reason, item.line, subject=path))
+        elif place is None:
+            notes.append(f"line {item.line} says once more what a command does")
+        else:
+            placed.append((place, item.line, replace(item, foreign=foreign)))
+    if placed:
+        what = "an edit" if len(placed) == 1 else f"{len(placed)} edits"
+        notes.append(
+            f"{what} in another format beside the commands {'was' if len(placed) == 1 else 'were'} taken,"
+            " too: write commands next time"
+        )
+    kept: list[Step | Problem] = [
+        Problem("DONE", _NOT_DONE, item.line) if named and _is_end(item) else item for item in ours
+    ]
+    # From the last on, so that no place moves before it is used.
+    for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):
+        kept.insert(place + 1, step)
+    return replace(found, items=(*named, *kept), notes=(*found.notes, *other.notes, *notes))
+
+
+def _is_end(item: Step | Problem) -> bool:
+    return isinstance(item, Step) and isinstance(item.operation, Finish)
+
+
+def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str, int | None]:
+    """Return why an operation is in doubt, or after which command it comes; None: a command does it."""
+    operation, path = item.operation, _path(item)
+    shown = paths.shown(path)
+    same = [i for i, other in enumerate(ours) if isinstance(other, Step) and _path(other) == path]
+    before = max((i for i, other in enumerate(ours) if other.line < item.line), default=-1)
+    if any(_says_the_same(operation, ours[i]) for i in same):
+        return "", None
+    if done and item.line > done:
+        return f"it changes '{shown}' after [DONE]; send it as a command before [DONE]", -1
+    match operation:
+        case EditFile():
+            return "", max(same[-1] if same else -1, before)
+        case CreateFile() if same or operation.overwrite:
+            why = "is changed by a command, too" if same else "exists, and this may be a part of it"
+            how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
+            return f"'{shown}' {why}; if it is meant, send {how}", -1
+        case DeleteFile() if same:
+            return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1
+        case DeleteFile() if _is_moved(path, ours):
+            return "", None
+        case _:
+            return "", before
+
+
+def _says_the_same(operation: object, item: Step | Problem) -> bool:
+    """Tell whether a command holds all that an operation on the same file says."""
+    match operation:
+        case CreateFile(content=str() as content):
+            lines = {line.strip() for line in content.split("\n")}
+            return bool(lines) and lines <= _lines_of(item)
+        case DeleteFile():
+            return isinstance(item, Step) and isinstance(item.operation, DeleteFile)
+        case _:
+            return False
+
+
+def _lines_of(item: Step | Problem) -> set[str]:
+    """Return the lines that a command writes into its file, or looks for in it."""
+    match item:
+        case Step(operation=CreateFile(content=str() as content)):
+            texts = [content]
+        case Step(operation=EditFile(change=LineRange(text=text))):
+            texts = [text]
+        case Step(operation=EditFile(change=tuple() as change)):
+            texts = [text for each in change for text in (each.search, each.replace)]
+        case _:
+            return set()
+    return {line.strip() for text in texts for line in text.split("\n")}
+
+
+def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
+    """Tell whether a shell command may delete or move a file."""
+    return any(
+        isinstance(item, Step)
+        and isinstance(item.operation, RunCommand)
+        and path in item.operation.command
+        and _MOVES.search(item.operation.command)
+        for item in ours
+    )
+
+
+def _path(item: Step) -> str:
+    match item.operation:
+        case CreateFile(path=path) | EditFile(path=path) | DeleteFile(path=path):
+            return path
+        case _:
+            return ""

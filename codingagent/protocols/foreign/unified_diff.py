@@ -1,0 +1,558 @@
+"""Unified and git differences: which files they name, and their hunks, however badly counted.
+
+How it works. A hunk is first read by the numbers in its header; if these don't end it at something
+that can follow a hunk, they are wrong, and it is read by the marks of its lines alone.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass, field
+
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile
+from codingagent.protocols.foreign import hunks
+from codingagent.protocols.foreign.file_names import Files, Name
+from codingagent.protocols.foreign.hunks import Hunk
+
+TAG = "DIFF"
+
+_HUNK = re.compile(
+    r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
+)
+_NUMBERS = re.compile(r"-\d+(?:,\d+)?[ \t]+\+\d+(?:,\d+)?[ \t]*")
+_WORD = re.compile(r"\w")
+_EXTENDED = (
+    "index ",
+    "old mode ",
+    "new mode ",
+    "deleted file mode",
+    "new file mode",
+    "similarity index",
+    "dissimilarity index",
+    "rename from ",
+    "rename to ",
+    "copy from ",
+    "copy to ",
+    "Binary files ",
+    "GIT binary patch",
+)
+_UNDERLINE = "====="
+# What diff and git put behind a path: a tab, or a date.
+_TIMESTAMP = re.compile(
+    r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
+    r"|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
+)
+_PATH = re.compile(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
+# A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
+_BULLET = re.compile(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
+_OCTAL = re.compile(r"\\([0-7]{3}|.)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_NOTHING = "/dev/null"
+_BACKUPS = (".orig", ".old", ".bak")
+
+
+@dataclass(slots=True)
+class Difference:
+    """What a difference says of one file; `line` is 1-based."""
+
+    line: int
+    old: str | None = None
+    new: str | None = None
+    git: str = ""
+    marks: list[str] = field(default_factory=list)
+    hunks: list[Hunk] = field(default_factory=list)
+    fault: str = ""
+
+    def says(self, what: str) -> str | None:
+        """Gives what follows such words in the lines above the hunks."""
+        return next(
+            (mark[len(what) :].strip() for mark in self.marks if mark.startswith(what)), None
+        )
+
+
+def begins(lines: list[str], at: int, end: int) -> bool:
+    """Tells whether a difference begins at a line."""
+    line = lines[at]
+    if line.startswith(("diff --git ", "Index: ")):
+        return True
+    return _is_header(lines, at, end) or is_hunk_header(line)
+
+
+def start(lines: list[str], at: int, end: int) -> int:
+    """Gives where a difference begins below what `git format-patch` and `git show` put above it."""
+    if not lines[at].startswith(("From ", "commit ")):
+        return at
+    return next((i for i in range(at, end) if lines[i].startswith("diff --git ")), at)
+
+
+def is_hunk_header(line: str) -> bool:
+    """Tells whether a line opens a hunk, with numbers or without."""
+    return line.startswith("@@") and _HUNK.fullmatch(line.rstrip()) is not None
+
+
+def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Difference], int]:
+    """Reads the differences from a line on.
+
+    Args:
+        lines: the reply.
+        at: where the first one begins.
+        end: the index behind the last line that may belong to them.
+        fenced: all lines up to there do.
+
+    Returns:
+        What each says, and the index behind the last.
+    """
+    found: list[Difference] = []
+    while at < end:
+        if not begins(lines, at, end):
+            blank = not lines[at].strip()
+            if fenced and not found and not blank and lines[at][0] in "+- ":
+                at = _read_hunks(lines, at, end, _opened(found, at), fenced=True)
+                continue
+            if fenced or (blank and _begins_behind(lines, at, end)):
+                at += 1
+                continue
+            break
+        if is_hunk_header(lines[at]):
+            at = _read_hunks(lines, at, end, _opened(found, at), fenced=fenced)
+            continue
+        difference = Difference(at + 1)
+        found.append(difference)
+        at = _read_header(lines, at, end, difference)
+        if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
+            at = _read_hunks(lines, at, end, difference, fenced=fenced)
+    return _merged(found), at
+
+
+def _merged(found: list[Difference]) -> list[Difference]:
+    """Return differences with those made one that are one header written twice, or in two forms."""
+    made: list[Difference] = []
+    for difference in found:
+        last = made[-1] if made else difference
+        if last is not difference and _is_same(last, difference):
+            last.old, last.new = _side(last.old, difference.old), _side(last.new, difference.new)
+            last.git = last.git or difference.git
+            last.marks += difference.marks
+            last.hunks += difference.hunks
+            last.fault = last.fault or difference.fault
+        else:
+            made.append(difference)
+    return made
+
+
+def _is_same(one: Difference, other: Difference) -> bool:
+    """Tell whether two differences are of the same file, and one of them has nothing but a header."""
+    if (one.hunks and other.hunks) or one.says("rename ") or one.says("copy "):
+        return False
+    return bool(_names(one) & _names(other))
+
+
+def _names(difference: Difference) -> set[str]:
+    sides = (difference.old, difference.new, *(_git_sides(difference.git) or ()))
+    sides += (difference.says("Index: "),)
+    return {re.sub("^[ab]/", "", side) for side in sides if side and side != _NOTHING}
+
+
+def _side(one: str | None, other: str | None) -> str | None:
+    return _NOTHING if _NOTHING in (one, other) else one or other
+
+
+def _opened(found: list[Difference], at: int) -> Difference:
+    if not found:
+        found.append(Difference(at + 1))
+    return found[-1]
+
+
+def _begins_behind(lines: list[str], at: int, end: int) -> bool:
+    """Tells whether only blank lines part a bare difference from its next part; looks at one or two."""
+    behind = next((i for i in range(at, min(at + 3, end)) if lines[i].strip()), None)
+    return behind is not None and begins(lines, behind, end)
+
+
+def _is_header(lines: list[str], at: int, end: int) -> bool:
+    if not lines[at].startswith("--- ") or at + 1 >= end or not lines[at + 1].startswith("+++ "):
+        return False
+    behind = lines[at + 2] if at + 2 < end else ""
+    return behind.startswith("@@") or not lines[at + 1][4:].strip().count(" ")
+
+
+def _is_next_file(lines: list[str], at: int, end: int) -> bool:
+    if not lines[at].startswith("--- ") or not _is_header(lines, at, end):
+        return False
+    sides = (_path_of(lines[at][4:]), _path_of(lines[at + 1][4:]))
+    return lines[min(at + 2, end - 1)].startswith("@@") and all(map(_PATH.fullmatch, sides))
+
+
+def _read_header(lines: list[str], at: int, end: int, difference: Difference) -> int:
+    line = lines[at]
+    if line.startswith("diff --git "):
+        difference.git = line[len("diff --git ") :].strip()
+        at += 1
+    while at < end and lines[at].startswith(("Index: ", _UNDERLINE, *_EXTENDED)):
+        difference.marks.append(lines[at].rstrip())
+        at += 1
+    if at < end and _is_header(lines, at, end):
+        difference.old = _path_of(lines[at][4:])
+        difference.new = _path_of(lines[at + 1][4:])
+        at += 2
+        while at < end and lines[at].startswith(_EXTENDED):
+            difference.marks.append(lines[at].rstrip())
+            at += 1
+    return at
+
+
+def _path_of(text: str) -> str:
+    text = text.rstrip()
+    if text.startswith('"') and (close := text.rfind('"')) > 0:
+        return _unquoted(text[1:close])
+    return _TIMESTAMP.sub("", text).strip()
+
+
+def _unquoted(text: str) -> str:
+    """Gives a path that git has quoted: bytes beyond ASCII stand there in octal."""
+
+    def byte(found: re.Match[str]) -> str:
+        said = found[1]
+        return chr(int(said, 8) & 255) if len(said) == 3 else _ESCAPES.get(said, said)
+
+    plain = _OCTAL.sub(byte, text)
+    try:
+        return plain.encode("latin-1").decode()
+    except (UnicodeEncodeError, UnicodeDecodeError):
+        return plain
+
+
+# --- hunks -----------------------------------------------------------------------------------------
+
+
+def _read_hunks(
+    lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
+) -> int:
+    """Reads the hunks of one file; gives the index behind the last."""
+    while at < end:
+        first = at
+        numbers: re.Match[str] | None = None
+        if is_hunk_header(lines[at]):
+            numbers = _HUNK.fullmatch(lines[at].rstrip())
+            at += 1
+        read_hunk = None
+        if numbers is not None and numbers[1] is not None:
+            read_hunk = _by_counts(lines, at, end, _counts(numbers), fenced=fenced)
+        if read_hunk is None:
+            read_hunk = _by_marks(lines, at, end, difference, fenced=fenced)
+            if not fenced and numbers is not None and numbers[1] is not None:
+                _check_not_cut(read_hunk, _counts(numbers), lines, difference)
+        hunk, at = read_hunk
+        hunk.line, hunk.is_verbatim = first + 1, fenced
+        if numbers is not None:
+            hunk.sections = sections_of(lines[first])
+            if numbers[1] is not None:
+                hunk.old_start, hunk.new_start = int(numbers[1]), int(numbers[3])
+        if hunk.lines:
+            difference.hunks.append(hunk)
+        behind = at
+        while behind < end and not lines[behind].strip():
+            behind += 1
+            if not fenced and behind - at > 2:
+                break
+        if behind >= end or not is_hunk_header(lines[behind]):
+            break
+        at = behind
+    return at
+
+
+def _check_not_cut(
+    found: tuple[Hunk, int], counts: tuple[int, int], lines: list[str], difference: Difference
+) -> None:
+    """Doubts a hunk that ends with the answer though its header says more: it may be cut short."""
+    (hunk, at), (old, new) = found, counts
+    is_last = not any(line.strip() for line in lines[at:])
+    if is_last and hunk.new_count < new and (hunk.old_count < old or old == 0):
+        difference.fault = (
+            f"it may be cut short: its last header tells of {new} lines, and {hunk.new_count} arrived;"
+            " send it again, in a fence (```diff)"
+        )
+
+
+def sections_of(header: str) -> tuple[str, ...]:
+    """Return what a header names after its numbers: the function or the class that the hunk is in."""
+    text = _NUMBERS.sub("", header.strip("@ \t")).strip("@ \t")
+    return (text,) if _WORD.search(text) else ()
+
+
+def _counts(numbers: re.Match[str]) -> tuple[int, int]:
+    return int(numbers[2] or "1"), int(numbers[4] or "1")
+
+
+def _by_counts(
+    lines: list[str], at: int, end: int, counts: tuple[int, int], *, fenced: bool
+) -> tuple[Hunk, int] | None:
+    """Reads as many lines as a header says; None if that can't be what it means."""
+    hunk, (old, new) = Hunk(at, is_counted=True), counts
+    while hunk.old_count < old or hunk.new_count < new:
+        # A removed comment `-- x` looks like a header too, but names no path.
+        if at >= end or _is_next_file(lines, at, end) or not _take(hunk, lines[at]):
+            return None
+        if hunk.old_count > old or hunk.new_count > new:
+            return None
+        at += 1
+    if at < end and lines[at].startswith("\\"):
+        _take(hunk, lines[at])
+        at += 1
+    behind = at
+    while behind < end and not lines[behind].strip() and (fenced or behind < at + 3):
+        behind += 1
+    if not fenced and behind > at and behind < end and _BULLET.match(lines[behind]):
+        return hunk, at
+    if behind < end and lines[behind].strip() and not _ends_hunk(lines, behind, end, fenced=fenced):
+        return None
+    return hunk, at
+
+
+def _ends_hunk(lines: list[str], at: int, end: int, *, fenced: bool) -> bool:
+    line = lines[at]
+    if line.rstrip() == "--" or begins(lines, at, end) or line.startswith(("From ", "Only in ")):
+        return True
+    # In a fence a line without a mark is context that has lost it; outside it is prose.
+    return not fenced and line[0] not in "+- \\"
+
+
+def _take(hunk: Hunk, line: str) -> bool:
+    """Take one line by its mark; tell whether it had one."""
+    mark = line[:1] or " "
+    if mark == "\\":
+        _take_open_end(hunk)
+        return True
+    if mark not in " +-":
+        return False
+    hunk.take(mark, line[1:])
+    hunk.old_open = hunk.old_open and mark == "+"
+    hunk.new_open = hunk.new_open and mark == "-"
+    return True
+
+
+def _take_open_end(hunk: Hunk) -> None:
+    """`\\ No newline at end of file`: it is said of the line before, in the text that has that line."""
+    last = hunk.lines[-1][0] if hunk.lines else " "
+    hunk.old_open = hunk.old_open or last != "+"
+    hunk.new_open = hunk.new_open or last != "-"
+
+
+def _by_marks(
+    lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
+) -> tuple[Hunk, int]:
+    """Reads lines as long as they have the marks of a hunk's."""
+    hunk = Hunk(at)
+    while at < end and not begins(lines, at, end):
+        line = lines[at]
+        if not line.strip() and not fenced and not line:
+            behind = lines[at + 1][:1] if at + 1 < end else ""
+            if behind in ("+", "-", " ") and not begins(lines, at + 1, end):
+                difference.fault = (
+                    f"its end is not certain at line {at + 1}; put it in a fence (```diff)"
+                )
+            break
+        if line.rstrip() == "--" and at + 1 < end and re.match(r"\d+\.\d+", lines[at + 1]):
+            break
+        if not _take(hunk, line):
+            if not fenced:
+                break
+            # Context that has lost its blank; that it fits the file will prove it.
+            hunk.take(" ", line)
+        at += 1
+    return hunk.without_trailing_blanks(), at
+
+
+# --- what is asked for -----------------------------------------------------------------------------
+
+
+def operation_of(
+    difference: Difference, named: Name | None, files: Files
+) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
+    """Gives the operation that a difference asks for, and notes on how it was read.
+
+    Raises:
+        OperationError: if it can't be told, or there is no operation for it.
+    """
+    if difference.fault:
+        raise OperationError(difference.fault)
+    old, new = _sides(difference, files)
+    if old is None and new is None:
+        if named is None:
+            raise OperationError("it names no file; write --- a/path and +++ b/path above it")
+        if len(named.texts) > 1:
+            shown = " and ".join(map(paths.shown, named.texts[:3]))
+            raise OperationError(f"{shown} stand above it; write --- a/path and +++ b/path")
+        old = new = named.texts[0]
+    notes = _check_kind(difference, new or old or "", is_gone=new is None)
+    if new is None:
+        if any(hunk.new_count for hunk in difference.hunks):
+            raise OperationError(
+                f"it deletes '{paths.shown(old or '')}' and has lines that are to stay; begin each of its"
+                " lines with -, or send the changes without the header of a deleted file"
+            )
+        return DeleteFile(paths.workspace_path(old or "")), notes
+    if old is None:
+        if not difference.hunks and not _makes_empty(difference):
+            raise OperationError("it makes a new file and has none of its lines; send them")
+        return hunks.creation_of(paths.workspace_path(new), difference.hunks), notes
+    if old != new:
+        raise OperationError(renaming(old, new, edited=bool(difference.hunks)))
+    path, note = files.existing(new)
+    notes = (*notes, note) if note else notes
+    if path not in files and _only_adds(difference.hunks):
+        return hunks.creation_of(path, difference.hunks), notes
+    if not difference.hunks:
+        raise OperationError("it has no hunks; send them")
+    return hunks.edit_of(path, difference.hunks), notes
+
+
+def renaming(old: str, new: str, *, edited: bool) -> str:
+    """Says what to send in place of a renaming."""
+    move = f"mv {shlex.quote(paths.shown(old))} {shlex.quote(paths.shown(new))}"
+    then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
+    return (
+        f"it renames '{paths.shown(old)}' to '{paths.shown(new)}', which only a command can do; send"
+        f" [RUN_COMMAND]{move}[/RUN_COMMAND]{then}"
+    )
+
+
+def _only_adds(found: list[Hunk]) -> bool:
+    return len(found) == 1 and bool(found[0].new) and not any(found[0].old)
+
+
+def _makes_empty(difference: Difference) -> bool:
+    """Tell whether nothing says that a new file has text: git names the bytes of an empty one so."""
+    index = difference.says("index ")
+    return index is None or ".." not in index or index.partition("..")[2].startswith("e69de29")
+
+
+def _check_kind(difference: Difference, path: str, *, is_gone: bool) -> tuple[str, ...]:
+    """Refuse what is no text, or only a mode; return a note on a mode that stays as it was.
+
+    Raises:
+        OperationError: if no operation can do it.
+    """
+    shown, quoted = paths.shown(path), shlex.quote(paths.shown(path))
+    if (source := difference.says("copy from ")) is not None:
+        raise OperationError(f"it copies '{paths.shown(source)}'; send the new file whole")
+    modes = [
+        mark.rpartition(" ")[2]
+        for mark in difference.marks
+        if mark.startswith(("old mode", "new mode", "new file mode", "deleted file", "index "))
+    ]
+    if "160000" in modes:
+        raise OperationError(f"'{shown}' is a submodule, which can't be changed here; leave it out")
+    if "120000" in modes:
+        target = "".join(line for hunk in difference.hunks for line in hunk.new)
+        command = f"rm {quoted}" if is_gone else f"ln -sfn {shlex.quote(target)} {quoted}"
+        raise OperationError(
+            f"'{shown}' is a symbolic link, which only a command can change; send"
+            f" [RUN_COMMAND]{command}[/RUN_COMMAND]"
+        )
+    is_binary = any(mark.startswith(("Binary files ", "GIT binary")) for mark in difference.marks)
+    if is_binary and not is_gone:
+        raise OperationError(
+            f'\'{shown}\' is binary; send it with [CREATE_FILE path="{shown}" encoding="base64"]'
+        )
+    mode = difference.says("new mode ") or difference.says("new file mode ") or ""
+    if difference.says("new mode ") is None and not mode.endswith("755"):
+        return ()
+    change = (
+        f"the mode of '{shown}', which only a command can do; send"
+        f" [RUN_COMMAND]chmod {mode[-3:] or '644'} {quoted}[/RUN_COMMAND]"
+    )
+    if not difference.hunks and difference.says("new mode ") is not None:
+        if difference.says("rename from ") is None:
+            raise OperationError(f"it changes {change}")
+        return ()
+    return (f"it also changes {change}",)
+
+
+def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None]:
+    """Gives the file's path before and after, None where there is no file then."""
+    old, new = difference.old, difference.new
+    renamed = difference.says("rename from "), difference.says("rename to ")
+    if renamed[0] is not None and renamed[1] is not None:
+        return _path_of(renamed[0]), _path_of(renamed[1])
+    if old is None and new is None:
+        if (both := _git_sides(difference.git)) is None:
+            index = difference.says("Index: ")
+            return index, index
+        old, new = both
+    old_path = None if old == _NOTHING else old
+    new_path = None if new == _NOTHING else new
+    is_git = difference.git.startswith(("a/", '"a/'))
+    if old_path is not None and new_path is not None:
+        old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)
+    elif new_path is not None:
+        new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
+    elif old_path is not None:
+        old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
+    is_new, is_gone = (
+        difference.says(f"{what} file mode") is not None for what in ("new", "deleted")
+    )
+    old_path, new_path = None if is_new else old_path, None if is_gone else new_path
+    if old_path is None and new_path is None:
+        raise OperationError(
+            "it says that its file is new, and that it is deleted; write one header"
+        )
+    return old_path, new_path
+
+
+def _git_sides(text: str) -> tuple[str, str] | None:
+    """Gives the paths of a `diff --git` line, which are the same but for their first letter."""
+    quoted = re.fullmatch(r'"(.*)" "(.*)"', text)
+    if quoted is not None:
+        return _unquoted(quoted[1]), _unquoted(quoted[2])
+    middle = len(text) // 2
+    if len(text) % 2 and text[middle] == " " and text[:middle][2:] == text[middle + 1 :][2:]:
+        return text[:middle], text[middle + 1 :]
+    both = text.split(" ")
+    return (both[0], both[1]) if len(both) == 2 else None
+
+
+def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
+    """Takes git's `a/` or `b/` off the path of a file that is new or deleted.
+
+    Raises:
+        OperationError: if there is such a folder, and nothing says that git wrote this.
+    """
+    if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
+        return path.removeprefix(prefix)
+    raise OperationError(
+        f"'{paths.shown(path)}' may be in the folder {prefix} or not; write the line diff --git above it"
+    )
+
+
+def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
+    """Takes git's `a/` and `b/` off, or whatever folders stand for before and after.
+
+    Raises:
+        OperationError: if there are such folders.
+    """
+    if old.startswith("a/") and new.startswith("b/"):
+        if not is_git and old in files and new in files:
+            raise OperationError(
+                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist; write one path above it"
+            )
+        return old[2:], new[2:]
+    if old == new:
+        if old[:2] in ("a/", "b/") and old not in files:
+            return old[2:], new[2:]
+        return old, new
+    plain_old, plain_new = _without(old, "a/", files), _without(new, "b/", files)
+    if plain_old == plain_new:
+        return plain_old, plain_new
+    for ending in _BACKUPS:
+        if plain_old == plain_new + ending and plain_old not in files:
+            return plain_new, plain_new
+    before, after = old.partition("/")[2], new.partition("/")[2]
+    if before and before == after and old not in files and new not in files:
+        return after, after
+    return plain_old, plain_new
+
+
+def _without(path: str, prefix: str, files: Files) -> str:
+    return path if path in files else path.removeprefix(prefix)

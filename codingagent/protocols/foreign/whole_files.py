@@ -1,0 +1,202 @@
+"""Whole files in a fence: what is the file, and what only says which one it is."""
+
+import re
+from itertools import pairwise
+
+from codingagent.editing import elisions
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.chat_damage import Arrival
+from codingagent.model.operations import CreateFile
+from codingagent.protocols.foreign import elements
+from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment, words
+from codingagent.protocols.foreign.hunks import joined
+
+TAG = "FILE"
+
+_MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
+_EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
+# Files that hold what elsewhere is to be applied.
+DIFFERENCES = (".diff", ".patch")
+MARKDOWN_LANGUAGES = frozenset(("markdown", "md", "mdx"))
+
+# What has to be the first line of its file, so that no comment can have stood above it.
+_FIRST = re.compile(
+    r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE
+)
+
+# The comments of the languages in use; where none is known any may be meant.
+_HASH = (
+    "py pyi sh bash zsh rb pl yml yaml toml r ex exs jl nim mk cmake tf conf cfg ini properties env"
+)
+_SLASH = (
+    "js jsx ts tsx mjs cjs java c h cc cpp hpp cs go rs swift kt kts scala dart php groovy proto scss"
+    " less"
+)
+_OPENERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(words(_HASH), ("#",)),
+    **dict.fromkeys(words(_SLASH), ("//", "/*")),
+    **dict.fromkeys(words("html htm xml svg md markdown"), ("<!--",)),
+    **dict.fromkeys(words("vue svelte"), ("<!--",)),
+    **dict.fromkeys(words("css"), ("/*",)),
+    **dict.fromkeys(words("sql lua hs elm"), ("--", "/*")),
+    **dict.fromkeys(words("json csv txt"), ()),
+    "php": ("//", "#", "/*"),
+    "ini": ("#", ";"),
+    "sql": ("--", "/*", "#"),
+}
+
+
+# Words for the same language, as a fence line and as an ending of names.
+_FAMILIES = tuple(
+    map(
+        words,
+        (
+            "python py pyi pyx python3",
+            "javascript js jsx mjs cjs typescript ts tsx vue svelte node",
+            "json json5 jsonc jsonl ipynb",
+            "yaml yml",
+            "toml",
+            "html htm xhtml xml svg vue svelte xsd csproj php jinja hbs",
+            "css scss sass less",
+            "rust rs",
+            "go golang",
+            "java kotlin kt kts groovy gradle scala",
+            "c h cpp c++ cc cxx hpp objc m mm cuda cu ino",
+            "csharp cs c#",
+            "ruby rb rake",
+            "sql",
+            "lua",
+            "markdown md mdx",
+            "bash sh shell zsh fish bats",
+            "powershell ps1 pwsh",
+            "r",
+            "swift",
+            "dart",
+        ),
+    )
+)
+
+
+def is_of_language(language: str, path: str) -> bool:
+    """Tell whether a fence says the language that its path's ending does."""
+    says, ends = _families(language, path)
+    return any(family in ends for family in says) or path.lower().endswith(f".{language}")
+
+
+def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+    ending = path.rpartition(".")[2].lower()
+    says = [family for family in _FAMILIES if language in family]
+    return says, [family for family in _FAMILIES if ending in family]
+
+
+def check_language(language: str, path: str) -> None:
+    """Refuses a fence whose language is another than its path's.
+
+    Raises:
+        OperationError: if so; it may be the output, the settings or the use of that file.
+    """
+    says, ends = _families(language, path)
+    if says and ends and not any(family in ends for family in says):
+        raise OperationError(
+            f"its fence says {language}, which '{paths.shown(path)}' is not; if it is that file, send it"
+            " with the fence of its language"
+        )
+
+
+def is_markdown(path: str, language: str) -> bool:
+    """Tells whether a file's text may hold fences of its own."""
+    return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
+
+
+def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> Name | None:
+    """Return the path that the first line of a file names in a comment, or None.
+
+    A bare path is one too, where it can't be a line of the fence's language.
+    """
+    if not lines:
+        return None
+    bare = lines[0].strip()
+    is_code = language not in MARKDOWN_LANGUAGES and bool(_families(language, "")[0])
+    if is_code and "/" in bare and is_path(bare, files) and is_of_language(language, bare):
+        return Name((bare,), at)
+    return name_in_comment(lines[0], at, files)
+
+
+def operation_of(
+    lines: list[str], name: Name, files: Files, *, is_inside: bool, is_fenced: bool
+) -> tuple[CreateFile, tuple[str, ...]]:
+    """Gives the operation that a whole file asks for, and notes on how it was read.
+
+    Args:
+        lines: what stands in the fence.
+        name: the path, from wherever.
+        files: what exists.
+        is_inside: the path is known from the first line only.
+        is_fenced: they stand in a code block, not in an element.
+
+    Raises:
+        OperationError: if the path is not certain, or the text leaves something out.
+    """
+    if len(name.texts) > 1:
+        shown = " and ".join(map(paths.shown, name.texts[:3]))
+        raise OperationError(f"{shown} stand above it; write one path above each file")
+    path, note = files.whole(name)
+    notes: tuple[str, ...] = (note,) if note else ()
+    if name.is_new and path in files:
+        notes += (f"{paths.shown(path)} was called new, and exists",)
+    if not path.endswith(DIFFERENCES) and _is_difference(lines):
+        raise OperationError(
+            f"its lines look like a difference of '{paths.shown(path)}'; send that in a fence that says"
+            " diff, or the file whole and without + and -; if the file has them, send"
+            f' [CREATE_FILE path="{paths.shown(path)}"]'
+        )
+    elided = elisions.first_elision(lines)
+    has_label = bool(lines) and (is_inside or _is_label(lines, path, files))
+    text = [i for i, line in enumerate(lines) if line.strip()][has_label:]
+    if has_label and not text and path.rpartition("/")[2] not in _EMPTY_NAMES:
+        raise OperationError(
+            f"it has nothing but the path '{paths.shown(path)}'; send its text too, or an empty"
+            f' [CREATE_FILE path="{paths.shown(path)}"] if it has none'
+        )
+    if elided is not None and all(elisions.is_elision(lines, i) for i in text):
+        raise OperationError(
+            f"all of '{paths.shown(path)}' was left out ('{lines[elided].strip()}'); send it whole, or"
+            " nothing if it is to stay as it is"
+        )
+    if elided is not None and path in files:
+        raise OperationError(
+            f"'{paths.shown(path)}' exists, and '{lines[elided].strip()}' stands for text that was left"
+            " out; send the file whole, or only an edit"
+        )
+    if elided is not None:
+        notes += (f"'{lines[elided].strip()}' was written as it stands",)
+    if has_label:
+        notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
+        lines = lines[1:]
+    start, end = elements.inner(lines, 0, len(lines))
+    lines = lines[start:end]
+    arrival = Arrival(in_code=is_fenced)
+    return CreateFile(path, joined(lines), overwrite=path in files, arrival=arrival), notes
+
+
+def _is_difference(lines: list[str]) -> bool:
+    """Tells whether lines have the marks of a difference: no file has these by itself."""
+    if any(a[:1] == "-" and b[:1] == "+" for a, b in pairwise(lines)):
+        return True
+    marks = {line[0] for line in lines if line.strip()}
+    return "+" in marks and marks <= {"+", "-", " "}
+
+
+def _is_label(lines: list[str], path: str, files: Files) -> bool:
+    """Tells whether the first line names the path and can't be part of the file.
+
+    Where the path is known from elsewhere the line was not needed for it: it is the file's own
+    comment, if the file can have one there.
+    """
+    name = name_in_comment(lines[0], 0, files)
+    if name is None or name.texts[0].rpartition("/")[2] != path.rpartition("/")[2]:
+        return False
+    openers = _OPENERS.get(path.rpartition(".")[2].lower())
+    is_comment = openers is None or lines[0].lstrip().startswith(openers)
+    return not is_comment or (len(lines) > 1 and _FIRST.match(lines[1]) is not None)

@@ -1,0 +1,302 @@
+"""This wire's operations as the core's own, and what came of those as this wire's events.
+
+The core knows no `createFile`: here is all that tells the one vocabulary from the other. What 001 leaves
+open and the workspace refuses (a name of blanks, text that is no base64) is a problem here, and
+becomes the failure event of its operation.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import assert_never
+
+from codingagent.errors import OperationError
+from codingagent.model import events as core
+from codingagent.model import operations, paths
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.plain_text import without_halves
+from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of
+from codingagent.protocols.json import events as wire
+from codingagent.protocols.json.errors import Fault, MessageError, described
+from codingagent.protocols.json.operations import (
+    CreateFileOperation,
+    DeleteFileOperation,
+    EditFileOperation,
+    MessageOperation,
+    Operation,
+    ReadFileOperation,
+    ShellOperation,
+)
+from codingagent.protocols.json.parser import (
+    Malformed,
+    ReceivedMessage,
+    validate_approval,
+    value_of,
+)
+from codingagent.protocols.tags.reply import Problem, Step
+
+# What a malformed operation is called where it has no type of its own.
+MALFORMED = "operation"
+
+_TYPES: Mapping[str, str] = {
+    "CREATE_FILE": "createFile",
+    "EDIT_FILE": "editFile",
+    "DELETE_FILE": "deleteFile",
+    "READ_FILE": "readFile",
+    "RUN_COMMAND": "shell",
+    "MESSAGE": "message",
+    "DONE": "message",
+}
+
+_FileEvent = wire.CreateFileEvent | wire.ReadFileEvent | wire.EditFileEvent | wire.DeleteFileEvent
+_OF_FILES: Mapping[str, type[_FileEvent]] = {
+    "createFile": wire.CreateFileEvent,
+    "readFile": wire.ReadFileEvent,
+    "editFile": wire.EditFileEvent,
+    "deleteFile": wire.DeleteFileEvent,
+}
+
+_SPACES = str.maketrans("", "", " \t\r\n")
+
+
+# --- operations ------------------------------------------------------------------------------------
+
+
+def items_of(message: ReceivedMessage) -> tuple[Step | Problem, ...]:
+    """Gives what a message asks for, in order, each item under its own id, or by its place."""
+    return tuple(
+        _item(index, received, name)
+        for index, (received, name) in enumerate(zip(message.items, message.ids, strict=True))
+    )
+
+
+def _item(index: int, received: Operation | Malformed, name: str) -> Step | Problem:
+    line = index + 1
+    if isinstance(received, Malformed):
+        return Problem(MALFORMED, str(received), line, id=name, subject=received.where)
+    try:
+        return Step(_operation(received), received.type, line, id=name)
+    except OperationError as fault:
+        subject = "" if isinstance(received, MessageOperation) else _subject(received)
+        return Problem(received.type, fault.reason, line, fault.detail, id=name, subject=subject)
+
+
+def _operation(received: Operation) -> operations.Operation:
+    match received:
+        case MessageOperation():
+            return operations.ShowMessage(received.content)
+        case CreateFileOperation():
+            path = paths.workspace_path(received.path)
+            return operations.CreateFile(path, _bytes_of(received), overwrite=received.overwrite)
+        case ReadFileOperation():
+            return operations.FetchFile(paths.workspace_path(received.path), received.encoding)
+        case EditFileOperation():
+            pairs = (operations.Substitution(e.old_content, e.new_content) for e in received.edits)
+            path = paths.workspace_path(received.path)
+            return operations.EditFile(path, operations.Substitutions(tuple(pairs)))
+        case DeleteFileOperation():
+            return operations.DeleteFile(paths.workspace_path(received.path))
+        case ShellOperation():
+            return operations.RunCommand(
+                received.command,
+                None if received.timeout is None else received.timeout / 1000,
+                "." if not received.cwd else paths.folder_path(received.cwd),
+                received.env or {},
+                parts_streams=True,
+            )
+        case _:
+            assert_never(received)
+
+
+def _subject(received: Operation) -> str:
+    if isinstance(received, ShellOperation):
+        return received.command
+    return "" if isinstance(received, MessageOperation) else received.path
+
+
+def _bytes_of(received: CreateFileOperation) -> bytes:
+    if received.encoding == "utf-8":
+        return received.content.encode()
+    try:
+        content = received.content
+        if any(blank in content for blank in " \t\r\n"):
+            content = content.translate(_SPACES)
+        return base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError) as fault:
+        raise OperationError(f"content is no valid base64: {fault}") from fault
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+
+def event_of(ended: OperationEnded) -> wire.Event:
+    """Gives what came of one operation as this wire says it."""
+    event, name, at = ended.event, ended.name, ended.at
+    match event:
+        case core.MessageShown() | core.Finished():
+            return wire.MessageEvent(operation_id=name, timestamp=at, success=True)
+        case core.FileCreated():
+            return wire.CreateFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=without_halves(event.path),
+                success=True,
+                bytes_written=event.size_bytes,
+            )
+        case core.FileFetched():
+            return wire.ReadFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=without_halves(event.path),
+                success=True,
+                content=event.content,
+                encoding=event.encoding,
+                size=event.size_bytes,
+            )
+        case core.FileRequested(asked=path) | core.FolderListed(path=path):
+            # Asked for in another protocol, which shows what was found itself.
+            return wire.ReadFileEvent(
+                operation_id=name, timestamp=at, path=without_halves(path), success=True
+            )
+        case core.FileEdited():
+            return wire.EditFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=without_halves(event.path),
+                success=True,
+                edits_applied=event.edits,
+            )
+        case core.FileDeleted():
+            return wire.DeleteFileEvent(
+                operation_id=name, timestamp=at, path=without_halves(event.path), success=True
+            )
+        case core.CommandRan():
+            return _shell_event(ended, event)
+        case core.Denied():
+            return wire.PolicyDeniedEvent(
+                operation_id=name,
+                timestamp=at,
+                operation_type=_type(event.tag),
+                reason=without_halves(event.reason),
+                suggestion=without_halves(event.suggestion) or None,
+            )
+        case core.Interrupted():
+            why = "; ".join((NOT_RUN_AGAIN, *event.notes))
+            return _failure(ended, _type(event.tag), event.subject, why)
+        case core.Refused():
+            reason = f"{event.reason}\n{event.detail}" if event.detail else event.reason
+            return _failure(ended, _type(event.tag), event.subject, reason)
+        case _:
+            assert_never(event)
+
+
+def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEvent:
+    timed_out = event.ended_by == "time_limit"
+    return wire.ShellEvent(
+        operation_id=ended.name,
+        timestamp=ended.at,
+        command=without_halves(event.command),
+        success=core.succeeded(event),
+        exit_code=exit_code_of(event),
+        stdout=event.output if event.stdout is None else event.stdout,
+        stderr="" if event.stderr is None else event.stderr,
+        duration_ms=round(event.duration_s * 1000),
+        error=_ended_why(event),
+        timed_out=True if timed_out else None,
+    )
+
+
+def _ended_why(event: core.CommandRan) -> str | None:
+    match event.ended_by:
+        case "output_limit":
+            return f"ended after {event.limit} of output"
+        case "process_limit":
+            return f"ended, having started more than {event.limit} at once"
+        case "agent":
+            return "ended: whoever asked for it is gone"
+        case "itself" | "time_limit":
+            return None
+        case _:
+            assert_never(event.ended_by)
+
+
+def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
+    """Gives the event of an operation that was not done; an error, where its type is not known."""
+    subject, reason, name, at = (
+        without_halves(subject),
+        without_halves(reason),
+        ended.name,
+        ended.at,
+    )
+    if (of_file := _OF_FILES.get(type_)) is not None:
+        return of_file(operation_id=name, timestamp=at, path=subject, success=False, error=reason)
+    if type_ == "shell":
+        return wire.ShellEvent(
+            operation_id=name, timestamp=at, command=subject, success=False, error=reason
+        )
+    return wire.ErrorEvent(operation_id=name, timestamp=at, category="validation", message=reason)
+
+
+def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
+    """Gives what says that a run has paused (001, approvalRequired)."""
+    question = asked.question
+    type_ = _type(question.tag)
+    subject, policy = without_halves(question.subject), without_halves(", ".join(question.rules))
+    is_command = type_ == "shell"
+    reasons = list(question.reasons)
+    if is_command and question.shown != question.subject:
+        # Its folder and its variables decide too, and 001 has no field for them.
+        reasons.append(f"it is run as: {question.shown}")
+    return wire.ApprovalRequiredEvent(
+        timestamp=asked.at,
+        operation_id=asked.name,
+        operation_type=type_,
+        reason=without_halves("; ".join(reasons)),
+        details=wire.ApprovalDetails(
+            command=subject if is_command else None,
+            path=None if is_command else subject,
+            policy=policy,
+        ),
+    )
+
+
+def _type(tag: str) -> str:
+    return _TYPES.get(tag, tag)
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+_DECISIONS: Mapping[str, Decision] = {"approved": "yes", "denied": "no"}
+
+
+def read_answer(source: object) -> tuple[str | None, Answer]:
+    """Reads what answers an approval: the operation's id, if it is named, and the answer.
+
+    Args:
+        source: JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event
+            that says `approved` or `denied`, alone or in `{"events": […]}` (001, approval flow).
+
+    Raises:
+        MessageError: if it is neither.
+    """
+    value = value_of(source) if isinstance(source, str | bytes) else source
+    if isinstance(value, dict) and "approval" in value:
+        found = validate_approval(value)
+        if not found.success:
+            raise MessageError(found.error)
+        decision: Decision = "yes" if found.data.decision == "approved" else "no"
+        return found.data.operation_id, Answer(
+            decision, reason=found.data.reason or "", how="program"
+        )
+    if isinstance(value, dict) and isinstance(events := value.get("events"), list) and events[:1]:
+        value = events[0] if len(events) == 1 else None
+    if not isinstance(value, dict) or value.get("type") != "userMessage":
+        raise MessageError(Fault("answer", "must hold an approval, or be a userMessage"))
+    content = value.get("content")
+    said = content.strip().casefold() if isinstance(content, str) else ""
+    if said not in _DECISIONS:
+        raise MessageError(
+            Fault("content", f"must be 'approved' or 'denied', not {described(content)}")
+        )
+    return None, Answer(_DECISIONS[said], how="program")

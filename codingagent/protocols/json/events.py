@@ -1,0 +1,215 @@
+"""What came of operations, as JSON: specification 001, event types. And what answers an approval.
+
+001 has no schema for events, only its interfaces and examples. An example gives `operationId` as
+null: that is read as absent. On the way out what is absent is left out, never null.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import FailFast, Field
+
+from codingagent.protocols.json.fields import (
+    AlwaysTrue,
+    Flag,
+    Number,
+    Present,
+    Text,
+    Timestamp,
+    Whole,
+    wire_value,
+)
+from codingagent.protocols.json.operations import Encoding
+
+_OptionalText = Annotated[Text | None, Present()]
+_OptionalWhole = Annotated[Whole | None, Present()]
+
+
+@wire_value
+class UserMessageEvent:
+    """The person said something."""
+
+    type: Literal["userMessage"] = "userMessage"
+    timestamp: Timestamp
+    content: Text
+
+
+@wire_value
+class MessageEvent:
+    """A message was shown."""
+
+    type: Literal["message"] = "message"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    success: AlwaysTrue
+
+
+@wire_value
+class CreateFileEvent:
+    """What came of writing a file."""
+
+    type: Literal["createFile"] = "createFile"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    path: Text
+    success: Flag
+    error: _OptionalText = None
+    bytes_written: _OptionalWhole = None
+
+
+@wire_value
+class ReadFileEvent:
+    """What came of reading a file; its size is in bytes."""
+
+    type: Literal["readFile"] = "readFile"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    path: Text
+    success: Flag
+    content: _OptionalText = None
+    encoding: Annotated[Encoding | None, Present()] = None
+    size: _OptionalWhole = None
+    error: _OptionalText = None
+
+
+@wire_value
+class EditFileEvent:
+    """What came of editing a file."""
+
+    type: Literal["editFile"] = "editFile"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    path: Text
+    success: Flag
+    edits_applied: _OptionalWhole = None
+    error: _OptionalText = None
+
+
+@wire_value
+class DeleteFileEvent:
+    """What came of deleting a file."""
+
+    type: Literal["deleteFile"] = "deleteFile"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    path: Text
+    success: Flag
+    error: _OptionalText = None
+
+
+@wire_value
+class ShellEvent:
+    """What came of a command; `error` is of the system, not of the command."""
+
+    type: Literal["shell"] = "shell"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    command: Text
+    success: Flag
+    exit_code: _OptionalWhole = None
+    stdout: _OptionalText = None
+    stderr: _OptionalText = None
+    duration_ms: Annotated[Number | None, Present()] = None
+    error: _OptionalText = None
+    timed_out: Annotated[Flag | None, Present()] = None
+
+
+@wire_value
+class ApprovalDetails:
+    """What would be done, and the policy that asks."""
+
+    command: _OptionalText = None
+    path: _OptionalText = None
+    policy: _OptionalText = None
+
+
+@wire_value
+class ApprovalRequiredEvent:
+    """The run has paused: this operation needs a yes."""
+
+    type: Literal["approvalRequired"] = "approvalRequired"
+    timestamp: Timestamp
+    operation_id: Text
+    operation_type: Text
+    reason: Text
+    details: ApprovalDetails
+
+
+@wire_value
+class PolicyDeniedEvent:
+    """The policy, or the person, did not let it be done."""
+
+    type: Literal["policyDenied"] = "policyDenied"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    operation_type: Text
+    reason: Text
+    suggestion: _OptionalText = None
+
+
+Category = Literal["validation", "policy", "execution", "timeout", "system"]
+
+
+@wire_value
+class ErrorEvent:
+    """Something went wrong that no other event tells."""
+
+    type: Literal["error"] = "error"
+    operation_id: Text | None = None
+    timestamp: Timestamp
+    category: Category
+    message: Text
+    details: Annotated[dict[Text, Any] | None, Present()] = None
+
+
+Event = (
+    UserMessageEvent
+    | MessageEvent
+    | CreateFileEvent
+    | ReadFileEvent
+    | EditFileEvent
+    | DeleteFileEvent
+    | ShellEvent
+    | ApprovalRequiredEvent
+    | PolicyDeniedEvent
+    | ErrorEvent
+)
+TaggedEvent = Annotated[Event, Field(discriminator="type")]
+EVENT_TYPES = (
+    "userMessage",
+    "message",
+    "createFile",
+    "readFile",
+    "editFile",
+    "deleteFile",
+    "shell",
+    "approvalRequired",
+    "policyDenied",
+    "error",
+)
+Status = Literal["completed", "awaiting_approval", "error"]
+
+
+@wire_value
+class EventsMessage:
+    """What came of a run so far."""
+
+    protocol_version: Literal["1.0"]
+    run_id: Text
+    status: Status
+    events: Annotated[tuple[TaggedEvent, ...], FailFast()]
+
+
+@wire_value
+class Approval:
+    """The person's answer for one operation."""
+
+    operation_id: Text
+    decision: Literal["approved", "denied"]
+    reason: _OptionalText = None
+
+
+@wire_value
+class ApprovalMessage:
+    """An answer, as a program sends it."""
+
+    approval: Approval

@@ -1,0 +1,223 @@
+"""The request in words of JSON: the guide that is made from the operations, and events as its context.
+
+The guide is the same text in every request. Each example in it is one of our own values, written out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from textwrap import fill
+from typing import Any
+
+from codingagent.model import plain_text
+from codingagent.model.session_state import Session
+from codingagent.prompt.render import Dialect, check_lines
+from codingagent.protocols.json.convert import event_of
+from codingagent.protocols.json.events import Event, EventsMessage, UserMessageEvent
+from codingagent.protocols.json.operations import (
+    CreateFileOperation,
+    DeleteFileOperation,
+    EditFileOperation,
+    FileEdit,
+    MessageOperation,
+    Operation,
+    OperationsMessage,
+    ReadFileOperation,
+    ShellOperation,
+)
+from codingagent.protocols.json.parser import to_json
+
+INTRODUCTION = """\
+You are a coding agent. You work on the files of one folder, the workspace, on a person's computer.
+You can't touch them yourself: you send operations as JSON, a program executes them in order, and its
+events come back to you in the next request. The person only carries the text of your answer to the
+program, by hand. So get as far as you can in each answer, and don't ask the person to edit or run
+anything."""
+
+SHAPE = """\
+## The shape of an answer
+
+One JSON object in one code block, and nothing else. `session` and `sequence` are the two values from
+HEADER; `operations` is a list of as many operations as you need."""
+
+EXAMPLE = OperationsMessage(
+    protocol_version="1.0",
+    operations=(
+        MessageOperation(content="total() adds discounts; it should take them off. I fix it."),
+        EditFileOperation(
+            path="shop/cart.py",
+            edits=(
+                FileEdit(
+                    old_content="return self.net + self.discount",
+                    new_content="return self.net - self.discount",
+                ),
+            ),
+        ),
+        ShellOperation(command="python3 -m unittest discover -s tests", timeout=60_000),
+        ReadFileOperation(path="shop/checkout.py"),
+    ),
+)
+
+# Each with what it means to the model and what its optional fields are for.
+OPERATIONS: tuple[tuple[Operation, str], ...] = (
+    (
+        CreateFileOperation(path="src/greet.py", content="def greet():\n    return 1\n"),
+        (
+            "Creates a file; missing folders are made. It fails if the file exists, unless `overwrite` is"
+            " true. `encoding` may be `base64`, for binary files."
+        ),
+    ),
+    (
+        EditFileOperation(
+            path="src/greet.py", edits=(FileEdit(old_content="return 1", new_content="return 2"),)
+        ),
+        (
+            "Changes part of a file. Each edit replaces the first occurrence of `oldContent`, which is exact"
+            " to the letter, by `newContent`; they apply in order, all of them or none."
+        ),
+    ),
+    (ReadFileOperation(path="src/main.py"), "Asks for a file: its `content` comes in the event."),
+    (DeleteFileOperation(path="src/old.py"), "Deletes one file, never a folder."),
+    (
+        ShellOperation(command="python3 -m unittest", cwd="sub/folder", timeout=120_000),
+        (
+            "Runs a shell command in the workspace, or in `cwd` within it. Nothing can be typed into it; what"
+            " it leaves running is ended. `timeout` is in milliseconds, from 1000 to 3600000; `env` is an"
+            " object of environment variables. You get exitCode, stdout and stderr."
+        ),
+    ),
+    (
+        MessageOperation(content="I will read the parser first."),
+        (
+            "Shows a text to the person: what you do and why, or a question. A message that is the only"
+            " operation and begins with `DONE:` ends the task; send it when events have shown that the work"
+            " is right."
+        ),
+    ),
+)
+
+RULES = """\
+## Rules
+
+1. It must be valid JSON: in a string, a line end is \\n, a quote \\", a backslash \\\\.
+2. Never write "..." or "rest unchanged" for lines of a file: what you write is what the file will hold.
+3. Don't guess what a file says. If its text is not in this request, readFile it first, and ask in one
+   answer for all that you need.
+4. New or short files: createFile, whole. Changes in longer files: editFile. Take enough into
+   `oldContent` that it occurs once.
+5. Operations run in the order written; a failed one does not stop the next. Put shell behind the changes
+   that it is to check, in the same answer.
+6. Events come only from the program: never write them yourself.
+7. When an event has "success": false or is a policyDenied or an error, it says why. Send that operation
+   again, mended; what succeeded is done.
+8. Paths are relative to the workspace root, with / and without `..`. The folder .git can't be written;
+   the person commits."""
+
+CONTINUE = (
+    "Continue working on the task based on the events above. If the task is complete, send one message"
+    " operation that begins with DONE: and a summary."
+)
+
+_CUT = (
+    "what says that characters were left out was cut to fit here: read a long file in parts, with"
+    " shell and sed -n '1,200p' FILE"
+)
+
+# What events may hold in length; the rest of them is short.
+_LONG = ("content", "stdout", "stderr", "error", "command")
+_SHORTEST = 200
+
+
+@cache
+def guide() -> str:
+    """Gives the PROTOCOL section without its heading."""
+    reference = "\n\n".join(
+        f"### {operation.type}\n{fill(meaning, 100)}\n{to_json(operation)}"
+        for operation, meaning in OPERATIONS
+    )
+    return "\n\n".join(
+        (
+            INTRODUCTION,
+            f"{SHAPE}\n\n```json\n{_example()}\n```",
+            f"## Operations\n\n{reference}",
+            RULES,
+        )
+    )
+
+
+def _example() -> str:
+    lines = ",\n".join(f"  {to_json(operation)}" for operation in EXAMPLE.operations)
+    head = '{"protocolVersion":"1.0","session":"a1b2c3d4","sequence":2,"operations":['
+    return f"{head}\n{lines}\n]}}"
+
+
+def dialect() -> Dialect:
+    """Gives what a request in this protocol says otherwise than one in tags."""
+    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:")
+
+
+def _reminder(session: Session, is_checked: bool) -> str:
+    del is_checked  # here the end is a message that comes alone
+    return (
+        'Answer with one JSON object as PROTOCOL says, with "protocolVersion": "1.0",'
+        f' "session": "{session.session_id}", "sequence": {session.sequence} and "operations".'
+        " Never send DONE: together with changes: wait for their events.\n"
+    )
+
+
+def _results(session: Session, room: int) -> str:
+    """Gives the events of the last turn, the task being the first, and notes."""
+    task = UserMessageEvent(
+        timestamp=session.created_at, content=plain_text.without_halves(session.task)
+    )
+    events: list[Event] = [task, *map(event_of, session.ends)]
+    notes = list(session.all_notes)
+    check = "".join(f"{line}\n" for line in check_lines(session))
+    room -= len(check)
+    left_out = 0
+    lines, is_cut = _fitting(events, room)
+    while lines is None:
+        # Even cut short they are too many: the first ones stay, and the last.
+        middle = len(events) // 2
+        del events[max(middle, 1) : max(middle, 1) + max(len(events) // 4, 1)]
+        left_out = len(session.ends) + 1 - len(events)
+        lines, is_cut = _fitting(events, room)
+    if is_cut:
+        notes.append(_CUT)
+    if left_out:
+        notes.append(f"{left_out} events did not fit here; send fewer operations in one answer")
+    head = to_json(_message(session)).removesuffix("]}")
+    said = "".join(f"Note: {note}\n" for note in notes)
+    return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
+
+
+def _message(session: Session) -> EventsMessage:
+    name = f"{session.session_id}-{session.sequence}"
+    return EventsMessage(protocol_version="1.0", run_id=name, status="completed", events=())
+
+
+def _fitting(events: Sequence[Event], room: int) -> tuple[list[str] | None, bool]:
+    """Gives the events as JSON, a line each, their long texts cut as little as need be."""
+    limit = max(room, _SHORTEST)
+    lines = list(map(to_json, events)) if _size(events) <= 4 * room else None
+    if lines is not None and sum(map(len, lines)) <= room:
+        return lines, False
+    while limit > _SHORTEST:
+        limit = max(limit // 2, _SHORTEST)
+        lines = [to_json(_cut(event, limit)) for event in events]
+        if sum(map(len, lines)) <= room or len(events) < 2:
+            return lines, True
+    return (lines, True) if len(events) < 2 else (None, True)
+
+
+def _size(events: Iterable[Event]) -> int:
+    return sum(len(getattr(event, name, None) or "") for event in events for name in _LONG)
+
+
+def _cut(event: Event, limit: int) -> Event:
+    long: dict[str, Any] = {
+        name: plain_text.clip_middle(text, limit)
+        for name in _LONG
+        if isinstance(text := getattr(event, name, None), str) and len(text) > limit
+    }
+    return replace(event, **long) if long else event

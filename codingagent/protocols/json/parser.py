@@ -1,0 +1,261 @@
+"""Reads messages, from JSON or from what a program made of it: whole or not, or each operation by itself.
+
+What is no JSON, nested too deep or over the size limit is no message. NaN and Infinity are read as
+numbers, of which no field takes one; so only the operation that holds them suffers. Where an object
+names a field twice, the last counts, as with every common reader of JSON.
+"""
+
+import json
+import math
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from codingagent.model.approval import operation_id
+from codingagent.protocols.json.errors import (
+    Accepted,
+    Fault,
+    MessageError,
+    OperationValidationError,
+    Rejected,
+    Validated,
+    described,
+    fault_of,
+    is_text,
+)
+from codingagent.protocols.json.events import (
+    Approval,
+    ApprovalMessage,
+    Event,
+    EventsMessage,
+    TaggedEvent,
+)
+from codingagent.protocols.json.fields import FROM_WIRE, wire_value
+from codingagent.protocols.json.operations import Operation, OperationsMessage, TaggedOperation
+
+# Room for two files of the largest size. What JSON can make of so much takes a gigabyte of memory.
+SIZE_LIMIT_BYTES = 32 * 2**20
+
+# Each is answered for itself: of one character of JSON come hundreds of bytes.
+MALFORMED_LIMIT = 100_000
+
+# What Python itself reads; a longer number would cost the square of its length.
+_DIGITS_LIMIT = 4_300
+
+WireValue = Operation | Event | OperationsMessage | EventsMessage | ApprovalMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Something in a message's list that is no operation; `id` is its own, or by its place."""
+
+    index: int
+    id: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    """An operations message as it came: each item is an operation, or says why it is none."""
+
+    items: tuple[Operation | Malformed, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """What each item is called: by its own id, or by its place, `op-1` the first.
+
+        001 asks for no unique ids, so neither do we: two items may be called the same.
+        """
+        return tuple(
+            operation_id(index) if item.id is None else item.id
+            for index, item in enumerate(self.items)
+        )
+
+
+def validate_operation(obj: object) -> Validated[Operation]:
+    """Tells whether a value of JSON (a dict) is an operation; one of our own values is one."""
+    return _validated(TaggedOperation, obj, of="operation")
+
+
+def parse_operation(obj: object) -> Operation:
+    """Gives the operation that a value of JSON (a dict) is.
+
+    Raises:
+        OperationValidationError: if it is none; says where, and what is allowed.
+    """
+    validated = validate_operation(obj)
+    if validated.success:
+        return validated.data
+    raise OperationValidationError(validated.error)
+
+
+def validate_operations_message(obj: object) -> Validated[OperationsMessage]:
+    """Tells whether a value of JSON is an operations message, each operation in it valid."""
+    return _validated_message(OperationsMessage, obj, of="operation")
+
+
+def validate_event(obj: object) -> Validated[Event]:
+    """Tells whether a value of JSON is an event."""
+    return _validated(TaggedEvent, obj, of="event")
+
+
+def validate_events_message(obj: object) -> Validated[EventsMessage]:
+    """Tells whether a value of JSON is an events message, each event in it valid."""
+    return _validated_message(EventsMessage, obj, of="event")
+
+
+def validate_approval(obj: object) -> Validated[Approval]:
+    """Tells whether a value of JSON is a structured approval, `{"approval": {...}}`."""
+    validated = _validated_message(ApprovalMessage, obj, of="event")
+    return Accepted(validated.data.approval) if validated.success else validated
+
+
+def read_operations_message(
+    source: object, *, limit_bytes: int = SIZE_LIMIT_BYTES
+) -> ReceivedMessage:
+    """Reads a message from JSON (str, or bytes in UTF-8), or from a value of JSON (a dict).
+
+    An operation that is malformed does not spoil the others. `limit_bytes` is for JSON; a str is
+    counted in characters, of which there are never more than bytes.
+
+    Raises:
+        MessageError: if this is no operations message at all, or has too many that are malformed.
+    """
+    if isinstance(source, str | bytes):
+        text = _without_mark(source, limit_bytes)
+        try:
+            # The way of nearly all messages: all in one, with no value of Python in between.
+            message = _adapter(OperationsMessage).validate_json(
+                text, by_name=False, context=FROM_WIRE
+            )
+        except ValueError:
+            source = value_of(text)
+        else:
+            return ReceivedMessage(message.operations)
+    if isinstance(source, OperationsMessage):
+        return ReceivedMessage(source.operations)
+    envelope = _validated_message(_Envelope, source, of="operation")
+    if not envelope.success:
+        raise MessageError(envelope.error)
+    return ReceivedMessage(tuple(_items(envelope.data.operations)))
+
+
+def to_wire(value: WireValue) -> Any:
+    """Gives an operation, event or message as a value of JSON; what is absent is left out."""
+    form: Any = type(value)
+    return _adapter(form).dump_python(value, mode="json", by_alias=True, exclude_none=True)
+
+
+def to_json(value: WireValue) -> str:
+    """Gives an operation, event or message as JSON on one line; what is absent is left out."""
+    return to_json_bytes(value).decode()
+
+
+def to_json_bytes(value: WireValue) -> bytes:
+    """Gives the same in UTF-8, without a copy as text."""
+    form: Any = type(value)
+    return _adapter(form).dump_json(value, by_alias=True, exclude_none=True)
+
+
+@wire_value
+class _Envelope:
+    """A message whose operations have not been looked at yet."""
+
+    protocol_version: Literal["1.0"]
+    operations: tuple[Any, ...]
+
+
+@cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(form)
+
+
+def _validated(
+    form: Any, obj: object, *, of: Literal["operation", "event"], name: str = ""
+) -> Validated[Any]:
+    try:
+        return Accepted(_adapter(form).validate_python(obj, by_name=False, context=FROM_WIRE))
+    except ValidationError as error:
+        return Rejected(fault_of(error, "", of=of, name=name))
+
+
+def _validated_message(
+    form: Any, obj: object, *, of: Literal["operation", "event"]
+) -> Validated[Any]:
+    if isinstance(obj, dict | form):
+        return _validated(form, obj, of=of, name="message")
+    return Rejected(Fault("message", f"must be an object, not {described(obj)}"))
+
+
+def _items(operations: tuple[object, ...]) -> Iterator[Operation | Malformed]:
+    malformed = 0
+    for index, obj in enumerate(operations):
+        item = _item(index, obj)
+        malformed += isinstance(item, Malformed)
+        if malformed > MALFORMED_LIMIT:
+            raise MessageError(
+                Fault("operations", f"hold more than {MALFORMED_LIMIT} that are malformed")
+            )
+        yield item
+
+
+def _item(index: int, obj: object) -> Operation | Malformed:
+    try:
+        return cast(
+            "Operation",
+            _adapter(TaggedOperation).validate_python(obj, by_name=False, context=FROM_WIRE),
+        )
+    except ValidationError as error:
+        fault = fault_of(error, f"operations[{index}]", of="operation")
+    own = obj.get("id") if isinstance(obj, dict) else None
+    name = own if isinstance(own, str) and is_text(own) else operation_id(index)
+    return Malformed(index, name, fault.where, fault.reason)
+
+
+def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:
+    """Gives JSON without the byte-order mark that some editors put before it."""
+    if len(text) > limit_bytes:
+        raise MessageError(
+            Fault(
+                "message",
+                f"has {len(text)} bytes; at most {limit_bytes} are read: send less at once",
+            )
+        )
+    return text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(BOM_UTF8)
+
+
+def value_of(text: str | bytes) -> object:
+    """Gives the value that JSON stands for.
+
+    Raises:
+        MessageError: if it is no JSON, or nested too deep.
+    """
+    try:
+        return from_json(text)
+    except (ValueError, TypeError):
+        # Half a surrogate pair, a number without end: JSON all the same, in one operation of many.
+        # Python's own reader takes it, more slowly.
+        pass
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        return json.loads(text, parse_int=_integer)
+    except UnicodeDecodeError as error:
+        fault = f"is not UTF-8: byte {error.start + 1} can't stand there"
+    except json.JSONDecodeError as error:
+        fault = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+    except RecursionError:
+        fault = "is nested too deep to be read; a message needs five levels"
+    raise MessageError(Fault("message", fault))
+
+
+def _integer(digits: str) -> float:
+    return int(digits) if len(digits) <= _DIGITS_LIMIT else math.inf

@@ -1,0 +1,102 @@
+"""A chat's answer that is an operations message instead of tag blocks (design, operations and events)."""
+
+import re
+from dataclasses import replace
+
+from codingagent.model.operations import Finish, ShowMessage
+from codingagent.protocols.json.convert import items_of
+from codingagent.protocols.json.errors import MessageError
+from codingagent.protocols.json.parser import read_operations_message, value_of
+from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
+
+EXAMPLE = (
+    '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}\n'
+    '{"protocolVersion": "1.0", "operations": [{"type": "message", "content": "DONE: tests pass."}]}'
+)
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_DONE = "DONE:"
+
+# What a message has, and an object that is something else has not.
+_TELLING = ('"operations"', '"protocolVersion"')
+
+
+def read(text: str) -> Reply | None:
+    """Reads a reply that is an operations message, bare or in one code fence; None if it is none.
+
+    Never raises: a message that can't be read is a problem among the items.
+    """
+    bodies = [body for body in _bodies(text) if any(word in body for word in _TELLING)]
+    if not bodies:
+        return None
+    if len(bodies) > 1:
+        reason = (
+            f"The reply holds {len(bodies)} JSON messages, so nothing was executed: send all operations"
+            " in one"
+        )
+        return _lone(Problem("REPLY", reason, 1))
+    try:
+        received = read_operations_message(bodies[0])
+    except MessageError as fault:
+        reason = f"The JSON message was not executed: {fault}. Send it again, whole"
+        return _lone(Problem("REPLY", reason, 1))
+    items = items_of(received)
+    if len(items) == 1:
+        items = (_finished(items[0]),)
+    return Reply(items, _header(bodies[0]), has_outbox=False, notes=())
+
+
+def no_message() -> Problem:
+    """Gives what is wrong with a reply in which nothing was found, where JSON is what was asked for."""
+    return Problem(
+        "REPLY",
+        "No operations message was found in the reply, so nothing was done. Answer with one JSON"
+        " object, for example one of these:",
+        1,
+        EXAMPLE,
+    )
+
+
+def _lone(problem: Problem) -> Reply:
+    return Reply((problem,), None, has_outbox=False, notes=())
+
+
+def _bodies(text: str) -> list[str]:
+    """Gives what may be a message: the whole text, or what stands in each code fence."""
+    text = text.strip().removeprefix("\ufeff").strip()
+    if text.startswith("{"):
+        return [text]
+    bodies: list[str] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]) and fence[0].strip() == fence[1]:
+            body = text[opened.end() : fence.start()].strip()
+            if body.startswith("{"):
+                bodies.append(body)
+            opened = None
+    if opened is not None and (rest := text[opened.end() :].strip()).startswith("{"):
+        # Never closed: if it was cut short, reading it says where.
+        bodies.append(rest)
+    return bodies
+
+
+def _finished(item: Step | Problem) -> Step | Problem:
+    """Gives the end of the session for a lone message that says `DONE:`."""
+    if isinstance(item, Step) and isinstance(item.operation, ShowMessage):
+        text = item.operation.text.strip()
+        if text.startswith(_DONE):
+            return replace(item, operation=Finish(text.removeprefix(_DONE).strip()))
+    return item
+
+
+def _header(body: str) -> Header | None:
+    """Gives what the message says it answers, in the two fields that the guide asks for."""
+    value = value_of(body)
+    if not isinstance(value, dict) or not {"session", "sequence"} & value.keys():
+        return None
+    session, sequence = value.get("session"), value.get("sequence")
+    # Not isinstance: to Python, true is a number.
+    number = sequence if type(sequence) is int and 0 <= sequence < 10**9 else None
+    return Header(session if isinstance(session, str) else None, number)

@@ -1,0 +1,242 @@
+"""An answer that was cut short within a block, and the next one that goes on from there.
+
+Nothing of a cut block is ever executed by itself. It is joined with what follows only where the two
+overlap in a text that can't be mistaken: the last line that arrived, sent once more.
+"""
+
+import re
+from dataclasses import dataclass
+
+from codingagent.model import commands
+from codingagent.model.paths import shown
+from codingagent.protocols.tags import scanner
+from codingagent.protocols.tags.scanner import Block
+
+# So much of the end shows the model where it stopped.
+TAIL_CHARACTERS = 80
+
+# A shorter overlap ("}", "end") may stand anywhere; then more lines are taken.
+_FEWEST_CHARACTERS = 8
+_MOST_LINES = 12
+
+# What a model says before it goes on.
+_LEAD_LINES = 30
+
+# Another tag in the body: then a closing tag is missing, or the body is about these very tags.
+_NAMES = "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
+_OURS = re.compile(rf"[\[［【]/?(?:{_NAMES})(?=[ \t\]\\］】*])")
+_NAME = re.compile(r"[ \t]*\[([A-Z_]+)")
+
+# A few lines that say what follows, and the fence that opens right before it.
+_LEAD = re.compile(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
+
+# What may stand before an answer's own text: its [REPLY …], and the fence round all of it.
+_NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The cut block and what followed, as one text; `lines` of the block had arrived before."""
+
+    text: str
+    lines: int
+
+
+def cut_of(text: str, block: Block) -> str:
+    """Gives the text of a block that was cut short, from its opening tag on; empty if it was not.
+
+    A block that is only missing its closing tag was not: something of ours, or the end of a fence,
+    stands behind it.
+    """
+    if block.closed or block.fault or not block.body or _OURS.search(block.body):
+        return ""
+    rest = text[block.start :].rstrip("\n")
+    last = rest.rpartition("\n")[2]
+    closing = block.closing
+    if len(last.strip()) > 1 and closing.startswith(last.strip()):
+        # Cut within its own closing tag: that is no line of the body.
+        rest = rest.rpartition("\n")[0]
+    if _FENCE.fullmatch(last):
+        return ""
+    return "" if last.strip() == "[END]" else rest.rstrip("\n")
+
+
+def opening_of(text: str, block: Block) -> str:
+    """Return the opening tag of a block at whose end a fence is closed: it may have been cut there."""
+    is_open = not (block.closed or block.fault or _OURS.search(block.body))
+    last = block.body.rstrip("\n").rpartition("\n")[2]
+    return text[block.start :].partition("\n")[0] if is_open and _FENCE.fullmatch(last) else ""
+
+
+def named(block: Block) -> str:
+    """Return what a block is called in words: its command and its path."""
+    path = dict(block.attributes).get("path")
+    return block.name if path is None else f"{block.name} '{shown(path)}'"
+
+
+def advice(cut: str, block: Block) -> tuple[str, str]:
+    """Gives what to tell the model of a cut block, and the lines with which it is to go on."""
+    closing = block.closing
+    lines = block.body.count("\n")
+    reason = (
+        f"The answer was cut short inside {named(block)}: {lines} {'line' if lines == 1 else 'lines'} of it"
+        f" arrived and are kept, and nothing of it was used. They end with:"
+        f" «{shown(cut[-TAIL_CHARACTERS:])}»."
+    )
+    again = _overlap(cut.partition("\n")[2])
+    if not again:
+        return f"{reason} Send the block again from its start", ""
+    reason += (
+        " Go on from there: after [REPLY …] write the lines below once more, the last of them whole, and"
+        f" then what is missing, up to {closing} and [END]; or send the block again from its start"
+    )
+    return reason, again
+
+
+def join(cut: str, text: str) -> Joined | None:
+    """Gives the two parts as one, or None if the text does not go on from there.
+
+    Args:
+        cut: as `cut_of` gave it.
+        text: the next reply, which may be cut short again.
+    """
+    text = scanner.fold_line_ends(text)
+    closing = _closing_at(cut, text)
+    end = len(text) if closing is None else closing
+    overlap = _overlap(cut.partition("\n")[2])
+    # Another tag of ours before the end: it starts the block again, or is about something else.
+    if not overlap or _OURS.search(text, 0, end):
+        return None
+    arrived = cut[: len(cut) - len(overlap)]
+    at = _place(text[:end], overlap, arrived)
+    if at is None or _has_new_fence(text[at:end], cut):
+        return None
+    # What was sent once more from further up is there already.
+    lead = _NO_TEXT.match(text)
+    start = at if lead is None or text[lead.end() : at].strip() == "" else lead.end()
+    return Joined(f"{text[:start]}{arrived}{text[at:]}", cut.count("\n"))
+
+
+def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
+    """Return an answer that was cut short and came again whole, from the block on that was cut.
+
+    What stands before that block was done when the answer came first. None if it is not that answer.
+
+    Args:
+        earlier: the answer as it came first.
+        cut: as `cut_of` gave it of that.
+        text: the next reply.
+    """
+    first = scanner.fold_line_ends(earlier).strip()
+    before, _, last = first.rpartition("\n")
+    # A chat closes the fence that was open where the answer stopped.
+    first = before.rstrip() if _FENCE.fullmatch(last) else first
+    again = scanner.fold_line_ends(text)
+    start = len(again) - len(again.lstrip())
+    at = first.rfind(cut.rstrip())
+    if at < 0 or not again.startswith(first, start):
+        return None
+    before = again[: start + at]
+    return Joined("\n" * before.count("\n") + again[start + at :], cut.count("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class SecondHalf:
+    """An answer that closes a block which it does not open: it does not fit what had arrived of that.
+
+    `name` is what the block is called in words, `line` where it is closed.
+    """
+
+    command: str
+    name: str
+    line: int
+
+
+def second_half(cut: str, text: str) -> SecondHalf | None:
+    """Return where a text closes the block that was cut, without having opened it; None if nowhere."""
+    head = _head(cut)
+    if head is None:
+        return None
+    text = scanner.fold_line_ends(text)
+    blocks = scanner.scan_lines(text, commands.HAS_BODY).blocks
+    closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
+    line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
+    for found in re.finditer(line, text, re.MULTILINE):
+        at = found.start()
+        if any(block.name == head.name and block.start < at for block in blocks):
+            return None
+        if not any(block.start <= at < block.end for block in blocks):
+            return SecondHalf(head.name, named(head), text.count("\n", 0, at) + 1)
+    return None
+
+
+def name_of(cut: str) -> str:
+    """Return what the block that was cut is called in words."""
+    head = _head(cut)
+    return "a block" if head is None else named(head)
+
+
+def _head(cut: str) -> Block | None:
+    """Return the block that was cut, as far as its opening tag tells."""
+    return next(iter(scanner.scan_lines(f"{cut}\n", commands.HAS_BODY).blocks), None)
+
+
+def is_about(cut: str, name: str) -> bool:
+    """Tells whether a command of this name may be the block that was cut, begun again."""
+    found = _NAME.match(cut)
+    return found is not None and found[1] == name
+
+
+def _has_new_fence(rest: str, cut: str) -> bool:
+    """Tells whether a fence stands in what was added, and none in what was there: it may be the chat's."""
+    return any(map(_FENCE.fullmatch, rest.splitlines())) and not any(
+        map(_FENCE.fullmatch, cut.splitlines())
+    )
+
+
+def _overlap(body: str) -> str:
+    """Gives the end of what arrived, from the start of a line, that can't be taken for another place.
+
+    Empty if the last lines stand elsewhere in it too.
+    """
+    at = len(body)
+    for _ in range(_MOST_LINES):
+        at = body.rfind("\n", 0, max(at - 1, 0)) + 1
+        lines = body[at:]
+        is_long = len("".join(lines.split())) >= _FEWEST_CHARACTERS
+        if is_long and f"\n{body}".find(f"\n{lines}") == at:
+            return lines
+        if at == 0:
+            break
+    return ""
+
+
+def _place(text: str, overlap: str, arrived: str) -> int | None:
+    """Gives where the overlap stands: at the very beginning, or behind what had arrived before it too.
+
+    Anywhere else it may be a line that only reads the same, and what stands before it would be lost.
+    """
+    lead = _NO_TEXT.match(text)
+    first = 0 if lead is None else lead.end()
+    for found in re.finditer(rf"^{re.escape(overlap)}", text, re.MULTILINE):
+        before = text[first : found.start()]
+        if not before.strip() or _LEAD.fullmatch(before) or arrived.endswith(before):
+            return found.start()
+        if text.count("\n", 0, found.start()) > _LEAD_LINES:
+            return None
+    return None
+
+
+def _closing_at(cut: str, text: str) -> int | None:
+    """Gives where the line stands that closes the cut block."""
+    name = _NAME.match(cut)
+    if name is None:
+        return None
+    until = scanner.until_of(cut.partition("\n")[0])
+    found = re.search(_line_of(scanner.closing_tag(name[1], until)), text, re.MULTILINE)
+    return None if found is None else found.start()
+
+
+def _line_of(closing: str) -> str:
+    return rf"^[ \t]*{re.escape(closing)}[ \t]*$"

@@ -1,0 +1,232 @@
+"""What a block of the tag protocol asks for: its attributes and its body made an operation."""
+
+import base64
+import binascii
+from collections.abc import Callable
+
+from codingagent.editing import apply, body_repair
+from codingagent.editing.body_repair import Body
+from codingagent.errors import OperationError
+from codingagent.model import paths
+from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.commands import BY_TAG, COMMANDS, TIMEOUT_LIMIT_S
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Finish,
+    LineEnd,
+    LineRange,
+    Operation,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
+from codingagent.protocols.tags.scanner import Block
+
+# Linux gives one argument 128 KiB; a longer script belongs in a file.
+_COMMAND_LIMIT_BYTES = 100_000
+
+
+class _Values:
+    """A block's attributes and body, read by name; complains in words that say what to write."""
+
+    def __init__(self, block: Block, arrival: Arrival) -> None:
+        self.tag = block.name
+        self.body = block.body
+        self._came = arrival
+        self.notes: tuple[str, ...] = ()
+        self._attributes = dict(block.attributes)
+        if len(self._attributes) < len(block.attributes):
+            seen: set[str] = set()
+            for name, _ in block.attributes:
+                if name in seen:
+                    raise OperationError(f"Attribute '{name}' is given twice; give it once")
+                seen.add(name)
+
+    def get(self, name: str) -> str | None:
+        return self._attributes.get(name)
+
+    def need(self, name: str, example: str) -> str:
+        value = self.get(name)
+        if value is None:
+            raise OperationError(
+                f"Missing attribute '{name}'; write [{self.tag} {name}=\"{example}\"]"
+            )
+        return value
+
+    def arrival(self) -> Arrival | None:
+        """Return how the body came; None with `until`: it is then meant letter by letter."""
+        if self.get("until") is None:
+            return self._came
+        if self._came.is_moved:
+            lines = self.body.split("\n")
+            self.body = "\n".join(line.removeprefix(self._came.lead) for line in lines)
+        body_repair.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
+        return None
+
+    def mend(self, mend: "Callable[[str, Arrival], Body]") -> str:
+        """Return the body without what was certainly done to it."""
+        arrival = self.arrival()
+        if arrival is None:
+            return self.body
+        body = mend(self.body, arrival)
+        self.notes += body.notes
+        return body.text
+
+    def unknown(self, known: frozenset[str]) -> tuple[str, ...]:
+        """Gives notes on the attributes that the command does not have."""
+        if known.issuperset(self._attributes):
+            return ()
+        names = (name for name in self._attributes if name not in known)
+        return tuple(f"unknown attribute '{paths.shown(name)}' was ignored" for name in names)
+
+    def path(self) -> str:
+        return paths.workspace_path(self.need("path", "relative/path"))
+
+    def number(self, name: str, highest: int = 10**9) -> int | None:
+        value = self.get(name)
+        if value is None:
+            return None
+        if not (value.isascii() and value.isdigit() and len(value) < 10):
+            raise OperationError(
+                f"Invalid {name} '{paths.shown(value)}'; write a whole number, {name}=\"12\""
+            )
+        if not 1 <= int(value) <= highest:
+            raise OperationError(f"Invalid {name} '{value}'; it must be from 1 to {highest}")
+        return int(value)
+
+    def unchecked(self) -> bool:
+        return self.choice("unchecked", ("true", "false")) == "true"
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str | None:
+        value = self._attributes.get(name)
+        if value is None or value in choices:
+            return value
+        allowed = " or ".join(f'{name}="{choice}"' for choice in choices)
+        raise OperationError(f"Invalid {name} '{paths.shown(value)}'; write {allowed}")
+
+
+def _create_file(values: _Values) -> Operation:
+    path = values.path()
+    overwrite = values.choice("overwrite", ("true", "false")) != "false"
+    eol = values.choice("eol", ("lf", "crlf"))
+    ended = values.choice("final_newline", ("true", "false")) != "false"
+    unchecked = values.unchecked()
+    if values.choice("encoding", ("utf-8", "base64")) == "base64":
+        try:
+            data = base64.b64decode("".join(values.body.split()), validate=True)
+        except (binascii.Error, ValueError) as fault:
+            raise OperationError(
+                f"The body is not valid base64 ({fault}); send it again"
+            ) from fault
+        return CreateFile(path, data, overwrite=overwrite, unchecked=unchecked)
+    arrival = values.arrival()
+    # What may be undone in it depends on the file that it takes the place of.
+    body = values.body if ended else values.body.removesuffix("\n")
+    return CreateFile(path, body, LineEnd(eol) if eol else None, overwrite, unchecked, arrival)
+
+
+def _edit_file(values: _Values) -> Operation:
+    path = values.path()
+    unchecked = values.unchecked()
+    if values.get("start_line") is None and values.get("end_line") is None:
+        body = values.mend(
+            lambda body, _: body_repair.mend_replacements(body, apply.read_replacements)
+        )
+        return EditFile(path, apply.read_replacements(body), values.arrival(), unchecked)
+    for name in ("start_line", "end_line"):
+        if values.get(name) is None:
+            raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
+    start, end = values.number("start_line"), values.number("end_line")
+    if start is None or end is None or start > end:
+        raise OperationError(
+            f"Invalid line range {start}-{end}; start_line must not be after end_line"
+        )
+    if apply.has_markers(values.body):
+        raise OperationError(
+            "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
+        )
+    arrival = values.arrival()
+    return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
+
+
+def _delete_file(values: _Values) -> Operation:
+    return DeleteFile(values.path())
+
+
+def _read_file(values: _Values) -> Operation:
+    path = values.path()
+    start, end = values.number("start_line"), values.number("end_line")
+    if start is not None and end is not None and start > end:
+        raise OperationError(
+            f"Invalid line range {start}-{end}; start_line must not be after end_line"
+        )
+    return ReadFile(path, start, end)
+
+
+def _run_command(values: _Values) -> Operation:
+    command = values.mend(body_repair.mend_command).strip()
+    lines = [line.strip() for line in command.split("\n")]
+    if all(not line or line.startswith("#") for line in lines):
+        raise OperationError("The command is empty; write it between the tags")
+    if "\0" in command:
+        raise OperationError("The command has a NUL character; write it without")
+    if len(command.encode(errors="replace")) > _COMMAND_LIMIT_BYTES:
+        raise OperationError(
+            f"The command is longer than {_COMMAND_LIMIT_BYTES} bytes;"
+            " write a script with CREATE_FILE and run that"
+        )
+    cwd = values.get("cwd")
+    timeout = values.number("timeout", TIMEOUT_LIMIT_S)
+    return RunCommand(command, timeout, "." if cwd is None else paths.folder_path(cwd))
+
+
+def _show_message(values: _Values) -> Operation:
+    return ShowMessage(values.body.strip("\n"))
+
+
+def _finish(values: _Values) -> Operation:
+    return Finish(values.body.strip("\n"))
+
+
+_DECODE: "dict[str, Callable[[_Values], Operation]]" = {
+    "CREATE_FILE": _create_file,
+    "EDIT_FILE": _edit_file,
+    "DELETE_FILE": _delete_file,
+    "READ_FILE": _read_file,
+    "RUN_COMMAND": _run_command,
+    "MESSAGE": _show_message,
+    "DONE": _finish,
+}
+_KNOWN = {
+    command.tag: frozenset(attribute.name for attribute in command.attributes)
+    for command in COMMANDS
+}
+
+
+def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
+    """Gives the operation that a closed block asks for, and notes on how it was read.
+
+    Args:
+        block: as the grammar found it.
+        arrival: how its body came, as the tags of the answer show.
+
+    Raises:
+        OperationError: if an attribute is missing or wrong, or the body can't be read.
+    """
+    command = BY_TAG[block.name]
+    if block.fault:
+        raise OperationError(block.fault)
+    values = _Values(block, arrival)
+    until = values.get("until")
+    if command.has_body and until is not None and not _is_token(until):
+        raise OperationError(
+            f"Invalid until '{paths.shown(until)}'; write letters, digits and -_. only"
+        )
+    operation = _DECODE[block.name](values)
+    return operation, values.unknown(_KNOWN[block.name]) + values.notes
+
+
+def _is_token(text: str) -> bool:
+    return bool(text) and all(c.isascii() and (c.isalnum() or c in "-_.") for c in text)

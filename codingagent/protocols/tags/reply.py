@@ -1,0 +1,287 @@
+"""A reply as the agent takes it: operations and problems in order, and what is said of the rest."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from codingagent.editing import body_repair
+from codingagent.errors import OperationError
+from codingagent.model import commands, paths
+from codingagent.model.operations import Finish, Operation
+from codingagent.model.session_state import Session
+from codingagent.protocols.tags import continuation, decoder, repair, scanner
+from codingagent.protocols.tags.continuation import SecondHalf
+from codingagent.protocols.tags.repair import Mended
+
+NO_BLOCK = (
+    "No command was found in the reply, so nothing was done. Write commands at the start of a line,"
+    " for example:"
+)
+_NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example + "\n" + commands.BY_TAG["DONE"].example
+
+_UNUSED_LIMIT = 20
+
+# Our own words, which a model that goes on by itself writes after its commands.
+_RESULTS = re.compile(
+    r"^[ \t>*_`\-+0-9.]*(?:\\?\[(?:OK|FAILED)\\?\][*_` ]*(?:"
+    + "|".join(name.replace("_", r"\\?_") for name in commands.BY_TAG)
+    + r")[*_`]*:|=== (?:CONTEXT|PROMPT) ===[ \t]*$|#+ Previous Command Results[ \t]*$)",
+    re.MULTILINE,
+)
+_OTHER_FORMAT = re.compile(
+    r"^[ \t]*(?:`{3,}|~{3,}|<|&(?:lt|#)|\\[<-]|-{3,}[ \t]*\S|diff --git |\*\*\* |@@|Index: "
+    r"|(?:#+|\*\*).*\b(?:delete|remove|rename|move)d?\b)|\b(?:delete|remove|rename|move)d?[ \t]+files?\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_INVENTED = (
+    "Not taken: before it the answer shows results that this program did not write. Look at the real"
+    " ones, then send [DONE] again"
+)
+
+
+BLOCK_LINE = "\0"
+"""What stands in the place of a block's first line in the text beside it; its other lines are empty."""
+
+Foreign = Literal["no", "asked", "accepted"]
+"""Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operation, the tag it was written with, its 1-based line, and notes on how it was read."""
+
+    operation: Operation
+    tag: str
+    line: int
+    notes: tuple[str, ...] = ()
+    id: str = ""
+    """What the reply itself calls it; empty: nothing."""
+    foreign: Foreign = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of a reply that is no operation: what is wrong, and what to write instead."""
+
+    tag: str
+    reason: str
+    line: int
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+    id: str = ""
+    subject: str = ""
+    """The path or the command, as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a reply says it answers; either may be missing or no number."""
+
+    session: str | None
+    sequence: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text of one inbox file, read.
+
+    `has_outbox` means that a request of ours stands in it, whose examples must not be executed.
+    """
+
+    items: tuple[Step | Problem, ...]
+    header: Header | None
+    has_outbox: bool
+    notes: tuple[str, ...]
+    is_bare: bool = False
+    """No block of ours was found in it."""
+    cut: str = ""
+    """The text of its last block, if the reply was cut short within that; or no more than its opening tag."""
+    is_joined: bool = False
+    """It went on with a block that had been cut short."""
+    files: tuple[str, ...] = ()
+    """The names that there were when paths in another format were made out; they must stay the same."""
+    beside: str = ""
+    """Its text with `BLOCK_LINE` in the place of each block, if that looks like edits in another format."""
+
+
+def read(text: str) -> Reply:
+    """Reads a reply. Never raises: what can't be read is a problem among the items.
+
+    Order is the reply's own. After DONE, and after [END], blocks are named in the notes and are
+    no items (DESIGN, tag blocks: after DONE).
+    """
+    mended = repair.read(text, commands.HAS_BODY)
+    found = mended.scan
+    items: list[Step | Problem] = []
+    unused: list[str] = []
+    done = False
+    invented = _invented(mended)
+    cut = ""
+    is_whole = all(block.closed for block in found.blocks)
+    arrivals = repair.Arrivals(mended)
+    for block in found.blocks:
+        if done or block.behind_end:
+            unused.append(f"{block.name} at line {block.line}")
+            continue
+        item = _read_block(block, mended, arrivals, is_whole=is_whole)
+        if block is found.blocks[-1] and not found.ended:
+            cut = continuation.cut_of(mended.text, block)
+        if cut:
+            reason, lines = continuation.advice(cut, block)
+            item = Problem(block.name, reason, block.line, lines)
+        elif invented is not None and invented[0] < block.start and _finishes(item):
+            item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the reply)", block.line)
+        items.append(item)
+        done = isinstance(item, Step) and isinstance(item.operation, Finish)
+    if not found.blocks:
+        items.append(Problem("REPLY", NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
+    notes = [*mended.notes, *found.notes]
+    if unused:
+        notes.append(
+            f"not executed, because it stands after {'DONE' if done else '[END]'}: {_list(unused)}"
+        )
+    header = _header(found)
+    if invented is not None:
+        notes.append(
+            f"line {invented[1]} of the reply imitates results; only this program writes them, so that"
+            " text was ignored"
+        )
+    if found.header is not None and not found.ended and not done and not cut:
+        notes.append(
+            "the reply has no [END], so it may have been cut short: what arrived whole was executed;"
+            " send only what is missing"
+        )
+    is_bare = not found.blocks
+    if not (is_bare or found.ended or done):
+        cut = cut or continuation.opening_of(mended.text, found.blocks[-1])
+    beside = "" if is_bare else _beside(mended)
+    return Reply(tuple(items), header, found.has_outbox, tuple(notes), is_bare, cut, beside=beside)
+
+
+def _beside(mended: Mended) -> str:
+    """Return the text around the blocks, line by line, if it holds what other formats begin with."""
+    text, around = mended.text, mended.scan.around
+    if not any(_OTHER_FORMAT.search(text, start, end) for start, end in around):
+        return ""
+    parts: list[str] = []
+    at = 0
+    for start, end in _gaps(mended):
+        if start > at:
+            parts.append(BLOCK_LINE + "\n" * text.count("\n", at, start))
+        parts.append(text[start:end])
+        at = end
+    return "".join(parts)
+
+
+def _finishes(item: Step | Problem) -> bool:
+    return isinstance(item, Step) and isinstance(item.operation, Finish)
+
+
+def _invented(mended: Mended) -> tuple[int, int] | None:
+    """Gives where a reply writes results itself, outside of all blocks: the offset, and the line."""
+    for start, end in mended.scan.around:
+        if (found := _RESULTS.search(mended.text, start, end)) is not None:
+            return found.start(), mended.text.count("\n", 0, found.start()) + 1
+    return None
+
+
+def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
+    """Gives what stands around the blocks, from where to where, and be it a line end."""
+    at = 0
+    for block in mended.scan.blocks:
+        yield at, block.start
+        at = max(at, block.end)
+    yield at, len(mended.text)
+
+
+def objection(header: Header | None, session: Session, digest: str) -> str:
+    """Gives why a reply is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
+    if header is not None and header.session not in (None, session.session_id):
+        return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
+    sequence = None if header is None else header.sequence
+    if sequence is not None and sequence < session.sequence:
+        return f"it answers request {sequence}; request {session.sequence} is the one that waits"
+    if digest == session.last_digest and sequence != session.sequence:
+        return "it is the last reply again, letter by letter, and was executed already"
+    return ""
+
+
+def _read_block(
+    block: scanner.Block, mended: Mended, arrivals: repair.Arrivals, *, is_whole: bool
+) -> Step | Problem:
+    if said := mended.notes_of.get(block.line):
+        block = block._replace(notes=said + block.notes)
+    if doubt := mended.doubts.get(block.line):
+        return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
+    if not block.closed:
+        closing = block.closing
+        reason = (
+            f"{continuation.named(block)} at line {block.line} has no closing tag {closing}, so nothing of it"
+            " was used; send only this block again, whole"
+        )
+        beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
+        if beside is not None:
+            reason += (
+                f" (line {block.line + 1 + beside} has text beside the tag: it must stand alone)"
+            )
+        return Problem(block.name, reason, block.line)
+    if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
+        return Problem(block.name, _unclosed_before(block, block.inner), block.line)
+    try:
+        operation, notes = decoder.decode(block, arrivals.of(block))
+    except OperationError as fault:
+        reason = f"{fault.reason} (line {block.line} of the reply)"
+        return Problem(block.name, reason, block.line, fault.detail, block.notes)
+    return Step(operation, block.name, block.line, block.notes + notes)
+
+
+def _may_hold_tags(block: scanner.Block, inner: scanner.Inner) -> bool:
+    """Tell whether a body is documentation whose end is certain, so that tags in it are examples."""
+    path = dict(block.attributes).get("path")
+    is_prose = block.name in ("MESSAGE", "DONE") if path is None else body_repair.is_prose(path)
+    return is_prose and inner.closed
+
+
+def _unclosed_before(block: scanner.Block, inner: scanner.Inner) -> str:
+    return (
+        f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the reply, inside the block of line"
+        f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"
+        " what stands in it. Send all of that again, each block with its closing tag; if the line is meant"
+        f' as text, open the block with until="TOKEN" and close it with [/{block.name} TOKEN]'
+    )
+
+
+def _header(found: scanner.Scan) -> Header | None:
+    if found.header is None:
+        return None
+    sequence = found.header.get("sequence", "")
+    number = int(sequence) if re.fullmatch(r"[0-9]{1,9}", sequence) else None
+    return Header(found.header.get("session"), number)
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _UNUSED_LIMIT} more" if len(names) > _UNUSED_LIMIT else ""
+    return ", ".join(names[:_UNUSED_LIMIT]) + more
+
+
+def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
+    """Return a reply without what stands behind the end of a block whose first half does not fit."""
+    before = [item for item in reply.items if item.line < half.line and item.tag != "REPLY"]
+    behind = [f"{item.tag} at line {item.line}" for item in reply.items if item.line > half.line]
+    reason = (
+        f"{half.name} was cut short before, and this answer ends it at line {half.line} without going on from"
+        " where it stopped, so nothing of it was used"
+    )
+    again = f"send {half.name} again from its start"
+    if behind:
+        reason += f", and what may need it was not executed: {_list(behind)}"
+        again += ", and then those"
+    problem = Problem(half.command, f"{reason}; {again}", half.line)
+    notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
+    return replace(reply, items=(*before, problem), notes=notes, is_bare=False, cut=cut, beside="")
+
+
+def with_note(reply: Reply, note: str) -> Reply:
+    """Gives the reply with one more note in front."""
+    return replace(reply, notes=(note, *reply.notes)) if note else reply

@@ -1,0 +1,244 @@
+"""A whole conversation pasted as one answer: which part of it answers the request that waits.
+
+How it works. Requests of ours are found by their headings and their last line, answers by their
+`[REPLY …]` line. Of the answers to the awaited request the last one is kept, up to its `[END]` or to where
+the next turn begins; all else is blanked, so that lines keep their numbers. Nothing within a request ever
+counts, whatever its file contents look like: where a request's end is in doubt, the text stays as it is,
+and a text with a request in it is never executed.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from codingagent.model import commands
+from codingagent.prompt import guide
+from codingagent.protocols.tags import scanner
+from codingagent.protocols.tags.reply import Header
+from codingagent.protocols.tags.scanner import Scan
+
+# What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
+_BEFORE = r"^[ \t>*_`\\]{0,12}"
+_REPLY = re.compile(rf"{_BEFORE}\[[*_`\\]*REPLY\b[^\n]*", re.MULTILINE)
+_END = re.compile(rf"{_BEFORE}\[[*_`\\]*END[*_`\\]*\][ \t*_`]*$", re.MULTILINE)
+_VALUE = re.compile(r"\b(session|sequence)\s*=\s*(?:&quot;|[\\\"'“”„«»])*([0-9A-Za-z]+)")
+
+_HEADER = re.compile(
+    r"^=== HEADER ===[ \t]*\n\s*Session:[ \t]*(\S+)[ \t]*\n\s*Sequence:[ \t]*(\d{1,9})[ \t]*$",
+    re.MULTILINE,
+)
+_ANY_HEADING = re.compile(r"={3}\W{1,9}(?:HEADER|PROTOCOL)\W{1,9}={3}")
+_CONTENTS = re.compile(
+    r"^--- .* \((?:(\d+) lines|lines (\d+)-(\d+) of \d+)\b.*\) ---$|^=== PROMPT ===[ \t]*$",
+    re.MULTILINE,
+)
+# What chats write above a turn of the person, alone on its line.
+_PERSON = re.compile(r"^(?:#{1,6} )?\**(?:You said|You|User|Human|Me)\**:?\**[ \t]*$", re.MULTILINE)
+
+_TAG = re.compile(rf"^[ \t>*_`\\]*\[(?:{'|'.join(commands.HAS_BODY)})\b", re.MULTILINE)
+
+# A conversation has a handful of answers to one request; looking at each costs a pass over the text.
+_ANSWERS_LIMIT = 12
+# More than that is not put before the word of a tag.
+_BEFORE_LIMIT = 40
+
+
+class Said(NamedTuple):
+    """A `[REPLY …]` line outside of all requests: where it begins, and what it names."""
+
+    start: int
+    session: str | None
+    sequence: int | None
+
+
+class _Request(NamedTuple):
+    """A request of ours: whose it is, and from where to where it reaches."""
+
+    session: str
+    sequence: int
+    start: int
+    end: int
+
+
+def last_header(text: str) -> Header | None:
+    """Return what the last answer in a text says that it answers; None if none says it."""
+    requests = _requests(text)
+    said = () if requests is None else tuple(_said(text, requests))
+    return Header(said[-1].session, said[-1].sequence) if said else None
+
+
+def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
+    """Return a text in which only the answer to a request is left, and a note that says so.
+
+    A text that is no more than one answer is returned as it is, without a note.
+
+    Args:
+        text: what was pasted; its lines end in "\n".
+        session_id: the session that waits.
+        sequence: its request that waits.
+    """
+    requests = _requests(text)
+    if requests is None:
+        return text, ""
+    said = tuple(_said(text, requests))
+    awaited = (session_id, sequence)
+    ours = [each.start for each in said if (each.session, each.sequence) == awaited]
+    if not ours and requests and (requests[-1].session, requests[-1].sequence) == awaited:
+        # Below the request nothing says what it answers: then it can only be an answer to that.
+        below = requests[-1].end
+        is_named = any(each.start > below for each in said)
+        ours = [below] if not is_named and _TAG.search(text, below) else []
+    if not ours or len(ours) > _ANSWERS_LIMIT or _is_one_answer(text, said, requests):
+        return text, ""
+    turns = sorted([*(each.start for each in said), *(each.start for each in requests)])
+    start, end = _last_answer(text, ours, turns)
+    has_others = any(turn < start or turn >= end for turn in turns)
+    if not has_others and not _TAG.search(text, 0, start) and not _TAG.search(text, end):
+        return text, ""
+    first, last = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
+    note = (
+        f"a conversation was pasted: only the last answer to request {sequence} in it was taken"
+        f" (lines {first} to {last})"
+    )
+    return _blank(text[:start]) + text[start:end] + _blank(text[end:]), note
+
+
+def _is_one_answer(text: str, said: tuple[Said, ...], requests: tuple[_Request, ...]) -> bool:
+    """Tell whether a text is plainly one answer, though its files may hold requests."""
+    if len(said) != 1 or _TAG.search(text, 0, said[0].start):
+        return False
+    is_ended = text.endswith(("[END]", "[END]\n", "[END]\n```\n", "[END]\n````\n"))
+    if not is_ended and _PERSON.search(text, said[0].start):
+        return False
+    return not requests or not scanner.scan_lines(text, commands.HAS_BODY).has_outbox
+
+
+def _blank(text: str) -> str:
+    return "\n" * text.count("\n")
+
+
+# --- requests --------------------------------------------------------------------------------------
+
+
+def _requests(text: str) -> tuple[_Request, ...] | None:
+    """Return the requests in a text, in order; None if the end of one is not certain."""
+    found: list[_Request] = []
+    at = 0 if "HEADER" in text or "PROTOCOL" in text else len(text)
+    while (heading := _ANY_HEADING.search(text, at)) is not None:
+        line = text.rfind("\n", 0, heading.start()) + 1
+        header = _HEADER.match(text, line)
+        if header is None:
+            return None
+        session, sequence = header[1], int(header[2])
+        prompt = _prompt(text, header.end())
+        last = -1 if prompt < 0 else _last_line(text, prompt, session, sequence)
+        if last < 0:
+            return None
+        found.append(_Request(session, sequence, line, last))
+        at = last
+    return tuple(found)
+
+
+def _prompt(text: str, at: int) -> int:
+    """Return where PROMPT begins, past file contents: those that look like headings are counted."""
+    while (found := _CONTENTS.search(text, at)) is not None:
+        if found.group().startswith("==="):
+            return found.end()
+        count = int(found[1] or 0) if found[1] else int(found[3]) - int(found[2]) + 1
+        at = found.end() + 1
+        for _ in range(count):
+            at = text.find("\n", at) + 1
+            if not at:
+                return -1
+        if not text.startswith("--- end ", at):
+            return -1
+    return -1
+
+
+def _last_line(text: str, at: int, session: str, sequence: int) -> int:
+    """Return where a request ends, behind its last line, letter by letter; -1 if that is not there.
+
+    With several such lines it is the last of them.
+    """
+    lines = (guide.reminder(session, sequence, is_checked=each).strip() for each in (False, True))
+    ends = [found + len(line) for line in lines if (found := text.rfind(f"\n{line}", at)) >= 0]
+    return max(ends, default=-2) + 1
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+
+def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[Said]:
+    at = 0
+    # The word is looked for first: an answer has ten megabytes of lines that begin otherwise.
+    while (at := text.find("REPLY", at)) >= 0:
+        line = text.rfind("\n", max(at - _BEFORE_LIMIT, 0), at) + 1
+        begins = bool(line) or at <= _BEFORE_LIMIT
+        at += len("REPLY")
+        found = _REPLY.match(text, line) if begins else None
+        if found is None or found.end() < at:
+            continue
+        at = found.end()
+        index = bisect_right(requests, found.start(), key=lambda request: request.start) - 1
+        if index < 0 or found.start() >= requests[index].end:
+            values = dict(_VALUE.findall(found.group()))
+            number = values.get("sequence", "")
+            sequence = int(number) if re.fullmatch("[0-9]{1,9}", number) else None
+            yield Said(found.start(), values.get("session"), sequence)
+
+
+def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, int]:
+    """Return from where to where the last of several answers reaches that says anything.
+
+    Args:
+        text: all of it.
+        starts: where the answers begin.
+        turns: where answers and requests begin, whosever they are.
+    """
+    found: list[tuple[int, int]] = []
+    scan = scanner.scan_lines("", commands.HAS_BODY)
+    for start in starts:
+        # A line within a block may be that block's body, if the block is about these very tags.
+        if found and _is_body(scan, start - found[-1][0], names_awaited=True):
+            continue
+        scan = scanner.scan_lines(text[start:], commands.HAS_BODY)
+        found.append((start, _end_of(text, start, scan, turns)))
+    telling = [(start, end) for start, end in found if _says_anything(text[start:end])]
+    return (telling or found)[-1]
+
+
+def _is_body(scan: Scan, offset: int, *, names_awaited: bool = False) -> bool:
+    """Tell whether a line stands in a block's body.
+
+    In a block that took its end from a later turn it does not. A line that begins the awaited answer is a
+    body's only where that is certain: the block says its own end, or holds other blocks, each closed.
+    """
+    at = bisect_right(scan.blocks, offset, key=lambda block: block.start) - 1
+    if at < 0 or offset >= scan.blocks[at].end or not scan.blocks[at].closed:
+        return False
+    block = scan.blocks[at]
+    if "until" in dict(block.attributes):
+        return True
+    return not names_awaited if block.inner is None else block.inner.closed
+
+
+def _end_of(text: str, start: int, scan: Scan, turns: list[int]) -> int:
+    """Return where an answer ends: behind its [END], or where the next turn begins."""
+
+    def first(places: Iterable[int]) -> int:
+        return next((at for at in places if not _is_body(scan, at - start)), len(text))
+
+    turn = first(turns[bisect_right(turns, start) :])
+    end = min(turn, first(found.end() for found in _END.finditer(text, start)))
+    # A label is only a word of the chat's: it counts where nothing else tells the end.
+    return (
+        min(end, first(found.start() for found in _PERSON.finditer(text, start, end)))
+        if end in (turn, len(text))
+        else end
+    )
+
+
+def _says_anything(answer: str) -> bool:
+    rest = _REPLY.sub("", answer, count=1)
+    return bool(_END.sub("", rest).strip())

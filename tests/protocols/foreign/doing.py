@@ -1,0 +1,84 @@
+"""Replies in other formats done by the real agent in a folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.agent import Agent, Chat, Means, Order
+from codingagent.model.approval import Question
+from codingagent.model.events import Denied, Event, Interrupted, Refused
+from codingagent.policy.rules import PRESETS
+from codingagent.protocols.foreign.parser import Found, read
+from codingagent.protocols.tags import reply
+from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.world.runner import Runner
+from codingagent.world.sandbox import Unconfined
+from codingagent.world.workspace import Workspace
+
+
+class Forgets:
+    """A record that keeps nothing."""
+
+    def record(self, record: object) -> None: ...
+    def sync(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a reply: what was found in it, the files after, and all that failed, in words."""
+
+    found: Found
+    files: dict[str, bytes]
+    failures: tuple[str, ...]
+    events: tuple[Event, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        own = [note for item in self.found.items for note in item.notes]
+        return (*self.found.notes, *self.found.asides, *own)
+
+    @property
+    def operations(self) -> list[object]:
+        return [item.operation for item in self.found.items if isinstance(item, Step)]
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    if not folder.is_dir():
+        return {}
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
+    """Read an answer against some files and do what it asks for in `root`, an empty folder."""
+    for path, data in before.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data.encode() if isinstance(data, str) else data)
+    own = reply.read(text)
+    found = read(text, set(before)) if own.is_bare else Found(own.items, own.notes)
+    workspace, runner = Workspace(root), Runner(Unconfined(), {})
+    policy = PRESETS["standard"]
+    means = Means(workspace, runner, Forgets(), lambda: "", lambda _: None, 5, policy)
+    agent = Agent(means)
+    failures = []
+    events: list[Event] = []
+    try:
+        for index, item in enumerate(found.items):
+            if isinstance(item, Problem):
+                failures.append(f"{item.tag}: {item.reason}")
+                continue
+            order = Order(
+                index, item.tag, item.operation, tuple(events), foreign="accepted", chat=Chat()
+            )
+            event = agent.perform(order)
+            if isinstance(event, Question):
+                event = agent.perform(order, event.digest)
+            assert not isinstance(event, Question)
+            events.append(event)
+            if isinstance(event, Refused | Denied | Interrupted):
+                failures.append(f"{item.tag}: {getattr(event, 'reason', 'interrupted')}")
+    finally:
+        runner.close()
+        workspace.close()
+    return Done(found, files_in(root), tuple(failures), tuple(events))

@@ -1,0 +1,446 @@
+"""Diffs and patches as answers have them: what their headers make, and that each advice can be followed."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from codingagent.editing import apply
+from codingagent.errors import OperationError
+from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, RunCommand
+from codingagent.protocols.foreign.parser import read
+from codingagent.protocols.tags import reply
+from codingagent.protocols.tags.reply import Problem
+from tests.protocols.foreign.doing import do
+
+OLD = "old one\nold two\n"
+ADDED = "@@ -0,0 +1,2 @@\n+a\n+b\n"
+GONE = "@@ -1,2 +0,0 @@\n-old one\n-old two\n"
+EDIT = "@@ -1,2 +1,2 @@\n-old one\n+new\n old two\n"
+GIT = "diff --git a/n.py b/n.py\n"
+NEW = "--- /dev/null\n+++ b/n.py\n"
+BOTH = "--- a/n.py\n+++ b/n.py\n"
+IS_NEW = "new file mode 100644\n"
+IS_GONE = "deleted file mode 100644\n"
+
+
+def fenced(text: str, language: str = "diff") -> str:
+    return f"```{language}\n{text}```\n"
+
+
+def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What files an answer makes of others, and what it is told to send instead; of commands mv is run."""
+    own = reply.read(text)
+    files, failures = dict(before), list[str]()
+    for item in read(text, set(before)).items if own.is_bare else own.items:
+        if isinstance(item, Problem):
+            failures.append(item.reason)
+            continue
+        match item.operation:
+            case CreateFile(path=path, content=content):
+                files[path] = str(content)
+            case DeleteFile(path=path):
+                del files[path]
+            case RunCommand(command=command):
+                name, *words = shlex.split(command)
+                files[words[-1]] = files.pop(words[0]) if name == "mv" else command
+            case EditFile(path=path, change=change):
+                assert isinstance(change, Diff | tuple)
+                try:
+                    files[path] = apply.apply(change, files[path]).text
+                except OperationError as fault:
+                    failures.append(fault.reason)
+            case _:
+                failures.append(f"{item.tag} is of no diff")
+    return files, tuple(failures)
+
+
+# --- headers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        GIT + IS_NEW + "index 0000000..1111111\n" + NEW + GIT + IS_NEW + NEW + ADDED,
+        NEW + GIT + IS_NEW + ADDED,
+        GIT + NEW + IS_NEW + "index 0000000..1111111\n" + NEW + ADDED,
+        GIT + BOTH + IS_NEW + ADDED,
+        GIT + IS_NEW + NEW + ADDED + GIT + IS_NEW,
+        GIT + IS_NEW + "\n" + NEW + ADDED,
+        IS_NEW + GIT + NEW + ADDED,
+        "Index: n.py\n=====\n" + GIT + IS_NEW + NEW + ADDED,
+        GIT + IS_NEW + NEW + "+a\n+b\n",
+    ],
+)
+@pytest.mark.parametrize("is_fenced", [True, False])
+def test_a_new_file_has_its_text_however_often_its_header_is_written(
+    diff: str, *, is_fenced: bool
+) -> None:
+    text = fenced(diff) if is_fenced else f"Here:\n\n{diff}"
+    assert done(text, {}) == ({"n.py": "a\nb\n"}, ())
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        GIT + IS_GONE + "--- a/n.py\n+++ /dev/null\n" + GIT + IS_GONE + GONE,
+        "--- a/n.py\n+++ /dev/null\n" + GIT + IS_GONE + "index 1..0\n" + GONE,
+        GIT + IS_GONE,
+        GIT + IS_GONE + "Binary files a/n.py and /dev/null differ\n",
+    ],
+)
+def test_a_deleted_file_is_deleted_once(diff: str) -> None:
+    assert done(fenced(diff), {"n.py": OLD}) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        BOTH + GIT + "index 1..2 100644\n" + BOTH + EDIT,
+        "Index: n.py\n=====\n"
+        + GIT
+        + "--- a/n.py\t(revision 1)\n+++ b/n.py\t(working copy)\n"
+        + EDIT,
+        GIT + GIT + EDIT,
+        GIT + "old mode 100644\nnew mode 100755\n" + GIT + BOTH + EDIT,
+    ],
+)
+def test_an_edit_is_one_edit_however_often_its_header_is_written(diff: str) -> None:
+    assert done(fenced(diff), {"n.py": OLD}) == ({"n.py": "new\nold two\n"}, ())
+    assert len(read(fenced(diff), {"n.py"}).items) == 1
+
+
+def test_two_empty_files_of_one_name_are_two_files() -> None:
+    diff = "".join(
+        f"diff --git a/{folder}/__init__.py b/{folder}/__init__.py\n{IS_NEW}index 0000000..e69de29\n"
+        for folder in ("p", "q")
+    )
+    assert done(fenced(diff), {}) == ({"p/__init__.py": "", "q/__init__.py": ""}, ())
+
+
+@pytest.mark.parametrize("mode", ["new file mode 100755", "old mode 100644\nnew mode 100755"])
+def test_a_mode_beside_text_is_said_not_to_be_set(mode: str) -> None:
+    is_new = mode.startswith("new")
+    diff = GIT + mode + "\n" + (NEW + ADDED if is_new else BOTH + EDIT)
+    (item,) = read(fenced(diff), set() if is_new else {"n.py"}).items
+    assert not isinstance(item, Problem)
+    assert "[RUN_COMMAND]chmod 755 n.py[/RUN_COMMAND]" in item.notes[0]
+
+
+@pytest.mark.parametrize("between", ["", "\n", "\n\n\n"])
+@pytest.mark.parametrize("header", ["@@ -1,2 +1,2 @@", "@@", "@@ -1,7 +1,9 @@"])
+@pytest.mark.parametrize("is_fenced", [True, False])
+def test_blank_lines_may_part_two_differences(
+    between: str, header: str, *, is_fenced: bool
+) -> None:
+    one, other = (
+        f"--- a/{name}\n+++ b/{name}\n{header}\n-old one\n+new\n old two\n"
+        for name in ("m", "n.py")
+    )
+    text = one + between + other
+    if not is_fenced and (len(between) > 1 or "7" in header):
+        return  # nothing tells where it ends
+    files, failures = done(fenced(text) if is_fenced else text, {"m": OLD, "n.py": OLD})
+    assert (files, failures) == ({"m": "new\nold two\n", "n.py": "new\nold two\n"}, ())
+
+
+@pytest.mark.parametrize("header", ["@@ -1,5 +1,5 @@", "@@", "@@ -1,9 +1,2 @@"])
+def test_markers_of_an_edit_may_be_lines_of_a_difference(header: str, tmp_path: Path) -> None:
+    old = "<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE\n"
+    lines = " <<<<<<< SEARCH\n-a\n+b\n =======\n c\n >>>>>>> REPLACE\n"
+    diff = f"--- a/n.md\n+++ b/n.md\n{header}\n{lines}"
+    patch = f"*** Begin Patch\n*** Update File: n.md\n@@\n{lines}*** End Patch\n"
+    for text in (fenced(diff), f"Here:\n\n{diff}", fenced(patch), patch):
+        assert done(text, {"n.md": old}) == ({"n.md": old.replace("a", "b", 1)}, ())
+    new = "--- /dev/null\n+++ b/t.py\n@@ -0,0 +1,3 @@\n+TEXT = '''\n+<<<<<<< SEARCH\n+'''\n"
+    assert do(fenced(new), {}, tmp_path).files == {"t.py": b"TEXT = '''\n<<<<<<< SEARCH\n'''\n"}
+
+
+def test_a_difference_done_before_changes_nothing(tmp_path: Path) -> None:
+    diff = GIT + BOTH + EDIT + "--- /dev/null\n+++ b/new.py\n" + ADDED
+    after = {"n.py": b"new\nold two\n", "new.py": b"a\nb\n"}
+    came = do(fenced(diff), after, tmp_path)
+    assert (came.files, came.failures) == (after, ())
+    notes = [note for event in came.events for note in getattr(event, "notes", ())]
+    assert sum("already" in note for note in notes) == 2
+
+
+def test_a_new_file_that_exists_is_replaced_only_where_that_is_said(tmp_path: Path) -> None:
+    refused = do(fenced("--- /dev/null\n+++ b/n.py\n" + ADDED), {"n.py": OLD}, tmp_path / "refused")
+    assert "say that it is to be overwritten" in refused.failures[0]
+    answer = '[CREATE_FILE path="n.py" overwrite="true"]\na\nb\n[/CREATE_FILE]\n'
+    assert do(answer, {"n.py": OLD}, tmp_path / "taken").files == {"n.py": b"a\nb\n"}
+
+
+def test_the_second_difference_of_a_file_counts_as_it_was_or_as_it_is(tmp_path: Path) -> None:
+    """The first has put three lines above a place that fits three times."""
+    text = "top\nx = 1\n\nx = 1\n\nx = 1\n"
+    first = fenced("--- a/a\n+++ b/a\n@@ -1 +1,4 @@\n-top\n+one\n+two\n+three\n+four\n")
+    for number, line in ((6, 8), (9, 8), (2, 4)):
+        second = fenced(f"--- a/a\n+++ b/a\n@@ -{number} +{number} @@\n-x = 1\n+x = 2\n")
+        (root := tmp_path / str(number)).mkdir()
+        lines = ["one", "two", "three", "four", *text.split("\n")[1:]]
+        lines[line] = "x = 2"
+        came = do(first + second, {"a": text}, root)
+        assert came.files == {"a": "\n".join(lines).encode()}, came.failures
+    # Two lines only: by one way to count it is the second, by the other the third.
+    second = fenced("--- a/a\n+++ b/a\n@@ -4 +4 @@\n-x = 1\n+x = 2\n")
+    (root := tmp_path / "both").mkdir()
+    came = do(first.replace("+four\n", "").replace("1,4", "1,3") + second, {"a": text}, root)
+    assert "fits 3 places" in came.failures[0]
+
+
+def test_the_lines_over_a_hunk_of_a_patch_say_which_of_several_it_is() -> None:
+    text = (
+        "class A:\n  def f():\n    x = 1\nclass B:\n  def g():\n    x = 1\n  def f():\n    x = 1\n"
+    )
+    for over, line in ((("class B", "  def f"), 7), (("class A",), 2), (("  def g():",), 5)):
+        anchors = "".join(f"@@ {each}\n" for each in over)
+        lines = text.split("\n")
+        lines[line] = "    x = 2"
+        patch = f"*** Begin Patch\n*** Update File: n.py\n{anchors}-    x = 1\n+    x = 2\n"
+        files, failures = done(f"{patch}*** End Patch\n", {"n.py": text})
+        assert (files, failures) == ({"n.py": "\n".join(lines)}, ())
+
+
+# --- each advice can be followed -------------------------------------------------------------------
+
+TWICE = "def a():\n    return 1\ndef b():\n    return 1\n"
+FILE = "f\n"
+REFUSALS: dict[str, tuple[str, str, str]] = {
+    # what it is: the answer, part of the refusal, the answer that follows its advice
+    "its end is not certain": (
+        f"{BOTH}@@ -1,9 +1,9 @@\n-old one\n+new\n\n old two\n",
+        "put it in a fence (```diff)",
+        fenced(f"{BOTH}@@ -1,9 +1,9 @@\n-old one\n+new\n\n old two\n"),
+    ),
+    "it may be cut short": (
+        f"{BOTH}@@ -1,8 +1,8 @@\n-old one\n+new\n",
+        "send it again, in a fence",
+        fenced(f"{BOTH}@@ -1,8 +1,8 @@\n-old one\n+new\n"),
+    ),
+    "no name": (fenced(EDIT), "write --- a/path and +++ b/path above it", fenced(BOTH + EDIT)),
+    "two names": (
+        f"Change `n.py` and `twice.py`:\n\n{fenced(EDIT)}",
+        "write --- a/path and +++ b/path",
+        fenced(BOTH + EDIT),
+    ),
+    "binary": (
+        fenced("diff --git a/n.bin b/n.bin\nBinary files a/n.bin and b/n.bin differ\n"),
+        '[CREATE_FILE path="n.bin" encoding="base64"]',
+        '[CREATE_FILE path="n.bin" encoding="base64"]\nAAEC\n[/CREATE_FILE]\n',
+    ),
+    "a mode": (
+        fenced(GIT + "old mode 100644\nnew mode 100755\n"),
+        "[RUN_COMMAND]chmod 755 n.py[/RUN_COMMAND]",
+        "[RUN_COMMAND]chmod 755 n.py[/RUN_COMMAND]\n",
+    ),
+    "a link": (
+        fenced(
+            "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+n.py\n"
+        ),
+        "[RUN_COMMAND]ln -sfn n.py l[/RUN_COMMAND]",
+        "[RUN_COMMAND]ln -sfn n.py l[/RUN_COMMAND]\n",
+    ),
+    "a link goes": (
+        fenced("diff --git a/n.py b/n.py\ndeleted file mode 120000\n" + GONE),
+        "[RUN_COMMAND]rm n.py[/RUN_COMMAND]",
+        "[RUN_COMMAND]rm n.py[/RUN_COMMAND]\n",
+    ),
+    "a submodule": (
+        fenced("diff --git a/s b/s\nindex 1..2 160000\n--- a/s\n+++ b/s\n" + EDIT + BOTH + EDIT),
+        "leave it out",
+        fenced(BOTH + EDIT),
+    ),
+    "deleted, with lines that stay": (
+        fenced("--- a/n.py\n+++ /dev/null\n@@ -1,2 +1 @@\n-old one\n old two\n"),
+        "begin each of its lines with -",
+        fenced("--- a/n.py\n+++ /dev/null\n@@ -1,2 +1 @@\n-old one\n-old two\n"),
+    ),
+    "deleted, with lines that stay: the other way": (
+        fenced("--- a/n.py\n+++ /dev/null\n@@ -1,2 +1 @@\n-old one\n old two\n"),
+        "send the changes without the header of a deleted file",
+        fenced(BOTH + "@@ -1,2 +1 @@\n-old one\n old two\n"),
+    ),
+    "new and deleted": (
+        fenced(GIT + IS_NEW + IS_GONE + GONE),
+        "write one header",
+        fenced(GIT + IS_GONE + GONE),
+    ),
+    "new without its lines": (
+        fenced("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..abc1234\n"),
+        "send them",
+        fenced("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..abc1234\n" + ADDED),
+    ),
+    "a new name": (
+        fenced("diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n"),
+        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]",
+        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]\n",
+    ),
+    "a new name and changes": (
+        fenced(
+            "diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n--- a/n.py\n+++ b/m.py\n"
+            + EDIT
+        ),
+        '[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND], then [EDIT_FILE path="m.py"] with the changes',
+        (
+            '[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]\n[EDIT_FILE path="m.py"]\n<<<<<<< SEARCH\nold one\n'
+            "=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n"
+        ),
+    ),
+    "no hunks": (fenced(BOTH), "send them", fenced(BOTH + EDIT)),
+    "a copy": (
+        fenced("diff --git a/n.py b/m.py\ncopy from n.py\ncopy to m.py\n"),
+        "send the new file whole",
+        f"m.py\n{fenced(OLD, 'python')}",
+    ),
+    "a folder called b": (
+        fenced("--- /dev/null\n+++ b/new.py\n" + ADDED),
+        "write the line diff --git above it",
+        fenced("diff --git a/new.py b/new.py\n--- /dev/null\n+++ b/new.py\n" + ADDED),
+    ),
+    "both sides exist": (
+        fenced("--- a/x.py\n+++ b/x.py\n" + EDIT),
+        "write one path above it",
+        fenced("--- b/x.py\n+++ b/x.py\n" + EDIT),
+    ),
+    "nothing changes": (
+        fenced(f"{BOTH}@@ -1,2 +1,2 @@\n old one\n old two\n"),
+        "begin the lines that go with - and those that come with +",
+        fenced(BOTH + EDIT),
+    ),
+    "no old line": (
+        fenced(f"{BOTH}@@ -1,0 +2 @@\n+new\n"),
+        "add the lines around it",
+        fenced(f"{BOTH}@@ -1,2 +1,3 @@\n old one\n+new\n old two\n"),
+    ),
+    "for an empty file": (
+        fenced(f"{BOTH}@@ -0,0 +1 @@\n+new\n"),
+        "add the lines around it",
+        fenced(f"{BOTH}@@ -1,2 +1,3 @@\n+new\n old one\n old two\n"),
+    ),
+    "only blank lines": (
+        fenced("--- a/blank\n+++ b/blank\n@@ -7,2 +7,3 @@\n \n+new\n \n"),
+        "give it more lines of context, or the right line number in its @@ line",
+        fenced("--- a/blank\n+++ b/blank\n@@ -2,2 +2,3 @@\n \n+new\n \n"),
+    ),
+    "a new file in two hunks": (
+        fenced(f"{NEW}{ADDED}@@ -0,0 +4 @@\n+c\n".replace("n.py", "x.py")),
+        "send it whole",
+        "x.py\n```python\na\nb\nc\n```\n",
+    ),
+    "a new file with other lines": (
+        fenced("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,2 @@\n+a\n b\n"),
+        "begin each of its lines with +",
+        fenced("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,2 @@\n+a\n+b\n"),
+    ),
+    "text was left out": (
+        fenced(f"{BOTH}@@\n-old one\n+new\n+# ... rest unchanged ...\n old two\n"),
+        "write that text",
+        fenced(f"{BOTH}@@\n-old one\n+new\n+rest\n old two\n"),
+    ),
+    "not found": (
+        fenced(f"{BOTH}@@\n-old 1\n+new\n old two\n"),
+        "write its context and its lines with - letter by letter as they stand in the file",
+        fenced(f"{BOTH}@@\n-old one\n+new\n old two\n"),
+    ),
+    "one of two not found": (
+        fenced(f"{BOTH}@@\n-old one\n+new\n@@\n-old 2\n+new\n"),
+        "none of the 2 was applied: send all of them again",
+        fenced(f"{BOTH}@@\n-old one\n+new\n@@\n-old two\n+new\n"),
+    ),
+    "several places": (
+        fenced("--- a/twice.py\n+++ b/twice.py\n@@\n-    return 1\n+    return 2\n"),
+        "give it more lines of context",
+        fenced("--- a/twice.py\n+++ b/twice.py\n@@\n def b():\n-    return 1\n+    return 2\n"),
+    ),
+    "several places: the other way": (
+        fenced("--- a/twice.py\n+++ b/twice.py\n@@\n-    return 1\n+    return 2\n"),
+        "or the right line number in its @@ line",
+        fenced("--- a/twice.py\n+++ b/twice.py\n@@ -4 +4 @@\n-    return 1\n+    return 2\n"),
+    ),
+    "several places in a patch": (
+        "*** Begin Patch\n*** Update File: twice.py\n@@\n-    return 1\n+    return 2\n*** End Patch\n",
+        "give it more lines of context",
+        (
+            "*** Begin Patch\n*** Update File: twice.py\n@@\n def b():\n-    return 1\n"
+            "+    return 2\n*** End Patch\n"
+        ),
+    ),
+    "the same lines twice": (
+        fenced(f"{BOTH}@@\n-old one\n-old two\n+new\n@@\n-old two\n+two\n"),
+        "send them as one hunk",
+        fenced(f"{BOTH}@@\n-old one\n-old two\n+new\n+two\n"),
+    ),
+    "not at the end": (
+        fenced(f"{BOTH}@@ -1 +1,2 @@\n old one\n+new\n"),
+        "add the lines that follow below",
+        fenced(f"{BOTH}@@ -1,2 +1,3 @@\n old one\n+new\n old two\n"),
+    ),
+    "not at the top": (
+        fenced(f"{BOTH}@@ -1 +1,2 @@\n+new\n old two\n"),
+        "add the lines that follow above",
+        fenced(f"{BOTH}@@ -1,2 +1,3 @@\n old one\n+new\n old two\n"),
+    ),
+    "tabs": (
+        fenced("--- a/go.go\n+++ b/go.go\n@@\n func b() {\n+    x()\n }\n"),
+        "write it with tabs",
+        fenced("--- a/go.go\n+++ b/go.go\n@@\n func b() {\n+\tx()\n }\n"),
+    ),
+    "an empty file": (
+        fenced("--- a/empty\n+++ b/empty\n@@ -1 +1 @@\n-x\n+y\n"),
+        "send it whole",
+        f"empty\n{fenced(FILE, 'text')}",
+    ),
+    "a patch without its end": (
+        "*** Begin Patch\n*** Delete File: n.py\n",
+        "send it again, whole",
+        "*** Begin Patch\n*** Delete File: n.py\n*** End Patch\n",
+    ),
+    "a patch without marks": (
+        "*** Begin Patch\n*** Add File: x.py\n+a\nb\n*** End Patch\n",
+        "begin each line of a new file with +",
+        "*** Begin Patch\n*** Add File: x.py\n+a\n+b\n*** End Patch\n",
+    ),
+    "a patch without hunks": (
+        "*** Begin Patch\n*** Update File: n.py\n*** End Patch\n",
+        "send them",
+        "*** Begin Patch\n*** Update File: n.py\n@@\n-old one\n+new\n*** End Patch\n",
+    ),
+    "a patch without sections": (
+        fenced("*** Begin Patch\n*** End Patch\n"),
+        "send them",
+        fenced("*** Begin Patch\n*** Delete File: n.py\n*** End Patch\n"),
+    ),
+    "a patch that moves": (
+        "*** Begin Patch\n*** Update File: n.py\n*** Move to: m.py\n*** End Patch\n",
+        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]",
+        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]\n",
+    ),
+    "a name that fits two": (
+        "*** Begin Patch\n*** Delete File: x.py\n*** End Patch\n",
+        "write the path from the workspace root",
+        "*** Begin Patch\n*** Delete File: a/x.py\n*** End Patch\n",
+    ),
+}
+FILES = {
+    "n.py": OLD,
+    "twice.py": TWICE,
+    "n.bin": "\0",
+    "blank": "a\n\n\nb\n",
+    "go.go": "func a() {\n\ty()\n}\n\nfunc b() {\n}\n",
+    "empty": "",
+}
+FOLDERS = {"a/x.py": OLD, "b/x.py": OLD}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_the_advice_of_a_refusal_leads_to_an_answer_that_is_taken(name: str) -> None:
+    answer, advice, followed = REFUSALS[name]
+    is_of_folders = name in {"a folder called b", "both sides exist", "a name that fits two"}
+    before = FILES | (FOLDERS if is_of_folders else {})
+    refused, failures = done(answer, before)
+    assert any(advice in failure for failure in failures), failures
+    taken, failures = done(followed, before)
+    assert failures == ()
+    assert taken != refused or name == "a submodule"

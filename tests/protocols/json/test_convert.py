@@ -1,0 +1,489 @@
+"""This wire's operations in the core's words, and its events back: specification 001, design section 7."""
+
+import json
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.model import events as core
+from codingagent.model import operations
+from codingagent.model.approval import Answer, Question
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.results import NOT_RUN_AGAIN
+from codingagent.protocols.json.convert import approval_event, event_of, items_of, read_answer
+from codingagent.protocols.json.errors import MessageError
+from codingagent.protocols.json.parser import read_operations_message, to_wire, validate_event
+from codingagent.protocols.json.schema import events_schema
+from codingagent.protocols.tags.reply import Problem, Step
+
+NOON = "2025-01-15T12:00:00Z"
+_SCHEMA = jsonschema.Draft202012Validator(events_schema())
+
+
+def items(*values: object) -> tuple[Step | Problem, ...]:
+    return items_of(read_operations_message({"protocolVersion": "1.0", "operations": list(values)}))
+
+
+def operation(value: dict[str, Any]) -> operations.Operation:
+    (item,) = items(value)
+    assert isinstance(item, Step), item
+    assert item.tag == value["type"]
+    return item.operation
+
+
+def problem(value: object) -> Problem:
+    (item,) = items(value)
+    assert isinstance(item, Problem), item
+    return item
+
+
+def checked(event: Any) -> dict[str, Any]:
+    """Gives an event as it goes out, which both validators accept."""
+    said: dict[str, Any] = json.loads(json.dumps(to_wire(event)))
+    validated = validate_event(said)
+    assert validated.success, validated.error
+    message = {"protocolVersion": "1.0", "runId": "r", "status": "completed", "events": [said]}
+    _SCHEMA.validate(message)
+    assert None not in said.values(), "an absent field is left out, never null"
+    return said
+
+
+def wire(event: core.Event, name: str = "") -> dict[str, Any]:
+    said = checked(event_of(OperationEnded(0, event, NOON, name)))
+    assert said.pop("timestamp") == NOON
+    assert said.pop("operationId") == (name or "op-1")
+    return said
+
+
+# --- operations ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"type": "message", "content": "hi"}, operations.ShowMessage("hi")),
+        (
+            {"type": "createFile", "path": "a/b", "content": "é\r\n"},
+            operations.CreateFile("a/b", b"\xc3\xa9\r\n", overwrite=False),
+        ),
+        (
+            {"type": "createFile", "path": "a", "content": "AP8K", "encoding": "base64"},
+            operations.CreateFile("a", b"\x00\xff\n", overwrite=False),
+        ),
+        (
+            {"type": "createFile", "path": "./a", "content": "", "overwrite": True},
+            operations.CreateFile("a", b"", overwrite=True),
+        ),
+        ({"type": "readFile", "path": "a"}, operations.FetchFile("a", "utf-8")),
+        (
+            {"type": "readFile", "path": "a*", "encoding": "base64"},
+            operations.FetchFile("a*", "base64"),
+        ),
+        (
+            {
+                "type": "editFile",
+                "path": "a",
+                "edits": [
+                    {"oldContent": "1", "newContent": "2"},
+                    {"oldContent": "", "newContent": "3"},
+                ],
+            },
+            operations.EditFile(
+                "a",
+                operations.Substitutions(
+                    (operations.Substitution("1", "2"), operations.Substitution("", "3"))
+                ),
+            ),
+        ),
+        (
+            {"type": "editFile", "path": "a", "edits": []},
+            operations.EditFile("a", operations.Substitutions(())),
+        ),
+        ({"type": "deleteFile", "path": "a"}, operations.DeleteFile("a")),
+        (
+            {"type": "shell", "command": "ls"},
+            operations.RunCommand("ls", None, ".", {}, parts_streams=True),
+        ),
+        (
+            {
+                "type": "shell",
+                "command": "ls",
+                "cwd": "a/./b",
+                "timeout": 1500,
+                "env": {"A": "b"},
+            },
+            operations.RunCommand("ls", 1.5, "a/b", {"A": "b"}, parts_streams=True),
+        ),
+        (
+            {"type": "shell", "command": "ls", "cwd": "."},
+            operations.RunCommand("ls", None, ".", {}, parts_streams=True),
+        ),
+    ],
+)
+def test_each_operation_is_one_of_the_core(value: dict[str, Any], expected: object) -> None:
+    """One core, no second executor; content is bytes, exactly as sent; timeout is in milliseconds."""
+    assert operation(value) == expected
+
+
+def test_an_operation_is_called_by_its_id_or_by_its_place() -> None:
+    """Design, operations and events: an operation without id is called op-1, op-2, … by its place."""
+    say = {"type": "message", "content": "x"}
+    found = items(say, {**say, "id": "mine"}, {"type": "nothing"}, {"type": "no", "id": "bad"}, say)
+    assert [item.id for item in found] == ["op-1", "mine", "op-3", "bad", "op-5"]
+
+
+def test_two_operations_may_be_called_the_same() -> None:
+    """Specification 001: the id is an optional correlation id, and not said to be unique."""
+    say = {"type": "message", "content": "x", "id": "twice"}
+    assert [item.id for item in items(say, say)] == ["twice", "twice"]
+
+
+def test_a_malformed_operation_says_where_and_what_is_allowed() -> None:
+    """Specification 001, graceful degradation: a validation error skips that operation and no other."""
+    good = {"type": "message", "content": "x"}
+    first, second = items(good, {"type": "shell", "command": "ls", "timeout": 5})
+    assert isinstance(first, Step)
+    assert isinstance(second, Problem)
+    assert second.reason.startswith("operations[1].timeout must be")
+    assert (second.tag, second.line) == ("operation", 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "subject"),
+    [
+        (
+            {"type": "createFile", "path": "a", "content": "?", "encoding": "base64"},
+            "content is no valid base64",
+            "a",
+        ),
+        (
+            {"type": "createFile", "path": "a", "content": "AAA", "encoding": "base64"},
+            "content is no valid base64",
+            "a",
+        ),
+        (
+            {"type": "createFile", "path": "a", "content": "é", "encoding": "base64"},
+            "content is no valid base64",
+            "a",
+        ),
+        ({"type": "readFile", "path": ""}, "Path is empty; name a file", ""),
+        ({"type": "deleteFile", "path": "a/"}, "names a folder", "a/"),
+        ({"type": "readFile", "path": " "}, "Path is empty; name a file", " "),
+        ({"type": "readFile", "path": "a/ "}, "has a name of blanks", "a/ "),
+        ({"type": "editFile", "path": "a\nb", "edits": []}, "can't be in a file name", "a\nb"),
+        ({"type": "readFile", "path": "C:/a"}, "outside workspace", "C:/a"),
+        ({"type": "readFile", "path": "~/a"}, "outside workspace", "~/a"),
+        ({"type": "readFile", "path": "a\\b"}, "write /", "a\\b"),
+        ({"type": "readFile", "path": "é" * 200}, "255 bytes", "é" * 200),
+        ({"type": "shell", "command": "ls", "cwd": "C:/"}, "outside workspace", "ls"),
+    ],
+)
+def test_what_only_the_workspace_refuses_is_a_problem_of_its_type(
+    value: dict[str, Any], reason: str, subject: str
+) -> None:
+    """Design: validate applies 001's rules and no others; the rest fails when it is executed."""
+    found = problem(value)
+    assert reason in found.reason
+    assert (found.tag, found.subject) == (value["type"], subject)
+
+
+def test_base64_may_have_line_ends_and_blanks() -> None:
+    """What encoders print is broken into lines (RFC 2045)."""
+    value = {"type": "createFile", "path": "a", "encoding": "base64", "content": " AP\r\n8K\t\n"}
+    made = operation(value)
+    assert isinstance(made, operations.CreateFile)
+    assert made.content == b"\x00\xff\n"
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+_RAN = core.CommandRan("ls", 0, "both", 0.0126, stdout="out\n", stderr="err\n")
+_SHELL = {
+    "type": "shell",
+    "command": "ls",
+    "success": True,
+    "exitCode": 0,
+    "stdout": "out\n",
+    "stderr": "err\n",
+    "durationMs": 13,
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (core.MessageShown("hi"), {"type": "message", "success": True}),
+        (core.Finished("done"), {"type": "message", "success": True}),
+        (
+            core.FileCreated("a", 3, replaced=True),
+            {"type": "createFile", "path": "a", "success": True, "bytesWritten": 3},
+        ),
+        (
+            core.FileFetched("a", "é", "utf-8", 2),
+            {
+                "type": "readFile",
+                "path": "a",
+                "success": True,
+                "content": "é",
+                "encoding": "utf-8",
+                "size": 2,
+            },
+        ),
+        (
+            core.FileRequested("*.py", ("a.py", "b.py")),
+            {"type": "readFile", "path": "*.py", "success": True},
+        ),
+        (
+            core.FileEdited("a", (), "excerpt", 2),
+            {"type": "editFile", "path": "a", "success": True, "editsApplied": 2},
+        ),
+        (core.FileDeleted("a"), {"type": "deleteFile", "path": "a", "success": True}),
+        (_RAN, _SHELL),
+        (
+            core.CommandRan("x", 0, "both\n", 1),
+            {**_SHELL, "command": "x", "stdout": "both\n", "stderr": "", "durationMs": 1000},
+        ),
+        (
+            core.Denied("RUN_COMMAND", "x", ("r",), "blocked", "leave it"),
+            {
+                "type": "policyDenied",
+                "operationType": "shell",
+                "reason": "blocked",
+                "suggestion": "leave it",
+            },
+        ),
+        (
+            core.Denied("createFile", "x", ("r",), "blocked"),
+            {"type": "policyDenied", "operationType": "createFile", "reason": "blocked"},
+        ),
+        (
+            core.Interrupted("RUN_COMMAND", "make"),
+            {"type": "shell", "command": "make", "success": False, "error": NOT_RUN_AGAIN},
+        ),
+        (
+            core.Interrupted("editFile", "a", ("read it",)),
+            {
+                "type": "editFile",
+                "path": "a",
+                "success": False,
+                "error": f"{NOT_RUN_AGAIN}; read it",
+            },
+        ),
+    ],
+)
+def test_each_event_of_the_core_is_one_of_the_wire(event: core.Event, said: dict[str, Any]) -> None:
+    """Specification 001, event types: one event of the operation's own type; absent fields left out."""
+    assert wire(event) == said
+    assert wire(event, "mine") == said
+
+
+@pytest.mark.parametrize(
+    ("tag", "type_"),
+    [
+        ("CREATE_FILE", "createFile"),
+        ("READ_FILE", "readFile"),
+        ("EDIT_FILE", "editFile"),
+        ("DELETE_FILE", "deleteFile"),
+        ("RUN_COMMAND", "shell"),
+    ],
+)
+def test_what_was_refused_fails_under_its_own_type(tag: str, type_: str) -> None:
+    """Whichever protocol asked: the failure has the operation's type, its subject and the reason."""
+    field = "command" if type_ == "shell" else "path"
+    failed = {"type": type_, field: "s", "success": False, "error": "no\nlines"}
+    for name in (tag, type_):
+        assert wire(core.Refused(name, "no", "lines", "s")) == failed
+        assert wire(core.Refused(name, "no", "", "s")) == {**failed, "error": "no"}
+
+
+@pytest.mark.parametrize("tag", ["operation", "MESSAGE", "DONE", "REPLY", "WRITE_FILE"])
+def test_what_has_no_type_of_its_own_is_a_validation_error(tag: str) -> None:
+    """Specification 001, error response: category validation is a malformed operation."""
+    said = {"type": "error", "category": "validation", "message": "no"}
+    assert wire(core.Refused(tag, "no")) == said
+
+
+@pytest.mark.parametrize(
+    ("event", "changed"),
+    [
+        (core.CommandRan("ls", 3, "", 0), {"exitCode": 3}),
+        (core.CommandRan("ls", -9, "", 0), {"exitCode": 137}),
+        (core.CommandRan("ls", -15, "", 0), {"exitCode": 143}),
+        (
+            core.CommandRan("ls", -9, "", 0, "time_limit", "1 s"),
+            {"exitCode": 124, "timedOut": True},
+        ),
+        (core.CommandRan("ls", 0, "", 0, "time_limit", "1 s"), {"exitCode": 124, "timedOut": True}),
+        (
+            core.CommandRan("ls", -9, "", 0, "output_limit", "8 MiB"),
+            {"exitCode": 137, "error": "ended after 8 MiB of output"},
+        ),
+        (
+            core.CommandRan("ls", -9, "", 0, "process_limit", "1,000 processes"),
+            {"exitCode": 137, "error": "ended, having started more than 1,000 processes at once"},
+        ),
+        (
+            core.CommandRan("ls", -9, "", 0, "agent"),
+            {"exitCode": 137, "error": "ended: whoever asked for it is gone"},
+        ),
+    ],
+)
+def test_how_a_command_ended(event: core.CommandRan, changed: dict[str, Any]) -> None:
+    """000, on timeout: exit code 124 and timedOut; a signal is 128 and its number, as shells say it."""
+    said = {"type": "shell", "command": "ls", "success": False, "stdout": "", "stderr": ""}
+    assert wire(event) == {**said, "durationMs": 0, **changed}
+
+
+def asked(tag: str, subject: str, *rules: str) -> ApprovalAsked:
+    question = Question(tag, subject, rules, ("why", "and why"), "shown", "digest")
+    return ApprovalAsked(4, question, NOON, "")
+
+
+@pytest.mark.parametrize(
+    ("tag", "field"),
+    [("shell", "command"), ("RUN_COMMAND", "command"), ("createFile", "path")],
+)
+def test_what_waits_is_told_with_its_details(tag: str, field: str) -> None:
+    """Specification 001, approvalRequired: the operation, why, and command or path with the policy."""
+    said = checked(approval_event(asked(tag, "it", "rule 1", "rule 2")))
+    type_ = "shell" if field == "command" else tag
+    because = "why; and why; it is run as: shown" if type_ == "shell" else "why; and why"
+    assert said == {
+        "type": "approvalRequired",
+        "timestamp": NOON,
+        "operationId": "op-5",
+        "operationType": type_,
+        "reason": because,
+        "details": {field: "it", "policy": "rule 1, rule 2"},
+    }
+
+
+_HALVES = st.text(st.characters(), max_size=8) | st.just("a\udc80\ud800b")
+_TAGS = st.sampled_from(
+    [
+        *("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE", "RUN_COMMAND", "MESSAGE"),
+        *("DONE", "REPLY", "operation", "message", "createFile", "editFile", "readFile", "shell"),
+    ]
+)
+_EVENTS: st.SearchStrategy[core.Event] = st.one_of(
+    st.builds(core.FileCreated, _HALVES, st.integers(0), st.booleans()),
+    st.builds(core.FileEdited, _HALVES, st.just(()), st.text(), st.integers(0)),
+    st.builds(core.FileDeleted, _HALVES),
+    st.builds(core.FileRequested, _HALVES, st.just(())),
+    st.builds(
+        core.FileFetched, _HALVES, st.text(), st.sampled_from(["utf-8", "base64"]), st.integers(0)
+    ),
+    st.builds(
+        core.CommandRan,
+        _HALVES,
+        st.integers(-64, 255),
+        st.text(),
+        st.floats(0, 1e6),
+        st.sampled_from(["itself", "time_limit", "output_limit", "process_limit", "agent"]),
+        stdout=st.none() | st.text(),
+        stderr=st.none() | st.text(),
+    ),
+    st.builds(core.Interrupted, _TAGS, _HALVES, st.just(("note",))),
+    st.builds(core.MessageShown, st.text()),
+    st.builds(core.Finished, st.text()),
+    st.builds(core.Refused, _TAGS, _HALVES, _HALVES, _HALVES),
+    st.builds(core.Denied, _TAGS, _HALVES, st.just(("rule",)), _HALVES, _HALVES),
+)
+
+
+@given(_EVENTS)
+def test_whatever_happened_can_be_said(event: core.Event) -> None:
+    """Every event produced is valid, also where a name on the disk is no text."""
+    said = wire(event)
+    assert said.get("success", False) == core.succeeded(event)
+    if said.get("success"):
+        assert "error" not in said
+
+
+@given(_TAGS, _HALVES, _HALVES)
+def test_whatever_waits_can_be_said(tag: str, subject: str, reason: str) -> None:
+    """The question too."""
+    question = Question(tag, subject, (subject,), (reason,), "", "")
+    checked(approval_event(ApprovalAsked(0, question, NOON)))
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+_SAID = {"type": "userMessage", "content": "approved"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "name", "expected"),
+    [
+        (
+            {"approval": {"operationId": "s", "decision": "approved"}},
+            "s",
+            Answer("yes", how="program"),
+        ),
+        (
+            {"approval": {"operationId": "s", "decision": "denied", "reason": "no!"}},
+            "s",
+            Answer("no", reason="no!", how="program"),
+        ),
+        (
+            {"approval": {"operationId": "s", "decision": "approved", "reason": "ok", "x": 1}},
+            "s",
+            Answer("yes", reason="ok", how="program"),
+        ),
+        (_SAID, None, Answer("yes", how="program")),
+        ({**_SAID, "timestamp": NOON}, None, Answer("yes", how="program")),
+        ({**_SAID, "content": " Approved\n"}, None, Answer("yes", how="program")),
+        ({**_SAID, "content": "DENIED"}, None, Answer("no", how="program")),
+        ({"events": [_SAID]}, None, Answer("yes", how="program")),
+    ],
+)
+def test_both_forms_of_an_answer_are_understood(
+    answer: object, name: str | None, expected: Answer
+) -> None:
+    """Specification 001, approval flow: a structured approval, or a userMessage."""
+    for source in (answer, json.dumps(answer), json.dumps(answer).encode()):
+        assert read_answer(source) == (name, expected)
+
+
+_NO_ANSWER = "answer must hold an approval, or be a userMessage"
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ("", "message is not JSON"),
+        ("approved", "message is not JSON"),
+        (b"\xff", "message is not UTF-8"),
+        ("[" * 100_000, "message is nested too deep"),
+        ([], _NO_ANSWER),
+        (None, _NO_ANSWER),
+        ({}, _NO_ANSWER),
+        ({"type": "message", "content": "approved"}, _NO_ANSWER),
+        ({"events": []}, _NO_ANSWER),
+        ({"events": [_SAID, _SAID]}, _NO_ANSWER),
+        ({"events": [7]}, _NO_ANSWER),
+        ({"decision": "approved", "operationId": "s"}, _NO_ANSWER),
+        ({"type": "userMessage"}, "content must be 'approved' or 'denied', not null"),
+        ({**_SAID, "content": "yes"}, "content must be 'approved' or 'denied', not"),
+        ({**_SAID, "content": "not approved"}, "content must be 'approved' or 'denied', not"),
+        ({**_SAID, "content": 1}, "content must be 'approved' or 'denied', not"),
+        ({"approval": None}, "approval must be"),
+        ({"approval": {"decision": "approved"}}, "approval.operationId is missing"),
+        ({"approval": {"operationId": "s"}}, "approval.decision is missing"),
+        ({"approval": {"operationId": "s", "decision": "yes"}}, "approval.decision must be"),
+        (
+            {"approval": {"operationId": "s", "decision": "denied", "reason": None}},
+            "approval.reason must be",
+        ),
+        # A faulty approval is no userMessage, whatever else it says.
+        ({**_SAID, "approval": {}}, "approval.operationId is missing"),
+    ],
+)
+def test_what_is_no_answer_approves_nothing(answer: object, fault: str) -> None:
+    """An answer that is not clear is none."""
+    with pytest.raises(MessageError) as caught:
+        read_answer(answer)
+    assert str(caught.value).startswith(fault)

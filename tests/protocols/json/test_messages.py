@@ -1,0 +1,885 @@
+"""Operations and events as JSON: specification 001 with its schema, and Design, operations and events."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from codingagent.protocols.json.errors import MessageError, OperationValidationError, Validated
+from codingagent.protocols.json.events import (
+    ApprovalDetails,
+    ApprovalRequiredEvent,
+    ErrorEvent,
+    EventsMessage,
+    MessageEvent,
+    ShellEvent,
+)
+from codingagent.protocols.json.operations import (
+    CreateFileOperation,
+    EditFileOperation,
+    FileEdit,
+    MessageOperation,
+    OperationsMessage,
+    ReadFileOperation,
+    ShellOperation,
+)
+from codingagent.protocols.json.parser import (
+    MALFORMED_LIMIT,
+    SIZE_LIMIT_BYTES,
+    Malformed,
+    parse_operation,
+    read_operations_message,
+    to_json,
+    to_wire,
+    validate_approval,
+    validate_event,
+    validate_events_message,
+    validate_operation,
+    validate_operations_message,
+)
+from codingagent.protocols.json.schema import events_schema, operations_schema
+
+DATA = Path(__file__).parent / "messages"
+SPECIFIED = json.loads((DATA / "specification_001.schema.json").read_text("utf-8"))
+EXAMPLES = json.loads((DATA / "examples.json").read_text("utf-8"))
+
+NOON = "2025-01-15T12:00:00Z"
+MEGABYTE = 2**20
+
+VALIDATORS: dict[str, Callable[[object], Validated[Any]]] = {
+    "operation": validate_operation,
+    "operations message": validate_operations_message,
+    "event": validate_event,
+    "events message": validate_events_message,
+    "approval": validate_approval,
+}
+
+
+def message(*operations: object) -> dict[str, Any]:
+    return {"protocolVersion": "1.0", "operations": list(operations)}
+
+
+def fault(validated: Validated[Any]) -> str:
+    assert not validated.success
+    assert validated.data is None
+    line = str(validated.error)
+    assert line == f"{validated.error.where} {validated.error.reason}"
+    assert len(line.splitlines()) == 1
+    assert len(line) < 400
+    return line
+
+
+def refusal(source: object, **options: Any) -> str:
+    with pytest.raises(MessageError) as caught:
+        read_operations_message(source, **options)
+    assert str(caught.value) == f"{caught.value.where} {caught.value.reason}"
+    return str(caught.value)
+
+
+def whole(kind: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Gives an example with what the document left out of it for shortness."""
+    match kind:
+        case "event":
+            path = {"path": "a.ts"} if value["type"] == "createFile" else {}
+            return {"timestamp": NOON, **path, **value}
+        case "events message":
+            events = [whole("event", event) for event in value["events"]]
+            rest = {"protocolVersion": "1.0", "runId": "run_1", "status": "completed"}
+            return {**rest, **value, "events": events}
+        case "operations message":
+            return {"protocolVersion": "1.0", "operations": [], **value}
+        case _:
+            return value
+
+
+# --- the three documents ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case", EXAMPLES, ids=[f"{e['document']}-{n}-{e['kind']}" for n, e in enumerate(EXAMPLES)]
+)
+def test_every_example_of_the_documents_is_valid(case: dict[str, Any]) -> None:
+    """An example that is whole is valid; one that is an excerpt is, once what it lacks is added."""
+    kind, example = case["kind"], case["example"]
+    complete = whole(kind, example)
+    validated = VALIDATORS[kind](complete)
+    assert validated.success, validated.error
+    if complete != example:
+        assert " is missing; it must be " in fault(VALIDATORS[kind](example))
+
+
+def test_what_an_example_says_is_what_is_read() -> None:
+    """Reading gives the values of the wire, under Python's names; absent is None."""
+    assert parse_operation(
+        {"type": "shell", "id": "s", "command": "ls", "timeout": 60000, "env": {"A": "b"}}
+    ) == ShellOperation(id="s", command="ls", cwd=None, timeout=60000, env={"A": "b"})
+    edit = {"oldContent": "a", "newContent": "b"}
+    assert parse_operation({"type": "editFile", "path": "a", "edits": [edit]}) == EditFileOperation(
+        path="a", edits=(FileEdit(old_content="a", new_content="b"),)
+    )
+    assert parse_operation({"type": "readFile", "path": "a"}) == ReadFileOperation(path="a")
+
+
+# --- agreement with specification 001's own schema -------------------------------------------------
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_PATHS = st.lists(
+    st.sampled_from(
+        ["a", "b.py", ".", "..", "/", "\0", "é", "😀", " ", "\n", "\\", "C:", "a" * 250]
+    ),
+    max_size=4,
+).map("".join)
+_KEYS = st.sampled_from(["x", "content", "path", "old_content", "ID", "", "timeout", "command"])
+
+
+def from_schema(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Gives values that a schema accepts, as far as the keywords of the two schemas go.
+
+    Paths among them may break the rules that the text has beyond the schema.
+    """
+    if "$ref" in schema:
+        place = root
+        for name in schema["$ref"].removeprefix("#/").split("/"):
+            place = place[name]
+        return st.deferred(lambda: from_schema(place, root))
+    for choice in ("oneOf", "anyOf"):
+        if choice in schema:
+            return st.one_of([from_schema(each, root) for each in schema[choice]])
+    if "const" in schema:
+        return st.just(schema["const"])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    match schema.get("type"):
+        case "object":
+            return _objects(schema, root)
+        case "array":
+            return st.lists(from_schema(schema["items"], root), max_size=4)
+        case "string":
+            return _texts(schema)
+        case "integer":
+            low, high = schema.get("minimum", -(2**70)), schema.get("maximum", 2**70)
+            numbers = st.integers(low, high) | st.sampled_from([low, high])
+            return numbers | st.integers(max(low, -(2**50)), min(high, 2**50)).map(float)
+        case "number":
+            return st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+        case "boolean":
+            return st.booleans()
+        case "null":
+            return st.none()
+        case _:
+            return _JSON
+
+
+def _objects(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
+    known = schema.get("properties", {})
+    fields = {name: from_schema(inner, root) for name, inner in known.items()}
+    required = {name: fields.pop(name) for name in schema.get("required", [])}
+    others = schema.get("additionalProperties", True)
+    values = _JSON if others is True else from_schema(others, root)
+    unknown = st.dictionaries(
+        (_KEYS | st.text()).filter(lambda k: k not in known), values, max_size=2
+    )
+    named = st.fixed_dictionaries(required, optional=fields)
+    return st.tuples(unknown, named).map(lambda both: {**both[0], **both[1]})
+
+
+def _texts(schema: dict[str, Any]) -> st.SearchStrategy[str]:
+    if "2}T[0-9]" in schema.get("pattern", ""):
+        return st.sampled_from([NOON, "2025-01-15T12:00:00.123456+05:30"])
+    limit = schema.get("maxLength")
+    if limit is None:
+        return st.text(max_size=20)
+    full = st.sampled_from(["a" * limit, "😀" * limit])
+    # Of the limited texts only paths are so short.
+    return st.text(max_size=20) | full | (_PATHS.map(lambda p: p[:limit]) if limit == 255 else full)
+
+
+def _places(value: object, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _places(inner, (*way, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _places(inner, (*way, index))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
+    """Gives a value with one to three places of it taken out, replaced or made longer."""
+    value = json.loads(json.dumps(draw(values)))
+    for _ in range(draw(st.integers(1, 3))):
+        way = draw(st.sampled_from(list(_places(value))))
+        if not way:
+            continue
+        *outer, last = way
+        place = value
+        for step in outer:
+            place = place[step]
+        old = place[last]
+        longer = [old + "a", old + "😀", f"{old}..", f"/{old}"] if isinstance(old, str) else []
+        numbers = [999, 1000, 1000.5, 3_600_000, 3_600_001, 1e300, "1000", True, 1, 0, "true"]
+        replaced = _JSON | st.sampled_from([None, [], {}, "", "1.0", 1.0, *longer, *numbers])
+        if draw(st.integers(0, 3)) == 0:
+            del place[last]
+        else:
+            place[last] = draw(replaced)
+    return value
+
+
+_SPECIFIED = jsonschema.Draft7Validator(SPECIFIED)
+_SPECIFIED_OPERATION = jsonschema.Draft7Validator(
+    {"$ref": "#/definitions/Operation", "definitions": SPECIFIED["definitions"]}
+)
+_OURS = jsonschema.Draft202012Validator(operations_schema())
+_OUR_EVENTS = jsonschema.Draft202012Validator(events_schema())
+
+_MESSAGES = from_schema(SPECIFIED, SPECIFIED)
+_EVENTS_MESSAGES = from_schema(events_schema(), events_schema())
+
+
+def is_valid_path(path: str) -> bool:
+    """Specification 001, path validation, in its own order."""
+    return not path.startswith("/") and ".." not in path and "\0" not in path and len(path) <= 255
+
+
+def keeps_the_path_rules(operation: dict[str, Any]) -> bool:
+    names = {"message": (), "shell": ("cwd",)}.get(operation["type"], ("path",))
+    return all(is_valid_path(operation[name]) for name in names if name in operation)
+
+
+def check_agreement(value: Any) -> None:
+    """Checks that all ways to validate say of a message what 001's schema and path rules say."""
+    specified = _SPECIFIED.is_valid(value)
+    kept = specified and all(map(keeps_the_path_rules, value["operations"]))
+    validated = validate_operations_message(value)
+    assert validated.success == kept, validated.error
+    assert _OURS.is_valid(value) == kept
+    if specified and not kept:
+        assert fault(validated).partition(" ")[0].rpartition(".")[2] in {"path", "cwd"}
+    for source in (value, json.dumps(value), json.dumps(value, ensure_ascii=False).encode()):
+        try:
+            items = read_operations_message(source).items
+        except MessageError:
+            assert not kept
+            continue
+        good = [
+            _SPECIFIED_OPERATION.is_valid(o) and keeps_the_path_rules(o)
+            for o in value["operations"]
+        ]
+        assert [not isinstance(item, Malformed) for item in items] == good
+
+
+@given(_MESSAGES)
+def test_what_the_schema_accepts_is_accepted(value: Any) -> None:
+    """Every message that 001's schema accepts is accepted, unless a path breaks the text's rules."""
+    assert _SPECIFIED.is_valid(value)
+    check_agreement(value)
+
+
+@given(damaged(_MESSAGES))
+def test_what_the_schema_rejects_is_rejected(value: Any) -> None:
+    """Every message that 001's schema rejects is rejected, and no other but for its paths."""
+    check_agreement(value)
+
+
+@given(_JSON | st.fixed_dictionaries({}, optional={"protocolVersion": _JSON, "operations": _JSON}))
+def test_any_json_is_judged_as_the_schema_judges_it(value: Any) -> None:
+    """No value of JSON makes the two disagree, or raises anything but a MessageError."""
+    check_agreement(value)
+
+
+@given(_EVENTS_MESSAGES | damaged(_EVENTS_MESSAGES))
+def test_events_are_validated_as_the_printed_schema_says(value: Any) -> None:
+    """`schema events` prints what validate_events_message accepts."""
+    validated = validate_events_message(value)
+    assert validated.success == _OUR_EVENTS.is_valid(value), validated.error
+    if not validated.success:
+        assert fault(validated)
+
+
+@given(_MESSAGES, _EVENTS_MESSAGES)
+def test_what_was_read_is_written_the_same(operations: Any, events: Any) -> None:
+    """What is valid can be written, and read again as the same; absent fields are left out."""
+    for value, validate in (
+        (operations, validate_operations_message),
+        (events, validate_events_message),
+    ):
+        validated = validate(value)
+        if validated.success:
+            assert validate(to_wire(validated.data)) == validated
+            assert json.loads(to_json(validated.data)) == to_wire(validated.data)
+
+
+@pytest.mark.parametrize("schema", [operations_schema(), events_schema()])
+def test_the_schemas_are_draft_2020_12(schema: dict[str, Any]) -> None:
+    """`schema operations` and `schema events` print JSON Schema, with no word of another language."""
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert "discriminator" not in json.dumps(schema)
+    assert '"default": null' not in json.dumps(schema)
+
+
+# --- rules and their words -------------------------------------------------------------------------
+
+_PATH_RULE = "must be a relative path without `..` and NUL, of at most 255 characters, not"
+_TIMEOUT_RULE = "timeout must be a whole number of milliseconds from 1000 to 3600000, not"
+_TYPES = "must be one of message, createFile, readFile, editFile, deleteFile, shell"
+
+
+@pytest.mark.parametrize(
+    ("operation", "line"),
+    [
+        (None, "operation must be an object, not null"),
+        ([], "operation must be an object, not a list"),
+        ("ls", "operation must be an object, not 'ls'"),
+        ({}, f"type is missing; it {_TYPES}"),
+        ({"type": "writeFile"}, f"type {_TYPES}, not 'writeFile'"),
+        ({"type": "Shell", "command": "a"}, f"type {_TYPES}, not 'Shell'"),
+        ({"type": ["shell"]}, f"type {_TYPES}, not a list"),
+        ({"type": b"shell"}, f"type {_TYPES}, not a value of Python's bytes"),
+        ({"type": "message"}, "content is missing; it must be a text of at most 100000 characters"),
+        ({"type": "message", "content": "a", "id": None}, "id must be a text, not null"),
+        ({"type": "message", "content": "a", "id": 7}, "id must be a text, not 7"),
+        (
+            {"type": "message", "content": "a" * 100_001},
+            "content must be a text of at most 100000 characters, not one of 100001 characters",
+        ),
+        ({"type": "readFile"}, f"path is missing; it {_PATH_RULE[:-5]}"),
+        ({"type": "readFile", "path": "/etc/passwd"}, f"path {_PATH_RULE} '/etc/passwd'"),
+        ({"type": "readFile", "path": "../a"}, f"path {_PATH_RULE} '../a'"),
+        ({"type": "readFile", "path": "a..b"}, f"path {_PATH_RULE} 'a..b'"),
+        ({"type": "readFile", "path": "a\0"}, f"path {_PATH_RULE} 'a\\x00'"),
+        ({"type": "readFile", "path": "a" * 256}, f"path {_PATH_RULE} one of 256 characters"),
+        ({"type": "shell", "command": "a", "cwd": "/"}, f"cwd {_PATH_RULE} '/'"),
+        (
+            {"type": "readFile", "path": "a", "encoding": "latin-1"},
+            "encoding must be 'utf-8' or 'base64', not 'latin-1'",
+        ),
+        (
+            {"type": "createFile", "path": "a", "content": "", "overwrite": 1},
+            "overwrite must be true or false, not 1",
+        ),
+        (
+            {"type": "createFile", "path": "a", "content": None},
+            "content must be a text that makes a file of at most 10485760 bytes, not null",
+        ),
+        (
+            {"type": "editFile", "path": "a", "edits": {}},
+            (
+                "edits must be a list of objects that each have the texts oldContent and newContent,"
+                " not an object"
+            ),
+        ),
+        ({"type": "editFile", "path": "a", "edits": [1]}, "edits[0] must be an object, not 1"),
+        (
+            {"type": "editFile", "path": "a", "edits": [{"oldContent": "", "new_content": ""}]},
+            "edits[0].newContent is missing; it must be a text",
+        ),
+        (
+            {"type": "shell", "command": "a" * 4097},
+            "command must be a text of at most 4096 characters, not one of 4097 characters",
+        ),
+        ({"type": "shell", "command": "a", "timeout": "1000"}, f"{_TIMEOUT_RULE} '1000'"),
+        ({"type": "shell", "command": "a", "timeout": True}, f"{_TIMEOUT_RULE} true"),
+        ({"type": "shell", "command": "a", "timeout": 999}, f"{_TIMEOUT_RULE} 999"),
+        ({"type": "shell", "command": "a", "timeout": 3_600_001}, f"{_TIMEOUT_RULE} 3600001"),
+        ({"type": "shell", "command": "a", "timeout": 1000.5}, f"{_TIMEOUT_RULE} 1000.5"),
+        ({"type": "shell", "command": "a", "timeout": math.nan}, f"{_TIMEOUT_RULE} nan"),
+        (
+            {"type": "shell", "command": "a", "timeout": 10**5000},
+            f"{_TIMEOUT_RULE} a number as large",
+        ),
+        (
+            {"type": "shell", "command": "a", "env": []},
+            "env must be an object whose values are texts, not a list",
+        ),
+        ({"type": "shell", "command": "a", "env": {"A": 1}}, "env.A must be a text, not 1"),
+        (
+            {"type": "shell", "command": "a", "env": {"A": "\ud800"}},
+            "env.A holds half of a surrogate pair; a text is whole characters",
+        ),
+        (
+            {"type": "shell", "command": "a", "env": {"A\ud800": "a"}},
+            "env.A��� holds half of a surrogate pair; a text is whole characters",
+        ),
+        (
+            {"type": "shell", "command": "\udfff"},
+            "command holds half of a surrogate pair; a text is whole characters",
+        ),
+        (
+            {"type": "shell", "command": "a", "env": dict.fromkeys(map(str, range(2000)), 1)},
+            "env must be an object whose values are texts, not an object",
+        ),
+    ],
+)
+def test_a_fault_says_where_and_what_is_allowed(operation: object, line: str) -> None:
+    """Specification 001, validation rules. Nothing is turned from one type into another."""
+    assert fault(validate_operation(operation)) == line
+    with pytest.raises(OperationValidationError) as caught:
+        parse_operation(operation)
+    assert str(caught.value) == line
+    assert f"{caught.value.where} {caught.value.reason}" == line
+    in_message = fault(
+        validate_operations_message(message({"type": "readFile", "path": "a"}, operation))
+    )
+    assert in_message.startswith("operations[1]")
+    assert in_message.endswith(line.removeprefix("operation "))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"type": "message", "content": "😀" * 100_000},
+        {"type": "message", "content": "", "id": ""},
+        {"type": "message", "content": "a", "Content": 5, "path": "/", "timeout": 0},
+        {"type": "readFile", "path": ""},
+        {"type": "readFile", "path": "."},
+        {"type": "readFile", "path": "./a./.b"},
+        {"type": "readFile", "path": "😀" * 255},
+        {"type": "readFile", "path": "C:\\a\n"},
+        {"type": "createFile", "path": "a", "content": "not base64!", "encoding": "base64"},
+        {"type": "editFile", "path": "a", "edits": []},
+        {"type": "editFile", "path": "a", "edits": [{"oldContent": "", "newContent": ""}]},
+        {"type": "editFile", "path": "a", "edits": ({"oldContent": "", "newContent": ""},)},
+        {"type": "shell", "command": ""},
+        {"type": "shell", "command": "a" * 4096, "timeout": 1000, "env": {}, "cwd": ""},
+        {"type": "shell", "command": "a", "timeout": 3_600_000},
+        {"type": "shell", "command": "a", "timeout": 1e3},
+    ],
+)
+def test_validation_applies_the_rules_of_001_and_no_others(operation: dict[str, Any]) -> None:
+    """Design, operations and events: what else can't be done fails when executed."""
+    validated = validate_operation(operation)
+    assert validated.success
+    assert validated.error is None
+    assert parse_operation(operation) == validated.data
+    # A value of ours is valid as it is.
+    assert parse_operation(validated.data) is validated.data
+
+
+def test_a_number_without_fraction_is_a_whole_number() -> None:
+    """JSON Schema: 1000.0 is an integer; it is read as one."""
+    read = parse_operation({"type": "shell", "command": "a", "timeout": 1e3})
+    assert isinstance(read, ShellOperation)
+    assert (read.timeout, type(read.timeout)) == (1000, int)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "fits"),
+    [
+        ("a" * (10 * MEGABYTE), "utf-8", True),
+        ("a" * (10 * MEGABYTE + 1), "utf-8", False),
+        ("é" * (5 * MEGABYTE), "utf-8", True),
+        ("é" * (5 * MEGABYTE) + "a", "utf-8", False),
+        ("AAAA" * (10 * MEGABYTE // 3) + "AA==", "base64", True),
+        ("AAAA" * (10 * MEGABYTE // 3) + "AAA=", "base64", False),
+        (("A" * 76 + "\r\n") * (10 * MEGABYTE // 57), "base64", True),
+    ],
+)
+def test_a_file_is_limited_in_bytes(content: str, encoding: str, fits: bool) -> None:
+    """Specification 001, validation rules: "Max 10MB for files": the bytes of the file, 10 times 2^20."""
+    operation = {"type": "createFile", "path": "a", "content": content, "encoding": encoding}
+    for obj in (operation, dict(reversed(operation.items()))):
+        assert validate_operation(obj).success == fits
+
+
+def test_values_are_frozen() -> None:
+    """A value of the wire does not change once it was read, and a wrong one can't be made."""
+    operation = MessageOperation(content="a")
+    with pytest.raises(FrozenInstanceError):
+        operation.content = "b"  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        ShellOperation(command="a", timeout=1)
+    assert CreateFileOperation(path="a", content="").encoding == "utf-8"
+
+
+# --- events and approvals --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        ({"type": "message", "timestamp": NOON, "success": 1}, "success must be true, not 1"),
+        (
+            {"type": "message", "timestamp": NOON, "success": False},
+            "success must be true, not false",
+        ),
+        (
+            {"type": "userMessage", "content": "a"},
+            "timestamp is missing; it must be a time in ISO 8601, such as '2025-01-15T10:30:00Z'",
+        ),
+        (
+            {"type": "userMessage", "content": "a", "timestamp": "yesterday"},
+            "timestamp must be a time in ISO 8601, such as '2025-01-15T10:30:00Z', not 'yesterday'",
+        ),
+        (
+            {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "stdout": None},
+            "stdout must be a text, not null",
+        ),
+        (
+            {"type": "shell", "timestamp": NOON, "command": "a", "success": True, "exitCode": "0"},
+            "exitCode must be a whole number, not '0'",
+        ),
+        (
+            {"type": "deleteFile", "timestamp": NOON, "success": True},
+            "path is missing; it must be a text",
+        ),
+        (
+            {"type": "error", "timestamp": NOON, "category": "bug", "message": ""},
+            "category must be one of validation, policy, execution, timeout, system, not 'bug'",
+        ),
+        (
+            {
+                "type": "approvalRequired",
+                "timestamp": NOON,
+                "operationId": "a",
+                "operationType": "shell",
+                "reason": "",
+                "details": {"command": 5},
+            },
+            "details.command must be a text, not 5",
+        ),
+        (
+            {"type": "done"},
+            (
+                "type must be one of userMessage, message, createFile, readFile, editFile, deleteFile,"
+                " shell, approvalRequired, policyDenied, error, not 'done'"
+            ),
+        ),
+        (5, "event must be an object, not 5"),
+    ],
+)
+def test_a_faulty_event_says_where_and_what_is_allowed(event: object, line: str) -> None:
+    """Specification 001, event types."""
+    assert fault(validate_event(event)) == line
+    envelope = {"protocolVersion": "1.0", "runId": "r", "status": "completed", "events": [event]}
+    in_message = fault(validate_events_message(envelope))
+    assert in_message.startswith("events[0]")
+    assert in_message.endswith(line.removeprefix("event "))
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        (
+            {"status": "done"},
+            "status must be one of completed, awaiting_approval, error, not 'done'",
+        ),
+        ({"protocolVersion": "1.1"}, "protocolVersion must be '1.0', not '1.1'"),
+        ({"runId": 1}, "runId must be a text, not 1"),
+        ({"events": {}}, "events must be a list of events, not an object"),
+    ],
+)
+def test_a_faulty_events_message_says_where(changed: dict[str, Any], line: str) -> None:
+    """Specification 001, message format."""
+    good = {"protocolVersion": "1.0", "runId": "r", "status": "error", "events": []}
+    assert validate_events_message(good).success
+    assert fault(validate_events_message({**good, **changed})) == line
+    assert fault(validate_events_message(None)) == "message must be an object, not null"
+
+
+@pytest.mark.parametrize("category", ["validation", "policy", "execution", "timeout", "system"])
+def test_an_error_event_has_one_of_five_categories(category: Any) -> None:
+    """Specification 001, error handling. Its details are kept as they are, null among them."""
+    event = ErrorEvent(timestamp=NOON, category=category, message="m", details={"a": [None]})
+    assert to_json(event) == (
+        f'{{"type":"error","timestamp":"{NOON}","category":"{category}","message":"m",'
+        '"details":{"a":[null]}}'
+    )
+    assert validate_event(to_wire(event)).data == event
+
+
+def test_absent_fields_are_left_out_and_null_ids_are_read_as_absent() -> None:
+    """Design: absent optional fields are left out, never null. An example of 001 has a null operationId."""
+    event = MessageEvent(timestamp=NOON, success=True)
+    assert to_wire(event) == {"type": "message", "timestamp": NOON, "success": True}
+    assert validate_event({**to_wire(event), "operationId": None}).data == event
+
+
+def test_an_events_message_is_written_under_the_names_of_the_wire() -> None:
+    """Specification 001, message format and event types."""
+    made = EventsMessage(
+        protocol_version="1.0",
+        run_id="run_1",
+        status="awaiting_approval",
+        events=(
+            ShellEvent(
+                operation_id="s",
+                timestamp=NOON,
+                command="a",
+                success=False,
+                exit_code=124,
+                duration_ms=30000,
+                timed_out=True,
+            ),
+            ApprovalRequiredEvent(
+                timestamp=NOON,
+                operation_id="op-2",
+                operation_type="shell",
+                reason="r",
+                details=ApprovalDetails(command="rm -rf a"),
+            ),
+        ),
+    )
+    assert to_wire(made) == {
+        "protocolVersion": "1.0",
+        "runId": "run_1",
+        "status": "awaiting_approval",
+        "events": [
+            {
+                "type": "shell",
+                "operationId": "s",
+                "timestamp": NOON,
+                "command": "a",
+                "success": False,
+                "exitCode": 124,
+                "durationMs": 30000,
+                "timedOut": True,
+            },
+            {
+                "type": "approvalRequired",
+                "timestamp": NOON,
+                "operationId": "op-2",
+                "operationType": "shell",
+                "reason": "r",
+                "details": {"command": "rm -rf a"},
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ({}, "approval is missing; it must be an object with operationId and decision"),
+        ({"approval": 5}, "approval must be an object with operationId and decision, not 5"),
+        (
+            {"approval": {"decision": "denied"}},
+            "approval.operationId is missing; it must be a text",
+        ),
+        (
+            {"approval": {"operationId": "a", "decision": "yes"}},
+            "approval.decision must be 'approved' or 'denied', not 'yes'",
+        ),
+        ("approved", "message must be an object, not 'approved'"),
+    ],
+)
+def test_a_faulty_approval_says_where(answer: object, line: str) -> None:
+    """Specification 001, approval flow."""
+    assert fault(validate_approval(answer)) == line
+
+
+def test_faults_without_end_are_not_told_one_by_one() -> None:
+    """A value of JSON can have millions of faults; to describe them all would cost gigabytes."""
+    event = {"type": "error", "timestamp": NOON, "category": "system", "message": ""}
+    event["details"] = {f"{n}\ud800": 1 for n in range(2000)}  # type: ignore[assignment]
+    assert fault(validate_event(event)) == "event has more than 1000 faults"
+    envelope = {"protocolVersion": "1.0", "runId": "r", "status": "completed", "events": [event]}
+    assert fault(validate_events_message(envelope)) == "message has more than 1000 faults"
+    for many in ({f"{n}": "a" for n in range(5000)}, {}):
+        assert validate_operation({"type": "shell", "command": "a", "env": many}).success
+
+
+def test_code_may_say_none_for_an_absent_field_where_json_may_not_say_null() -> None:
+    """Design: absent optional fields are left out, never null."""
+    made = ShellEvent(timestamp=NOON, command="a", success=True, stdout=None, exit_code=None)
+    assert to_wire(made) == {"type": "shell", "timestamp": NOON, "command": "a", "success": True}
+    assert to_wire(ShellOperation(command="a", id=None)) == {"type": "shell", "command": "a"}
+    assert not validate_event({**to_wire(made), "stdout": None}).success
+    assert refusal("null") == "message must be an object, not null"
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+_GOOD = '{"type":"shell","command":"ls"}'
+_LS = ShellOperation(command="ls")
+
+
+@pytest.mark.parametrize(
+    ("bad", "where", "reason"),
+    [
+        ("5", "", "must be an object, not 5"),
+        ('{"type":"fly"}', ".type", f"{_TYPES}, not 'fly'"),
+        (
+            '{"type":"shell","command":"\\ud800"}',
+            ".command",
+            "holds half of a surrogate pair; a text is whole characters",
+        ),
+        ('{"type":"shell","command":"a","timeout":NaN}', ".timeout", f"{_TIMEOUT_RULE[8:]} nan"),
+        (
+            '{"type":"shell","command":"a","timeout":-Infinity}',
+            ".timeout",
+            f"{_TIMEOUT_RULE[8:]} a number as large",
+        ),
+        (
+            f'{{"type":"shell","command":"a","timeout":{"9" * 5000}}}',
+            ".timeout",
+            f"{_TIMEOUT_RULE[8:]} a number as large",
+        ),
+    ],
+)
+def test_a_malformed_operation_does_not_spoil_the_rest(bad: str, where: str, reason: str) -> None:
+    """Specification 001, graceful degradation: skip the operation, continue."""
+    text = f'{{"protocolVersion":"1.0","operations":[{_GOOD},{bad},{_GOOD}]}}'
+    value = json.loads(
+        text, parse_int=lambda digits: math.inf if len(digits) > 4300 else int(digits)
+    )
+    malformed = Malformed(1, "op-2", f"operations[1]{where}", reason)
+    for source in (
+        text,
+        text.encode(),
+        f"\ufeff{text}",
+        f"\ufeff{text}".encode(),
+        value,
+    ):
+        assert read_operations_message(source).items == (_LS, malformed, _LS)
+    assert str(malformed) == f"operations[1]{where} {reason}"
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    ["NaN", "1e999", "9" * 5000, '"\\udc00"', "[" * 150 + "]" * 150, '{"a":1,"a":2}', "null"],
+)
+def test_unknown_fields_are_ignored_whatever_they_hold(unknown: str) -> None:
+    """Design: unknown fields are ignored, in a message and in an operation."""
+    operation = f'{{"x":{unknown},"type":"shell","command":"ls"}}'
+    text = f'{{"y":{unknown},"protocolVersion":"1.0","operations":[{operation}]}}'
+    assert read_operations_message(text).items == (_LS,)
+    assert read_operations_message(text.encode()).items == (_LS,)
+
+
+def test_of_a_field_named_twice_the_last_counts() -> None:
+    """JSON leaves it open; every common reader takes the last, and so do all of ours."""
+    twice = '{"type":"message","type":"shell","command":5,"command":"ls"}'
+    for other in ("", ",5", ',"\\ud800"'):
+        text = f'{{"protocolVersion":"1.0","operations":[{twice}{other}]}}'
+        assert read_operations_message(text).items[0] == _LS
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("", "message is not JSON: Expecting value (line 1, column 1)"),
+        ("I'll list it", "message is not JSON: Expecting value (line 1, column 1)"),
+        (
+            '{"protocolVersion":"1.0",\n"operations":[}',
+            "message is not JSON: Expecting value (line 2, column 15)",
+        ),
+        (
+            f'{{"protocolVersion":"1.0","operations":[{_GOOD}',
+            "message is not JSON: Expecting ',' delimiter (line 1, column 71)",
+        ),
+        (b"\xff\xfe", "message is not UTF-8: byte 1 can't stand there"),
+        ("[" * 100_000, "message is nested too deep to be read; a message needs five levels"),
+        ("[]", "message must be an object, not a list"),
+        (None, "message must be an object, not null"),
+        ('{"operations":[]}', "protocolVersion is missing; it must be '1.0'"),
+        ('{"protocolVersion":1.0,"operations":[]}', "protocolVersion must be '1.0', not 1.0"),
+        ('{"protocolVersion":"2.0","operations":[]}', "protocolVersion must be '1.0', not '2.0'"),
+        ('{"protocolVersion":"1.0"}', "operations is missing; it must be a list of operations"),
+        (
+            '{"protocolVersion":"1.0","operations":{}}',
+            "operations must be a list of operations, not an object",
+        ),
+    ],
+)
+def test_only_what_is_no_operations_message_is_refused_whole(source: object, line: str) -> None:
+    """Design: only a message that is not an operations message at all is refused whole."""
+    assert refusal(source) == line
+
+
+def test_a_message_over_the_size_limit_is_not_read() -> None:
+    """What is too large is refused before anything looks at it."""
+    text = json.dumps(message())
+    assert read_operations_message(text, limit_bytes=len(text)).items == ()
+    for source in (text, text.encode()):
+        assert refusal(source, limit_bytes=len(text) - 1) == (
+            f"message has {len(text)} bytes; at most {len(text) - 1} are read: send less at once"
+        )
+    assert SIZE_LIMIT_BYTES < 200_000_000
+
+
+def test_a_message_of_nothing_but_faults_is_refused_whole() -> None:
+    """So many malformed operations would take gigabytes to answer one by one."""
+    text = f'{{"protocolVersion":"1.0","operations":[{",".join("5" * (MALFORMED_LIMIT + 1))}]}}'
+    assert refusal(text) == "operations hold more than 100000 that are malformed"
+
+
+def test_ids_are_given_by_place_and_kept_as_they_are() -> None:
+    """Design: without an id, op-1, op-2, by place. 001 asks for no unique ids: two may be the same."""
+    named = {"type": "message", "content": "a", "id": "x"}
+    bare = {"type": "message", "content": "a"}
+    odd = [{"id": "own"}, {"id": 5}, {"id": "\ud800"}, 7]
+    received = read_operations_message(message(named, bare, named, *odd))
+    assert received.ids == ("x", "op-2", "x", "own", "op-5", "op-6", "op-7")
+
+
+def test_a_message_made_in_python_is_read_as_it_is() -> None:
+    """Operations may be values of ours or dicts, in a list or a tuple."""
+    made = OperationsMessage(protocol_version="1.0", operations=(_LS,))
+    assert read_operations_message(made).items == (_LS,)
+    assert validate_operations_message(made).data is made
+    mixed = {"protocolVersion": "1.0", "operations": (_LS, {"type": "shell", "command": "ls"})}
+    assert read_operations_message(mixed).items == (_LS, _LS)
+
+
+@pytest.mark.parametrize("bad", ["", ",7"])
+def test_a_hundred_thousand_operations_are_read(bad: str) -> None:
+    """A message may be long; that one operation of it is malformed does not change that."""
+    text = f'{{"protocolVersion":"1.0","operations":[{",".join([_GOOD] * 100_000)}{bad}]}}'
+    received = read_operations_message(text)
+    assert received.items[:100_000] == (_LS,) * 100_000
+    assert len(received.ids) == 100_000 + bool(bad)
+
+
+@given(
+    st.text(st.characters())
+    | st.binary()
+    | st.lists(
+        st.sampled_from(
+            [
+                '{"protocolVersion":"1.0","operations":[',
+                "[",
+                "]",
+                "{",
+                "}",
+                ",",
+                ":",
+                '"',
+                _GOOD,
+                "NaN",
+                "\\ud800",
+                '"type":',
+                "1e999",
+                "\ufeff",
+                "\ud800",
+                "null",
+            ]
+        )
+    ).map("".join)
+)
+def test_reading_raises_nothing_but_its_own_error(source: str | bytes) -> None:
+    """Whatever comes is a message, or one line that says why not."""
+    try:
+        read_operations_message(source)
+    except MessageError as error:
+        assert len(str(error).splitlines()) == 1

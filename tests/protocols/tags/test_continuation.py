@@ -1,0 +1,204 @@
+"""An answer that was cut short, and the one that goes on: joined where that is certain, else asked again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.model.operations import CreateFile
+from codingagent.protocols.tags import continuation, reply
+from codingagent.protocols.tags.reply import Problem, Step
+
+REPLY = '[REPLY session="a1b2c3d4" sequence="2"]\n'
+BODY = "".join(f"def function_{n}():\n    return {n}\n\n\n" for n in range(20))
+WHOLE = f'{REPLY}[CREATE_FILE path="a.py"]\n{BODY}[/CREATE_FILE]\n[END]\n'
+
+
+def cut_at(length: int) -> str:
+    """Gives what is kept of the whole answer when it is cut there."""
+    return reply.read(WHOLE[:length]).cut
+
+
+def joined(cut: str, text: str) -> tuple[Step | Problem, ...]:
+    """Gives the items of both parts together."""
+    found = continuation.join(cut, text)
+    assert found is not None
+    return reply.read(found.text).items
+
+
+def test_a_cut_block_is_asked_for_from_where_it_stopped() -> None:
+    """Design, tag blocks: nothing of it is written; the rest is asked for, with what arrived last."""
+    found = reply.read(WHOLE[:300])
+    (item,) = found.items
+    assert isinstance(item, Problem)
+    assert "cut short inside CREATE_FILE 'a.py'" in item.reason
+    assert "nothing of it was used" in item.reason
+    assert repr(WHOLE[260:300])[1:-1] in item.reason
+    assert found.cut == WHOLE[len(REPLY) : 300].rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{REPLY}[CREATE_FILE path="a.py"]\nx = 1\n[END]\n',
+        f'{REPLY}[CREATE_FILE path="a.py"]\nx = 1\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n',
+        WHOLE,
+    ],
+    ids=["ended", "another block in it", "whole"],
+)
+def test_a_block_that_only_lacks_its_closing_tag_was_not_cut(text: str) -> None:
+    """Then there is nothing to go on with: the block is asked for again."""
+    assert reply.read(text).cut == ""
+
+
+def test_of_a_block_that_a_fence_ends_only_the_opening_is_kept() -> None:
+    """Nothing can be joined to that; but an answer that closes the block is known as its second half."""
+    cut = reply.read(f'{REPLY}````\n[CREATE_FILE path="a.py"]\n{BODY}````\n').cut
+    assert cut == '[CREATE_FILE path="a.py"]'
+    rest = f"````\n{BODY[-20:]}[/CREATE_FILE]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n[END]\n````\n"
+    assert continuation.join(cut, rest) is None
+    assert continuation.second_half(cut, rest) is not None
+
+
+@given(st.integers(len(REPLY) + 60, WHOLE.index("[/CREATE_FILE]") - 1))
+def test_the_parts_make_the_whole_wherever_it_was_cut(length: int) -> None:
+    """The continuation repeats the last line that arrived, and is joined on it to the byte."""
+    cut = cut_at(length)
+    (item,) = reply.read(WHOLE[:length]).items
+    assert isinstance(item, Problem)
+    start = length - len(item.detail) - (len(WHOLE[:length]) - len(WHOLE[:length].rstrip("\n")))
+    (item,) = joined(cut, f"{REPLY}````\n{WHOLE[start:]}````\n")
+    assert isinstance(item, Step)
+    assert item.operation == CreateFile("a.py", BODY)
+
+
+def test_words_before_the_continuation_do_no_harm() -> None:
+    """Models like to say that they go on; the fence shows where that begins."""
+    cut = cut_at(WHOLE.index("return 7") + 4)
+    rest = WHOLE[WHOLE.index("def function_7") :]
+    (item,) = joined(cut, f"{REPLY}Sure, here is the rest:\n\n```python\n{rest}```\n")
+    assert isinstance(item, Step)
+    assert item.operation == CreateFile("a.py", BODY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{REPLY}something else entirely\n[/CREATE_FILE]\n[END]\n",
+        f'{REPLY}[READ_FILE path="a.py"]\n[END]\n',
+        WHOLE,
+        "",
+    ],
+    ids=["no overlap", "another block", "the block again", "nothing"],
+)
+def test_what_does_not_go_on_is_not_joined(text: str) -> None:
+    """A cut reply never overwrites a file with a part, nor with two parts that do not fit."""
+    assert continuation.join(cut_at(300), text) is None
+
+
+def test_an_overlap_further_down_is_not_trusted() -> None:
+    """It may be a line that only reads the same; what stands before it would be lost."""
+    cut = '[CREATE_FILE path="a.py"]\ndef a():\n    total = 0\n    return total'
+    rest = "def b():\n    return total_of(1)\n[/CREATE_FILE]\n"
+    assert continuation.join(cut, f"{REPLY}\n\n{rest}") is None
+    assert continuation.join(cut, f"{REPLY}    return total\n\n\n{rest}") is not None
+    more = continuation.join(cut, f"{REPLY}    total = 0\n    return total\n{rest}")
+    assert more is not None
+    assert more.text.count("total = 0") == 1
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        '[CREATE_FILE path="b.py"]',
+        '[CREATE_FILE path="./a.py"]',
+        '[CREATE_FILE  path="a.py" ]',
+        '**[CREATE_FILE path="a.py"]**',
+        "[CREATE_FILE path=“a.py”]",
+        '\\[CREATE\\_FILE path="a.py"\\]',
+    ],
+)
+def test_a_block_that_begins_is_never_joined(opening: str) -> None:
+    """It starts the block again, or is another one."""
+    text = f"{REPLY}{opening}\n{BODY}[/CREATE_FILE]\n[END]\n"
+    assert continuation.join(cut_at(300), text) is None
+    behind = f"{WHOLE[280:320]}\n{opening}\nx\n[/CREATE_FILE]\n"
+    assert continuation.join(cut_at(300), f"{REPLY}{behind}") is None
+
+
+def test_a_block_can_come_in_three_parts() -> None:
+    """What is cut short again is kept with what had arrived before."""
+    first = cut_at(300)
+    (item,) = reply.read(WHOLE[:300]).items
+    assert isinstance(item, Problem)
+    start = WHOLE[:300].rindex(item.detail)
+    middle = continuation.join(first, f"{REPLY}{WHOLE[start:500]}")
+    assert middle is not None
+    found = reply.read(middle.text)
+    (item,) = found.items
+    assert isinstance(item, Problem)
+    start = WHOLE[:500].rindex(item.detail)
+    (last,) = joined(found.cut, f"{REPLY}{WHOLE[start:]}")
+    assert isinstance(last, Step)
+    assert last.operation == CreateFile("a.py", BODY)
+
+
+def test_a_cut_within_the_closing_tag_is_no_line_of_the_body() -> None:
+    """The model would be asked to write half a tag."""
+    text = f'{REPLY}[CREATE_FILE path="a.py"]\n{BODY[:200]}\nlast line here\n[/CREATE_FI'
+    assert reply.read(text).cut.endswith("last line here")
+
+
+def test_lines_that_stand_elsewhere_too_are_no_overlap() -> None:
+    """What is sent again from the top must not be joined to the end."""
+    body = "the same line\n" * 30
+    found = reply.read(f'{REPLY}[CREATE_FILE path="a.txt"]\n{body}')
+    (item,) = found.items
+    assert isinstance(item, Problem)
+    assert item.reason.endswith("Send the block again from its start")
+    assert continuation.join(found.cut, f"{REPLY}{body}[/CREATE_FILE]\n") is None
+
+
+@given(st.text(), st.text())
+def test_joining_never_raises(cut: str, text: str) -> None:
+    """Whatever a chat gives."""
+    continuation.join(cut, text)
+    continuation.second_half(cut, text)
+    continuation.whole_again(text, cut, text)
+
+
+def test_results_that_the_model_invents_are_ignored_and_said() -> None:
+    """A DONE behind them does not end the session; the blocks are executed as written."""
+    text = (
+        f'{REPLY}[READ_FILE path="a.py"]\n=== CONTEXT ===\n## Previous Command Results\n'
+        "[OK] READ_FILE: Read 'a.py'\n[DONE]\nall good\n[/DONE]\n[END]\n"
+    )
+    found = reply.read(text)
+    assert [type(item) for item in found.items] == [Step, Problem]
+    (_, done) = found.items
+    assert isinstance(done, Problem)
+    assert "results that this program did not write" in done.reason
+    assert any("line 3 of the reply imitates results" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- [OK] CREATE_FILE: Created 'a'",
+        "**[OK] CREATE_FILE: Created 'a'**",
+        "\\[OK\\] CREATE\\_FILE: Created 'a'",
+        "> [FAILED] RUN_COMMAND: Ran 'x'",
+        "### Previous Command Results",
+    ],
+)
+def test_invented_results_are_known_in_the_dress_of_a_chat(line: str) -> None:
+    """A DONE behind them does not end the session."""
+    found = reply.read(f"{REPLY}{line}\n[DONE]\nall good\n[/DONE]\n[END]\n")
+    assert [type(item) for item in found.items] == [Problem]
+
+
+def test_results_quoted_in_a_body_are_a_body() -> None:
+    """A file may hold such a line, and a message too."""
+    text = f"{REPLY}[MESSAGE]\n[OK] READ_FILE: Read it\n[/MESSAGE]\n[DONE]\nyes\n[/DONE]\n[END]\n"
+    found = reply.read(text)
+    assert all(isinstance(item, Step) for item in found.items)
+    assert not found.notes
