@@ -8,7 +8,7 @@ from pathlib import Path
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
 from codingagent.views import Views
-from codingagent.world.workspace import Workspace
+from codingagent.workspace.workspace import Workspace
 
 # As READ_FILE: more files in one request help no model.
 _FILES_LIMIT = 100

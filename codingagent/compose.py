@@ -26,13 +26,13 @@ from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
 from codingagent.prompt.render import Budget, Environment
 from codingagent.requesting import Materials, Requests
+from codingagent.workspace.git_repository import is_bare, user_excludes
+from codingagent.workspace.workspace import Workspace
 from codingagent.world import disk
 from codingagent.world.clock import now
-from codingagent.world.repository import is_bare, user_excludes
 from codingagent.world.runner import Runner, environment, find_program, run_tool
 from codingagent.world.sandbox import Bubblewrap, Unconfined
 from codingagent.world.shown_texts import ShownTexts
-from codingagent.world.workspace import Workspace
 
 # What reads and executes replies is imported when it is asked for: the first request is out by then.
 if TYPE_CHECKING:

@@ -14,12 +14,13 @@ from codingagent.model.journal_entries import Record, is_run_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
-from codingagent.world import excludes, registry
+from codingagent.workspace import git_exclude
+from codingagent.workspace.workspace import Workspace
+from codingagent.world import registry
 from codingagent.world.desk import Desk
 from codingagent.world.journal import Messages, Sessions
 from codingagent.world.lock import HomeLock
 from codingagent.world.mailbox import Mailbox
-from codingagent.world.workspace import Workspace
 
 HERE_HOME = ".codingagent"
 
@@ -212,7 +213,7 @@ class Home:
             ):
                 file.write("*\n")
             if create:
-                excludes.exclude(root)
+                git_exclude.exclude(root)
         return home
 
     @property

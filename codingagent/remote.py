@@ -29,11 +29,11 @@ from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import Policy
+from codingagent.workspace.workspace import Workspace
 from codingagent.world import disk
 from codingagent.world.clock import now
 from codingagent.world.runner import Runner, environment
 from codingagent.world.sandbox import Bubblewrap, Unconfined
-from codingagent.world.workspace import Workspace
 
 # Specification 004, language mapping: a language's interpreter, and how it is given a program's text.
 _LANGUAGES: Mapping[str, tuple[str, str]] = {

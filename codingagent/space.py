@@ -44,10 +44,10 @@ from codingagent.protocols.json.parser import (
     value_of,
 )
 from codingagent.runs import Run, document
+from codingagent.workspace.workspace import Workspace
 from codingagent.world import disk
 from codingagent.world.clock import now
 from codingagent.world.journal import Journal
-from codingagent.world.workspace import Workspace
 
 
 class Space:

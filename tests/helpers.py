@@ -23,8 +23,8 @@ from codingagent.conversation import Conversation
 from codingagent.faces import cli
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
-from codingagent.world.folders import NamedFolder
-from codingagent.world.workspace import Workspace
+from codingagent.workspace.dirfd import NamedFolder
+from codingagent.workspace.workspace import Workspace
 
 REPOSITORY = Path(codingagent.__file__).parents[1]
 

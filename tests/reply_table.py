@@ -36,7 +36,7 @@ from codingagent.model.observations import Extras, Outcome
 from codingagent.policy import rules
 from codingagent.protocols.tags import repair, reply
 from codingagent.protocols.tags.reply import Problem, Reply, Step
-from codingagent.world.workspace import Workspace
+from codingagent.workspace.workspace import Workspace
 from tests.manglings import MANGLINGS
 
 REPLIES = Path(__file__).with_name("replies")

@@ -29,7 +29,7 @@ import pytest
 
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.settings import Settings
-from codingagent.world.workspace import temporary_name
+from codingagent.workspace.workspace import temporary_name
 from tests.helpers import (
     HANG_S,
     Desk,

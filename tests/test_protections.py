@@ -251,10 +251,10 @@ def own_git_config() -> bool:
     """A file `commondir` in our store does not have another folder's config obeyed."""
     import contextlib
 
+    from codingagent.workspace.workspace import temporary_name
     from codingagent.world.checkpoints import Checkpoints, Site
     from codingagent.world.gitstore import Git
     from codingagent.world.runner import find_program, run_tool
-    from codingagent.world.workspace import temporary_name
 
     root, evil = Path("ws").absolute(), Path("evil").absolute()
     root.mkdir()
@@ -319,7 +319,7 @@ def at_opening(name: str, act: Callable[[], object]) -> None:
 def race(case: str) -> bool:
     """A name is swapped between the look at it and its opening; nothing outside is read or written."""
     from codingagent.errors import OperationError
-    from codingagent.world.workspace import Workspace, temporary_name
+    from codingagent.workspace.workspace import Workspace, temporary_name
 
     root, outside = Path("ws"), Path("out")
     for folder in (root / "d", outside):
@@ -367,7 +367,7 @@ def race(case: str) -> bool:
 def refused(case: str) -> bool:
     """The workspace refuses what it must, without any race."""
     from codingagent.errors import CodingAgentError, OperationError
-    from codingagent.world.workspace import Workspace
+    from codingagent.workspace.workspace import Workspace
 
     root = Path("ws").absolute()
     (root / ".git").mkdir(parents=True)
@@ -399,7 +399,7 @@ def refused(case: str) -> bool:
 
 def stale(workspace: "object", root: Path) -> None:
     """Writes a file that someone else has written since it was read."""
-    from codingagent.world.workspace import Workspace
+    from codingagent.workspace.workspace import Workspace
 
     assert isinstance(workspace, Workspace)
     seen = workspace.read("f")
@@ -408,7 +408,7 @@ def stale(workspace: "object", root: Path) -> None:
 
 
 def no_setuid_kept() -> bool:
-    from codingagent.world.workspace import Workspace
+    from codingagent.workspace.workspace import Workspace
 
     Path("ws").mkdir()
     Path("ws/f").write_bytes(b"old")
@@ -421,9 +421,9 @@ def no_setuid_kept() -> bool:
 def made_durable(case: str) -> bool:
     """What must be synced is: the kernel refuses to sync a pipe, which lies where the file was."""
     from codingagent.errors import CodingAgentError, OperationError
+    from codingagent.workspace.workspace import Workspace
     from codingagent.world import disk
     from codingagent.world.journal import Journal
-    from codingagent.world.workspace import Workspace
 
     pipe = os.pipe()[1]
     Path("ws").mkdir()
@@ -544,9 +544,9 @@ def forgetful_agent() -> "Agent":
     """Gives an agent in `ws` whose record keeps nothing."""
     from codingagent.agent import Agent, Means
     from codingagent.policy.rules import PRESETS
+    from codingagent.workspace.workspace import Workspace
     from codingagent.world.runner import Runner
     from codingagent.world.sandbox import Unconfined
-    from codingagent.world.workspace import Workspace
 
     class Forgets:
         def record(self, record: object) -> None: ...
@@ -584,9 +584,9 @@ def order_of_work(case: str) -> bool:
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import CreateFile, RunCommand
     from codingagent.policy.rules import PRESETS
+    from codingagent.workspace.workspace import Workspace
     from codingagent.world.runner import Runner, environment
     from codingagent.world.sandbox import Unconfined
-    from codingagent.world.workspace import Workspace
 
     root = Path("ws").absolute()
     root.mkdir()
@@ -880,7 +880,7 @@ class Row:
 
 
 BOX, FLOW, RUN, SUP = "world/sandbox.py", "agent.py", "world/runner.py", "world/supervisor.py"
-SHOP, DIRS, COMP = "world/workspace.py", "world/folders.py", "homes.py"
+SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "homes.py"
 MOUNTS = "world/mounts.py"
 MARKER = "{marker}"
 

@@ -29,12 +29,12 @@ from codingagent.core.notes import IGNORED, Covering, Notes, most_common
 from codingagent.core.outcome import Expected
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
-from codingagent.world.folders import Folder, open_root
+from codingagent.workspace.dirfd import Folder, open_root
+from codingagent.workspace.walk import is_temporary
 from codingagent.world.gitstore import Git, GitError, Import, Store, fields
 from codingagent.world.listings import Lister, Listing
 from codingagent.world.restoring import Absent, Ground, ObstacleError, Present
 from codingagent.world.surveys import Survey, survey
-from codingagent.world.tree import is_temporary
 
 # In a commit: the files, and beside them what git's trees can't say.
 _FILES = "files"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codingagent.core.changes import LeftOut
-from codingagent.core.tracked import Tracked
-from codingagent.world.folders import open_root, walk_names
+from codingagent.workspace.dirfd import open_root, walk_names
+from codingagent.workspace.git_index_reader import Tracked
+from codingagent.workspace.git_repository import repository_above, repository_in
 from codingagent.world.gitstore import Done, GitError, Store, fields
-from codingagent.world.repository import repository_above, repository_in
 
 # git lists a hundred thousand files in a fraction of this.
 _PATIENCE_S = 0.5

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from codingagent.core.changes import State
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.world.folders import BINARY, NO_FOLLOW, Folder, Place, reason_of
+from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Place, reason_of
 
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 

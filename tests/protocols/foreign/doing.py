@@ -11,9 +11,9 @@ from codingagent.policy.rules import PRESETS
 from codingagent.protocols.foreign.parser import Found, read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.workspace.workspace import Workspace
 from codingagent.world.runner import Runner
 from codingagent.world.sandbox import Unconfined
-from codingagent.world.workspace import Workspace
 
 
 class Forgets:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.core.tracked import Index, Tracked, read_index
 from codingagent.errors import OperationError, WorkError
-from codingagent.world.folders import BINARY, Folder, Place, open_root, read_regular, regular
+from codingagent.workspace.dirfd import BINARY, Folder, Place, open_root, read_regular, regular
+from codingagent.workspace.git_index_reader import Index, Tracked, read_index
 
 # As much of an ignore file as anyone has written by hand, many times over.
 RULES_LIMIT_BYTES = 1 << 20

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.world.folders import BINARY, NO_FOLLOW, Folder, open_root
+from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, open_root
 
 # As much as anyone has written by hand, many times over; what is longer is left alone.
 _LIMIT_BYTES = 1 << 20

@@ -17,7 +17,7 @@ from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
 from codingagent.prompt.file_list import Ignored, ListedFile, Listing
-from codingagent.world.folders import (
+from codingagent.workspace.dirfd import (
     BINARY,
     NO_FOLLOW,
     Folder,
@@ -30,7 +30,7 @@ from codingagent.world.folders import (
     regular,
     state_of,
 )
-from codingagent.world.tree import ListingWalk
+from codingagent.workspace.walk import ListingWalk
 
 # Larger files are no text that a chat could hold; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024

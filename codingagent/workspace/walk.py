@@ -14,18 +14,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from codingagent.core.gitpatterns import LINES_LIMIT
-from codingagent.core.ignore import GIT_IGNORE_FILE, IGNORE_FILES, OWN_IGNORE_FILE, IgnoreRules
-from codingagent.core.tracked import Tracked
 from codingagent.prompt.file_list import ListedFile, open_folders, shown_path
-from codingagent.world.folders import Folder
-from codingagent.world.repository import (
+from codingagent.workspace.dirfd import Folder
+from codingagent.workspace.git_index_reader import Tracked
+from codingagent.workspace.git_repository import (
     RULES_LIMIT_BYTES,
     Repository,
     ignore_text,
     repository_above,
     repository_in,
 )
+from codingagent.workspace.gitignore import (
+    GIT_IGNORE_FILE,
+    IGNORE_FILES,
+    OWN_IGNORE_FILE,
+    IgnoreRules,
+)
+from codingagent.workspace.gitignore_patterns import LINES_LIMIT
 
 # Each level holds one handle while the tree is walked, and 256 is a common limit of handles.
 _DEPTH_LIMIT = 150

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.world.excludes import exclude
+from codingagent.workspace.git_exclude import exclude
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")

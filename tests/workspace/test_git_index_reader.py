@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.tracked import Tracked, read_index
+from codingagent.workspace.git_index_reader import Tracked, read_index
 
 FOREIGN = "it is not as git writes it"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from codingagent.core.gitpatterns import LINES_LIMIT, Pattern, bytewise, patterns
+from codingagent.workspace.gitignore_patterns import LINES_LIMIT, Pattern, bytewise, patterns
 
 GIT_IGNORE_FILE = ".gitignore"
 OWN_IGNORE_FILE = ".codingagentignore"

@@ -10,7 +10,7 @@ import pytest
 
 from codingagent.errors import OperationError
 from codingagent.model.observations import digest_of
-from codingagent.world.workspace import Workspace
+from codingagent.workspace.workspace import Workspace
 from tests.helpers import can_swap, swapping, wait_until
 
 # Of another length than what is inside: even a size tells where it came from.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.prompt.file_list import Listing, lines
-from codingagent.world.workspace import Workspace
+from codingagent.workspace.workspace import Workspace
 
 MISSING = "; files that git tracks although an ignore rule names them are missing here"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.ignore import IGNORE_FILES, IgnoreRules
+from codingagent.workspace.gitignore import IGNORE_FILES, IgnoreRules
 from tests.helpers import cpu_below
 
 

@@ -1,0 +1,1 @@
+"""The one folder that operations may touch: paths, walks, ignore files, its repository."""
