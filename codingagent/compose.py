@@ -12,7 +12,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.confinement import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.errors import UsageError
 from codingagent.homes import Home, check_apart, make_workspace
 from codingagent.ledger import Ledger
@@ -24,14 +23,15 @@ from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.places import GIT_S, Archive, Place, place_of
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined
+from codingagent.process.runner import Runner, environment, find_program, run_tool
+from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.prompt.render import Budget, Environment
 from codingagent.requesting import Materials, Requests
 from codingagent.workspace.git_repository import is_bare, user_excludes
 from codingagent.workspace.workspace import Workspace
 from codingagent.world import disk
 from codingagent.world.clock import now
-from codingagent.world.runner import Runner, environment, find_program, run_tool
-from codingagent.world.sandbox import Bubblewrap, Unconfined
 from codingagent.world.shown_texts import ShownTexts
 
 # What reads and executes replies is imported when it is asked for: the first request is out by then.

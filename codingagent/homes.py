@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codingagent.confinement import read_toml
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import settings as settings_
 from codingagent.model.journal_entries import Record, is_run_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
+from codingagent.process.select_sandbox import read_toml
 from codingagent.workspace import git_exclude
 from codingagent.workspace.workspace import Workspace
 from codingagent.world import registry

@@ -10,8 +10,8 @@ from codingagent.errors import UsageError
 from codingagent.homes import Home
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
+from codingagent.process.runner import find_program, run_tool
 from codingagent.workspace.workspace import temporary_name
-from codingagent.world.runner import find_program, run_tool
 
 if TYPE_CHECKING:
     from codingagent.world.checkpoints import Checkpoints

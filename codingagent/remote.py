@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from codingagent.agent import Agent, Means, Order
-from codingagent.confinement import choose_sandbox, policy_of
 from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
@@ -29,11 +28,12 @@ from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import Policy
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined
+from codingagent.process.runner import Runner, environment
+from codingagent.process.select_sandbox import choose_sandbox, policy_of
 from codingagent.workspace.workspace import Workspace
 from codingagent.world import disk
 from codingagent.world.clock import now
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Bubblewrap, Unconfined
 
 # Specification 004, language mapping: a language's interpreter, and how it is given a program's text.
 _LANGUAGES: Mapping[str, tuple[str, str]] = {

@@ -221,7 +221,7 @@ class Client:
 
     @classmethod
     def _over_command(cls, endpoint: Command, timeout_s: float | None) -> Self:
-        from codingagent.world.runner import open_transport
+        from codingagent.process.runner import open_transport
 
         try:
             argv = shlex.split(endpoint.line)

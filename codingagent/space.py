@@ -22,7 +22,6 @@ from typing import Self
 
 from codingagent import compose, history, homes, places
 from codingagent.compose import Bench, Person
-from codingagent.confinement import policy_of
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Execution
 from codingagent.homes import Home
@@ -33,6 +32,7 @@ from codingagent.model.session_state import Session, fold
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from codingagent.places import Place
+from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import Fault, MessageError
 from codingagent.protocols.json.events import Event

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.world.sandbox import Confined
+from codingagent.process.bubblewrap import Confined
 from tests.helpers import HANG_S
 
 BWRAP = "/usr/bin/bwrap"

@@ -49,7 +49,7 @@ Text: TypeAlias = tuple[str, str, str]
 
 def promise_holds(name: str) -> bool:
     """Proves the sandbox from inside, and gives one of its promises."""
-    from codingagent.confinement import prove_sandbox
+    from codingagent.process.select_sandbox import prove_sandbox
 
     outside = Path("outside").absolute()
     outside.mkdir()
@@ -60,8 +60,8 @@ def sandboxed(line: str, before: Callable[[Path], object] = lambda _: None) -> s
     """Runs a shell line in a sandbox around `ws`; gives what it printed."""
     import contextlib
 
-    from codingagent.confinement import bubblewrap_for
-    from codingagent.world.runner import Runner, environment
+    from codingagent.process.runner import Runner, environment
+    from codingagent.process.select_sandbox import bubblewrap_for
 
     workspace = Path("ws").absolute()
     workspace.mkdir(exist_ok=True)
@@ -88,8 +88,8 @@ def own_home() -> bool:
 
 def no_terminal() -> bool:
     """A command can't open the terminal that the agent was started in, whoever starts it."""
-    from codingagent.confinement import bubblewrap_for
-    from codingagent.world.runner import try_out
+    from codingagent.process.runner import try_out
+    from codingagent.process.select_sandbox import bubblewrap_for
 
     found = bubblewrap_for(Path.cwd(), (), Path("tmp"), has_network=False)
     assert found is not None
@@ -104,9 +104,9 @@ def no_terminal() -> bool:
 
 
 def secret_folders_covered() -> bool:
-    from codingagent.world import sandbox
+    from codingagent.process import bubblewrap
 
-    named: tuple[str, ...] = vars(sandbox)["_SECRET_FOLDERS"]
+    named: tuple[str, ...] = vars(bubblewrap)["_SECRET_FOLDERS"]
     there = [name for name in named if Path(name).is_dir()]
     assert there, "this machine has none"
     kinds = sandboxed(f"stat -f -c %T {' '.join(there)}").split()
@@ -140,7 +140,7 @@ def git_link_stays_out_of_view() -> bool:
 
 def fake_bwrap_not_used() -> bool:
     """A program of the right name on PATH, in the workspace, is not the sandbox."""
-    from codingagent.world.sandbox import find_bubblewrap
+    from codingagent.process.bubblewrap import find_bubblewrap
 
     fake = Path("ws/bin/bwrap").absolute()
     fake.parent.mkdir(parents=True)
@@ -151,7 +151,7 @@ def fake_bwrap_not_used() -> bool:
 
 
 def fake_git_not_used() -> bool:
-    from codingagent.world.runner import find_program
+    from codingagent.process.runner import find_program
 
     fake = Path("ws/bin/git").absolute()
     fake.parent.mkdir(parents=True)
@@ -163,8 +163,8 @@ def fake_git_not_used() -> bool:
 
 def sandbox_believed_by_what_it_does() -> bool:
     """A program that runs what it is given and confines nothing is found out."""
-    from codingagent.confinement import try_sandbox
-    from codingagent.world.sandbox import Bubblewrap
+    from codingagent.process.bubblewrap import Bubblewrap
+    from codingagent.process.select_sandbox import try_sandbox
 
     fake = Path("bwrap").absolute()
     fake.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n', "utf-8")
@@ -174,10 +174,10 @@ def sandbox_believed_by_what_it_does() -> bool:
 
 
 def require_never_downgrades() -> bool:
-    from codingagent.confinement import choose_sandbox
     from codingagent.errors import WorkError
     from codingagent.model.settings import Settings
     from codingagent.policy.rules import PRESETS
+    from codingagent.process.select_sandbox import choose_sandbox
 
     # Its private /tmp can't be made: no sandbox of this kind works here, installed or not.
     Path("file").touch()
@@ -226,8 +226,8 @@ def exchanged_not_mounted() -> bool:
     import contextlib
     from types import SimpleNamespace
 
-    from codingagent.confinement import bubblewrap_for
-    from codingagent.world.runner import Runner, environment
+    from codingagent.process.runner import Runner, environment
+    from codingagent.process.select_sandbox import bubblewrap_for
 
     for name in ("ws", "other"):
         Path(name).mkdir()
@@ -251,10 +251,10 @@ def own_git_config() -> bool:
     """A file `commondir` in our store does not have another folder's config obeyed."""
     import contextlib
 
+    from codingagent.process.runner import find_program, run_tool
     from codingagent.workspace.workspace import temporary_name
     from codingagent.world.checkpoints import Checkpoints, Site
     from codingagent.world.gitstore import Git
-    from codingagent.world.runner import find_program, run_tool
 
     root, evil = Path("ws").absolute(), Path("evil").absolute()
     root.mkdir()
@@ -276,7 +276,7 @@ def own_git_config() -> bool:
 
 def tools_believed(case: str) -> bool:
     """Nothing comes into view by what lies in the workspace."""
-    from codingagent.world.toolchains import folders
+    from codingagent.process.toolchains import folders
 
     home, workspace = Path("home").absolute(), Path("ws").absolute()
     secret = home / "secrets" / "bin"
@@ -544,9 +544,9 @@ def forgetful_agent() -> "Agent":
     """Gives an agent in `ws` whose record keeps nothing."""
     from codingagent.agent import Agent, Means
     from codingagent.policy.rules import PRESETS
+    from codingagent.process.bubblewrap import Unconfined
+    from codingagent.process.runner import Runner
     from codingagent.workspace.workspace import Workspace
-    from codingagent.world.runner import Runner
-    from codingagent.world.sandbox import Unconfined
 
     class Forgets:
         def record(self, record: object) -> None: ...
@@ -584,9 +584,9 @@ def order_of_work(case: str) -> bool:
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import CreateFile, RunCommand
     from codingagent.policy.rules import PRESETS
+    from codingagent.process.bubblewrap import Unconfined
+    from codingagent.process.runner import Runner, environment
     from codingagent.workspace.workspace import Workspace
-    from codingagent.world.runner import Runner, environment
-    from codingagent.world.sandbox import Unconfined
 
     root = Path("ws").absolute()
     root.mkdir()
@@ -656,9 +656,9 @@ def same_reply_not_twice() -> bool:
 def settings_not_planted(case: str) -> bool:
     """What lies in the workspace sets nothing."""
     from codingagent import homes
-    from codingagent.confinement import policy_of
     from codingagent.errors import UsageError
     from codingagent.model.settings import Settings
+    from codingagent.process.select_sandbox import policy_of
 
     workspace = Path("ws").absolute()
     home = workspace / ".codingagent"
@@ -683,8 +683,8 @@ def ran(
     line: str, timeout_s: float = 100, show: Callable[[str], None] = lambda _: None
 ) -> tuple[int, str, str]:
     """Runs a line without a sandbox; gives its exit code, its output and what ended it."""
-    from codingagent.world.runner import Runner, environment
-    from codingagent.world.sandbox import Unconfined
+    from codingagent.process.bubblewrap import Unconfined
+    from codingagent.process.runner import Runner, environment
 
     runner = Runner(Unconfined(), environment(os.environ))
     try:
@@ -736,8 +736,8 @@ def agent_killed(marker: str, kind: str) -> bool:
         else ""
     )
     program = (
-        "import os, sys\nfrom codingagent.world.runner import Runner, environment\n"
-        "from codingagent.world.sandbox import Unconfined\n"
+        "import os, sys\nfrom codingagent.process.runner import Runner, environment\n"
+        "from codingagent.process.bubblewrap import Unconfined\n"
         "Runner(Unconfined(), environment(os.environ)).run(sys.argv[1], '/', 60,"
         " lambda text: print(text, flush=True))"
     )
@@ -753,9 +753,9 @@ def agent_killed(marker: str, kind: str) -> bool:
 
 def sandbox_dies_with_its_parent(marker: str) -> bool:
     """A sandbox whose watchers are killed at once, so that none of them can act, ends all the same."""
-    from codingagent.confinement import bubblewrap_for
-    from codingagent.world import supervisor
-    from codingagent.world.runner import Runner, environment
+    from codingagent.process import supervisor
+    from codingagent.process.runner import Runner, environment
+    from codingagent.process.select_sandbox import bubblewrap_for
 
     workspace = Path("ws").absolute()
     workspace.mkdir()
@@ -796,7 +796,7 @@ def outsider_does_not_hold_us() -> bool:
 
 def stopped_before_killed() -> bool:
     """A process that sees its child killed can't do anything about it: it is stopped already."""
-    from codingagent.world.supervisor import _reap_all, is_zombie, kill_all
+    from codingagent.process.supervisor import _reap_all, is_zombie, kill_all
 
     dead = os.fork()
     if dead == 0:
@@ -879,9 +879,14 @@ class Row:
     needs: str = ""
 
 
-BOX, FLOW, RUN, SUP = "world/sandbox.py", "agent.py", "world/runner.py", "world/supervisor.py"
+BOX, FLOW, RUN, SUP = (
+    "process/bubblewrap.py",
+    "agent.py",
+    "process/runner.py",
+    "process/supervisor.py",
+)
 SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "homes.py"
-MOUNTS = "world/mounts.py"
+MOUNTS = "process/mounts.py"
 MARKER = "{marker}"
 
 NO_FILTER = (BOX, 'argv += ["--seccomp", 0]', "pass")
@@ -925,7 +930,7 @@ ROWS: dict[str, Row] = {
     "seccomp: families of sockets": prove(
         "no special sockets",
         (
-            "world/seccomp.py",
+            "process/seccomp.py",
             "_Step(_RETURN, _FAIL_WITH | _EAFNOSUPPORT)",
             "_Step(_RETURN, _ALLOW)",
         ),
@@ -933,7 +938,7 @@ ROWS: dict[str, Row] = {
     "seccomp: typing into terminals": prove(
         "no typing into terminals",
         (
-            "world/seccomp.py",
+            "process/seccomp.py",
             '*(_Step(_JUMP_EQUAL, request, yes="EPERM") for request in TERMINAL_REQUESTS),',
             "",
         ),
@@ -1031,28 +1036,32 @@ ROWS: dict[str, Row] = {
     "a sandbox is believed by what it does": Row(
         sandbox_believed_by_what_it_does,
         (),
-        ("confinement.py", 'return "" if said == _TRIAL_RESULT else', 'return "" if said else'),
+        (
+            "process/select_sandbox.py",
+            'return "" if said == _TRIAL_RESULT else',
+            'return "" if said else',
+        ),
     ),
     "require never downgrades": Row(
         require_never_downgrades,
         (),
-        ("confinement.py", 'if settings.sandbox == "require":', "if False:"),
+        ("process/select_sandbox.py", 'if settings.sandbox == "require":', "if False:"),
     ),
     "tools: links in the workspace": Row(
         tools_believed,
         ("link",),
-        ("world/toolchains.py", "if _passes(Path(name), workspace):", "if False:"),
+        ("process/toolchains.py", "if _passes(Path(name), workspace):", "if False:"),
     ),
     "tools: pyvenv.cfg in the workspace": Row(
         tools_believed,
         ("pyvenv",),
-        ("world/toolchains.py", "            if _is_python(prefix):", "            if True:"),
+        ("process/toolchains.py", "            if _is_python(prefix):", "            if True:"),
     ),
     "tools: never the home folder": Row(
         tools_believed,
         ("home",),
         (
-            "world/toolchains.py",
+            "process/toolchains.py",
             "if all(_is_harmless(f, each) for each in homes)]",
             "]",
         ),
@@ -1211,7 +1220,7 @@ ROWS: dict[str, Row] = {
         settings_not_planted,
         ("policy",),
         (
-            "confinement.py",
+            "process/select_sandbox.py",
             "if root in path.parents or root in path.resolve().parents:",
             "if False:",
         ),

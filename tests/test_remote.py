@@ -21,9 +21,9 @@ from codingagent.faces.listening import listen
 from codingagent.faces.server import Server
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.model.settings import Settings
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined
+from codingagent.process.runner import STREAM_LIMIT_BYTES, Runner
 from codingagent.remote import Host, RemoteMethods, host_of
-from codingagent.world.runner import STREAM_LIMIT_BYTES, Runner
-from codingagent.world.sandbox import Bubblewrap, Unconfined
 from tests.helpers import (
     HANG_S,
     children,

@@ -15,6 +15,7 @@ import pytest
 from codingagent import rpc
 from codingagent.core.endpoints import Listenable, Tcp, UnixSocket
 from codingagent.errors import CodingAgentError, UsageError
+from codingagent.process.runner import open_transport
 from codingagent.rpc import (
     AnswerError,
     CallTimeoutError,
@@ -33,7 +34,6 @@ from codingagent.rpc import (
     RpcError,
     Vsock,
 )
-from codingagent.world.runner import open_transport
 from tests.helpers import HANG_S, REPOSITORY, children, wait_until
 from tests.serving import World, beside, server_at
 

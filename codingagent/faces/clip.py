@@ -11,11 +11,11 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.faces import looks
 from codingagent.homes import Home
 from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.process.runner import open_editor
 from codingagent.prompt import split, tokens
 from codingagent.recipients import Ask, Recipients, header_of
 from codingagent.world import clipboard
 from codingagent.world.mailbox import REPLY_LIMIT_BYTES
-from codingagent.world.runner import open_editor
 
 
 def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget: int) -> None:

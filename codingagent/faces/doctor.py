@@ -12,15 +12,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from codingagent import homes
-from codingagent.confinement import Finding, findings
 from codingagent.errors import CodingAgentError
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
 from codingagent.faces.looks import Line, Look, look_of
 from codingagent.faces.screens import is_living
 from codingagent.faces.tables import show_lines
+from codingagent.process.runner import editor_of
+from codingagent.process.select_sandbox import Finding, findings
 from codingagent.world import clipboard
-from codingagent.world.runner import editor_of
 
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}

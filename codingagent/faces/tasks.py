@@ -67,7 +67,7 @@ def _read_task(file: Path) -> str:
 def _edit_task() -> str:
     import tempfile
 
-    from codingagent.world.runner import open_editor
+    from codingagent.process.runner import open_editor
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "task.txt"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from codingagent.errors import WorkError
-from codingagent.world.runner import find_program, run_tool
+from codingagent.process.runner import find_program, run_tool
 
 # xterm and others drop what is longer; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000

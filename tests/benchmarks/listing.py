@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from codingagent.process.runner import find_program
 from codingagent.workspace.workspace import Workspace
-from codingagent.world.runner import find_program
 from tests.benchmarks.measuring import Figure, ratio
 
 _RULES = """\

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from codingagent.model.observations import Extras
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Unconfined
+from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.runner import Runner, environment
 from tests.benchmarks.measuring import Figure, interleaved
 
 CONTENT_BYTES = 10_000_000

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.faces import cli
-from codingagent.world.seccomp import filter_program
+from codingagent.process.seccomp import filter_program
 from tests.helpers import (
     REPOSITORY,
     command_line,

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codingagent.process.runner import run_tool
 from codingagent.workspace.git_index_reader import read_index
 from codingagent.workspace.git_repository import user_excludes
 from codingagent.workspace.workspace import Workspace
-from codingagent.world.runner import run_tool
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")

@@ -24,11 +24,11 @@ from codingagent.core import gitindex
 from codingagent.core.changes import Checkpoint, Restored
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
+from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder, NamedFolder, open_root
 from codingagent.workspace.workspace import temporary_name
 from codingagent.world.checkpoints import Checkpoints, Limits, Site
 from codingagent.world.gitstore import Git
-from codingagent.world.runner import run_tool
 from tests.helpers import (
     can_swap,
     descriptors,
@@ -905,7 +905,7 @@ import os, sys
 from pathlib import Path
 from codingagent.world.checkpoints import Checkpoints, Site
 from codingagent.world.gitstore import Git
-from codingagent.world.runner import run_tool
+from codingagent.process.runner import run_tool
 from codingagent.workspace.workspace import temporary_name
 git, store, root, act, *ids = sys.argv[1:]
 checkpoints = Checkpoints(Path(store), Site(Path(root), (), temporary_name), Git(git, run_tool))

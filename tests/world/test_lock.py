@@ -27,8 +27,8 @@ HOLDER_AT_WORK = """
 import os, sys
 from pathlib import Path
 from codingagent.world.lock import HomeLock
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Unconfined
+from codingagent.process.runner import Runner, environment
+from codingagent.process.bubblewrap import Unconfined
 lock = HomeLock(Path(sys.argv[1]))
 runner = Runner(Unconfined(), environment(os.environ))
 runner.run(f"setsid sleep {sys.argv[2]} & echo up; sleep {sys.argv[2]}", "/", 60,

@@ -149,9 +149,9 @@ def _doctor(
 def _config(context: typer.Context, json: Json = False) -> None:
     """Show the settings in force and where each came from."""
     from codingagent import homes
-    from codingagent.confinement import policy_of
     from codingagent.faces import tables
     from codingagent.policy.rules import describe
+    from codingagent.process.select_sandbox import policy_of
 
     root = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(root, was_found=home_was_found(context))

@@ -107,8 +107,9 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    from codingagent import compose, confinement, homes
+    from codingagent import compose, homes
     from codingagent.faces.errands import Attendant
+    from codingagent.process import select_sandbox
 
     named: Path | None = context.obj
     was_found = home_was_found(context)
@@ -130,8 +131,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     # Before anything is made: a mistyped --workspace must not leave a home behind.
     resolved, folder = homes.settings_for(root, options, os.environ)
     settings = resolved.settings
-    rules = confinement.policy_of(settings, folder)
-    confinement.refuse_impossible_check(settings, rules, folder)
+    rules = select_sandbox.policy_of(settings, folder)
+    select_sandbox.refuse_impossible_check(settings, rules, folder)
     with screen_for(json) as screen, contextlib.ExitStack() as stack:
         files = compose.attached(root, folder, attach or (), rules, screen.show)
         home = homes.Home.at(root, create=True, was_found=was_found)

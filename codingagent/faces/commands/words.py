@@ -48,8 +48,8 @@ def _say(  # one for each word of the command line
 ) -> None:
     """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
     from codingagent import compose, places
-    from codingagent.confinement import policy_of
     from codingagent.core.errands import Errand
+    from codingagent.process.select_sandbox import policy_of
 
     home = home_of(context)
     state, rest = _meant(home, words or [])

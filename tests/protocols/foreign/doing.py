@@ -8,12 +8,12 @@ from codingagent.agent import Agent, Chat, Means, Order
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, Interrupted, Refused
 from codingagent.policy.rules import PRESETS
+from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.runner import Runner
 from codingagent.protocols.foreign.parser import Found, read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.workspace.workspace import Workspace
-from codingagent.world.runner import Runner
-from codingagent.world.sandbox import Unconfined
 
 
 class Forgets:

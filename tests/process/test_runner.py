@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.confinement import bubblewrap_for
 from codingagent.model.events import CommandRan
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.model.results import result_of
-from codingagent.world.runner import FLOOD_LIMIT_BYTES, Runner, environment
-from codingagent.world.sandbox import NOTHING, Bubblewrap, Confined, Unconfined
-from codingagent.world.supervisor import PROCESS_LIMIT
+from codingagent.process.bubblewrap import NOTHING, Bubblewrap, Confined, Unconfined
+from codingagent.process.runner import FLOOD_LIMIT_BYTES, Runner, environment
+from codingagent.process.select_sandbox import bubblewrap_for
+from codingagent.process.supervisor import PROCESS_LIMIT
 from tests.helpers import (
     HANG_S,
     children,
@@ -591,9 +591,9 @@ def test_a_command_can_be_ended_by_another_thread(either: Run) -> None:
 
 # An agent of its own: what it runs, where, in which tier, with which private folder and limit.
 AGENT = """
-from codingagent.confinement import bubblewrap_for
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Unconfined
+from codingagent.process.select_sandbox import bubblewrap_for
+from codingagent.process.runner import Runner, environment
+from codingagent.process.bubblewrap import Unconfined
 from pathlib import Path
 import os, sys
 line, folder, tier, own, limit = sys.argv[1:]

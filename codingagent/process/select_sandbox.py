@@ -17,8 +17,7 @@ from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
-from codingagent.world.runner import Runner, environment, find_program, run_tool, try_out
-from codingagent.world.sandbox import (
+from codingagent.process.bubblewrap import (
     Bubblewrap,
     Unconfined,
     advice_on,
@@ -28,9 +27,10 @@ from codingagent.world.sandbox import (
     repositories_in,
     tools_for,
 )
+from codingagent.process.runner import Runner, environment, find_program, run_tool, try_out
 
 if TYPE_CHECKING:
-    from codingagent.world.proof import Promise
+    from codingagent.process.probe_run import Promise
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
@@ -167,9 +167,9 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
     Raises:
         WorkError: if there is no sandbox, or it does not start.
     """
-    from codingagent.world import proof
+    from codingagent.process import probe_run
 
-    with proof.lures(outside) as found:
+    with probe_run.lures(outside) as found:
         sandbox = bubblewrap_for(
             found.workspace, (found.agent_home,), found.temporary, has_network=False
         )
@@ -184,7 +184,7 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
             return outcome.output
 
         with contextlib.closing(runner):
-            return proof.prove(found, run, has_network=False)
+            return probe_run.prove(found, run, has_network=False)
 
 
 # --- what this machine offers --------------------------------------------------------------------

@@ -61,7 +61,7 @@ _TRANSPORT_PATIENCE_S = 2.0
 _SUPERVISOR = """
 import sys
 sys.path.append(sys.argv[1])
-from codingagent.world.supervisor import main
+from codingagent.process.supervisor import main
 main()
 """
 
@@ -264,7 +264,7 @@ class Runner:
 
     def _end_all(self) -> None:
         """Ends the supervisor and all below it: a command stopped the one that was to end it."""
-        from codingagent.world import supervisor
+        from codingagent.process import supervisor
 
         if self._supervisor is None:
             return
@@ -727,7 +727,7 @@ def _limit(ended_by: str, timeout_s: float | None) -> str:
     if ended_by == "output_limit":
         return f"{FLOOD_LIMIT_BYTES // 2**20} MiB"
     if ended_by == "process_limit":
-        from codingagent.world.supervisor import PROCESS_LIMIT
+        from codingagent.process.supervisor import PROCESS_LIMIT
 
         return f"{PROCESS_LIMIT} processes"
     return f"{timeout_s:g} s" if ended_by == "time_limit" and timeout_s is not None else ""

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import confinement
-from codingagent.confinement import bubblewrap_for, choose_sandbox, try_sandbox
 from codingagent.errors import WorkError
 from codingagent.model.observations import Outcome
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import PRESETS
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import (
+from codingagent.process import select_sandbox
+from codingagent.process.bubblewrap import (
     Bubblewrap,
     Unconfined,
     advice_on,
     find_bubblewrap,
     git_folders,
 )
+from codingagent.process.runner import Runner, environment
+from codingagent.process.select_sandbox import bubblewrap_for, choose_sandbox, try_sandbox
 from tests.helpers import HANG_S, REPOSITORY
 from tests.sandboxes import needs_bwrap, needs_root
 
@@ -123,7 +123,7 @@ def choose(
     tmp_path: Path, program: str | None, sandbox: str, put: pytest.MonkeyPatch
 ) -> Bubblewrap | Unconfined:
     """Chooses a sandbox as if the system's bubblewrap were another program, or not there."""
-    put.setattr(confinement, "find_bubblewrap", lambda: program)
+    put.setattr(select_sandbox, "find_bubblewrap", lambda: program)
     settings = Settings(sandbox=sandbox)
     return choose_sandbox(settings, PRESETS["standard"], tmp_path, (), tmp_path / "own")
 
@@ -336,7 +336,7 @@ GIT_TRAPS = {
 BOUNDED = """
 import resource, sys
 from pathlib import Path
-from codingagent.world.sandbox import git_folders
+from codingagent.process.bubblewrap import git_folders
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 git_folders(Path(sys.argv[1]))
 """

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.world.seccomp import (
+from codingagent.process.seccomp import (
     MACHINES,
     NAMESPACE_FLAGS,
     REFUSALS,

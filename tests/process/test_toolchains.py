@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.world.sandbox import tools_for
-from codingagent.world.toolchains import folders
+from codingagent.process.bubblewrap import tools_for
+from codingagent.process.toolchains import folders
 from tests.helpers import HANG_S, REPOSITORY
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
@@ -302,7 +302,7 @@ VENV_TRAPS = {
 BOUNDED = """
 import resource, sys
 from pathlib import Path
-from codingagent.world.toolchains import folders
+from codingagent.process.toolchains import folders
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 folders(sys.argv[1] + "/.venv/bin", Path("/nowhere/home"), Path(sys.argv[1]))
 """

@@ -22,8 +22,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from codingagent.process import seccomp, toolchains
 from codingagent.workspace.dirfd import walk_names
-from codingagent.world import disk, seccomp, toolchains
+from codingagent.world import disk
 
 # Only from where an answer can't have put it. Some systems grant user namespaces to this very path.
 _BWRAP = (

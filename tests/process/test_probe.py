@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import pytest
 
-from codingagent.world import probe
-from codingagent.world.seccomp import filter_program
+from codingagent.process import probe
+from codingagent.process.seccomp import filter_program
 from tests.helpers import HANG_S
 from tests.sandboxes import BWRAP, SWITCH, Lures, lures, needs_bwrap, needs_root
 

@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NoReturn
 
-from codingagent.world.mounts import mount_all
+from codingagent.process.mounts import mount_all
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

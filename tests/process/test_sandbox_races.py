@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.confinement import bubblewrap_for
 from codingagent.model.settings import Settings
+from codingagent.process.bubblewrap import Bubblewrap, Confined
+from codingagent.process.runner import Runner, environment
+from codingagent.process.select_sandbox import bubblewrap_for
 from codingagent.remote import Host, host_of
-from codingagent.world.runner import Runner, environment
-from codingagent.world.sandbox import Bubblewrap, Confined
 from tests.helpers import HANG_S
 from tests.sandboxes import line_by_names, needs_bwrap
 

@@ -1,0 +1,1 @@
+"""Run commands: limits, the sandbox, and the whole process tree."""
