@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.errors import UsageError
-from codingagent.homes import Home, check_apart, make_workspace
-from codingagent.ledger import Ledger
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol, SessionStarted
 from codingagent.model.session_state import Session, fold
@@ -28,11 +26,13 @@ from codingagent.process.runner import Runner, environment, find_program, run_to
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.prompt.render import Budget, Environment
 from codingagent.requesting import Materials, Requests
+from codingagent.storage import atomic_write
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home, check_apart, make_workspace
+from codingagent.storage.session_log import Ledger
+from codingagent.storage.shown_texts import ShownTexts
 from codingagent.workspace.git_repository import is_bare, user_excludes
 from codingagent.workspace.workspace import Workspace
-from codingagent.world import disk
-from codingagent.world.clock import now
-from codingagent.world.shown_texts import ShownTexts
 
 # What reads and executes replies is imported when it is asked for: the first request is out by then.
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from codingagent.conversation import Conversation
     from codingagent.execution import Surroundings
     from codingagent.recipients import Recipients
-    from codingagent.world.watch import Watch
+    from codingagent.storage.watch import Watch
 
 
 # What a model would otherwise spend a round trip on finding out.
@@ -138,7 +138,7 @@ class Bench:
 
         return Surroundings(
             self.workspace,
-            lambda: disk.sync(self.folders),
+            lambda: atomic_write.sync(self.folders),
             now,
             person.show,
             history.keeping(self.archive, self.folders, person.show),
@@ -260,7 +260,7 @@ def _materials_of(
         home.mailbox,
         Budget(settings.context_chars, settings.list_entries),
         _environment(settings, bench.sandbox, bench.policy),
-        lambda: disk.sync(bench.folders),
+        lambda: atomic_write.sync(bench.folders),
         now,
         show,
         changed,
@@ -389,7 +389,7 @@ def _environment(
 
 def watch_inbox(home: Home) -> "Watch":
     """Gives a watch on inbox and errands, to be entered. Imported late: the request is out by then."""
-    from codingagent.world.watch import Watch
+    from codingagent.storage.watch import Watch
 
     home.desk.open()
     return Watch(home.mailbox.inbox, (home.desk.folder,))

@@ -12,7 +12,6 @@ from functools import partial
 from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.keeping import Keeper, Keeping
-from codingagent.ledger import Ledger
 from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.approval import Answer, Question, nothing_awaits
 from codingagent.model.events import (
@@ -50,6 +49,7 @@ from codingagent.model.ui_events import (
     Remark,
 )
 from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.storage.session_log import Ledger
 
 # Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
 RETURNED_LIMIT = 64 * 2**20

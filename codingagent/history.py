@@ -7,16 +7,16 @@ from pathlib import Path
 from codingagent.core.changes import Change, Checkpoint
 from codingagent.core.steps import Step, steps
 from codingagent.errors import UsageError, WorkError
-from codingagent.homes import Home
 from codingagent.keeping import Keeper, Keeping
-from codingagent.ledger import Ledger
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.places import Archive, place_of
+from codingagent.storage import atomic_write
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+from codingagent.storage.session_log import Ledger
 from codingagent.undo import Undo
-from codingagent.world import disk
 from codingagent.world.checkpoints import Checkpoints
-from codingagent.world.clock import now
 
 
 def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
@@ -34,7 +34,7 @@ def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice]
         lambda shown: _prepare(archive, shown),
         lambda old, new, changed: _uncovered(archive, old, new, changed),
         lambda old, new: _changes(archive, old, new),
-        lambda: disk.sync(folders),
+        lambda: atomic_write.sync(folders),
         now,
         show,
     )
@@ -118,7 +118,7 @@ def _undo(
     session = ledger.session
     found = steps(home.records(session.session_id))
     folders = (Path(session.workspace), home.root)
-    return Undo(ledger, checkpoints, found, lambda: disk.sync(folders), now, show, force)
+    return Undo(ledger, checkpoints, found, lambda: atomic_write.sync(folders), now, show, force)
 
 
 @contextlib.contextmanager

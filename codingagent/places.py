@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.errors import UsageError
-from codingagent.homes import Home
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
 from codingagent.process.runner import find_program, run_tool
+from codingagent.storage.homes import Home
 from codingagent.workspace.workspace import temporary_name
 
 if TYPE_CHECKING:

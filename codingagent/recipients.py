@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from codingagent.errors import CodingAgentError
-from codingagent.homes import Home, all_sessions
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import reply, scanner, transcript
 from codingagent.protocols.tags.reply import Header
+from codingagent.storage.homes import Home, all_sessions
 
 Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""

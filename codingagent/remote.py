@@ -31,9 +31,9 @@ from codingagent.policy.rules import Policy
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
+from codingagent.storage import atomic_write
+from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace
-from codingagent.world import disk
-from codingagent.world.clock import now
 
 # Specification 004, language mapping: a language's interpreter, and how it is given a program's text.
 _LANGUAGES: Mapping[str, tuple[str, str]] = {
@@ -118,7 +118,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             policy = policy_of(settings, root)
             # Of a whole machine /tmp is one of the folders served: nothing of ours is made there.
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
-            stack.callback(disk.remove_folder, temporary)
+            stack.callback(atomic_write.remove_folder, temporary)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
         variables = environment(os.environ, settings.pass_env)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s)

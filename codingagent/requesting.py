@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.errors import OperationError, UsageError
-from codingagent.ledger import Ledger
 from codingagent.model import paths
 from codingagent.model.events import (
     CommandRan,
@@ -38,6 +37,7 @@ from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import Notice, OutboxReady, Remark, Waiting
 from codingagent.prompt import render, tokens
 from codingagent.prompt.file_list import Listing
+from codingagent.storage.session_log import Ledger
 from codingagent.views import Views
 
 

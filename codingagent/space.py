@@ -20,12 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from codingagent import compose, history, homes, places
+from codingagent import compose, history, places
 from codingagent.compose import Bench, Person
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Execution
-from codingagent.homes import Home
-from codingagent.ledger import Ledger
 from codingagent.model.journal_entries import Record, RunStarted
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session, fold
@@ -44,10 +42,12 @@ from codingagent.protocols.json.parser import (
     value_of,
 )
 from codingagent.runs import Run, document
+from codingagent.storage import atomic_write, homes
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+from codingagent.storage.journal import Journal
+from codingagent.storage.session_log import Ledger
 from codingagent.workspace.workspace import Workspace
-from codingagent.world import disk
-from codingagent.world.clock import now
-from codingagent.world.journal import Journal
 
 
 class Space:
@@ -220,7 +220,7 @@ class Space:
             home = self._home
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
-                self._stack.callback(disk.remove_folder, temporary)
+                self._stack.callback(atomic_write.remove_folder, temporary)
                 place = Place(self._root, (), temporary / "tmp", None)
                 folders: tuple[Path, ...] = ()
             else:
@@ -313,7 +313,7 @@ class _Kept:
         run = self._run()
         assert run is not None, "it goes on only as long as somebody holds it"
         self._bench.clear_temporary(run.run_id)
-        disk.sync(self._bench.folders)
+        atomic_write.sync(self._bench.folders)
         if self._home.messages.has_document(run.run_id):
             self._home.messages.write_document(run.run_id, document(run, ()))
         self._home.messages.drop(run.run_id)

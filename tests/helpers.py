@@ -18,11 +18,12 @@ import hypothesis
 import pytest
 
 import codingagent
-from codingagent import compose, homes
+from codingagent import compose
 from codingagent.conversation import Conversation
 from codingagent.faces import cli
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
+from codingagent.storage import homes
 from codingagent.workspace.dirfd import NamedFolder
 from codingagent.workspace.workspace import Workspace
 

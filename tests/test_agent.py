@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose, homes
+from codingagent import compose
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
+from codingagent.storage import homes
 from tests.helpers import (
     HANG_S,
     REPOSITORY,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from codingagent import compose, history
-from codingagent.homes import Home
 from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
+from codingagent.storage.homes import Home
 from tests.helpers import Desk, command_line, desk_at, new_marker, none_left
 from tests.killing import command_line_here, kill_when, kinds_of
 from tests.sandboxes import needs_bwrap

@@ -13,10 +13,10 @@ LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 VIOLATIONS = [
     ("model/paths.py", "import os", "the core has no files"),
     ("model/plain_text.py", "import time", "the core has no files"),
-    ("editing/apply.py", "from codingagent.world import disk", "faces -> compose"),
-    ("agent.py", "from codingagent.world import disk", "faces -> compose"),
+    ("editing/apply.py", "from codingagent.storage import atomic_write", "faces -> compose"),
+    ("agent.py", "from codingagent.storage import atomic_write", "faces -> compose"),
     ("workspace/workspace.py", "from codingagent.process import runner", "do not know one another"),
-    ("world/mailbox.py", "import subprocess", "start processes"),
+    ("storage/mailbox.py", "import subprocess", "start processes"),
     ("agent.py", "import watchdog", "only watch"),
     ("faces/drop.py", "import rich", "only console"),
     ("faces/drop.py", "import typer", "only cli"),

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose, homes
+from codingagent import compose
 from codingagent.faces import drop
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint
 from codingagent.model.journal_entries import CheckpointTaken
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutboxReady
-from codingagent.world.mailbox import Mailbox
+from codingagent.storage import homes
+from codingagent.storage.mailbox import Mailbox
 from tests.helpers import Desk, desk_at
 from tests.killing import command_line_here, kinds_of
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose, homes
+from codingagent import compose
 from codingagent.conversation import Conversation
 from codingagent.model.approval import Answer
 from codingagent.model.events import CommandRan, Denied, FileCreated, Interrupted
@@ -31,7 +31,8 @@ from codingagent.model.journal_entries import (
     OperationStarted,
 )
 from codingagent.model.session_state import Phase
-from codingagent.world.journal import Sessions
+from codingagent.storage import homes
+from codingagent.storage.journal import Sessions
 from tests.helpers import HANG_S, REPOSITORY, command_line, desk_at, wait_until
 from tests.killing import (
     LOG,

@@ -193,7 +193,7 @@ def require_never_downgrades() -> bool:
 def laid_home_refused(case: str) -> bool:
     """A home that was not made here, and links in one, are not believed."""
     from codingagent.errors import UsageError
-    from codingagent.homes import Home
+    from codingagent.storage.homes import Home
 
     os.environ["XDG_STATE_HOME"] = str(Path("state").absolute())
     home = Path("home").absolute()
@@ -421,9 +421,9 @@ def no_setuid_kept() -> bool:
 def made_durable(case: str) -> bool:
     """What must be synced is: the kernel refuses to sync a pipe, which lies where the file was."""
     from codingagent.errors import CodingAgentError, OperationError
+    from codingagent.storage import atomic_write
+    from codingagent.storage.journal import Journal
     from codingagent.workspace.workspace import Workspace
-    from codingagent.world import disk
-    from codingagent.world.journal import Journal
 
     pipe = os.pipe()[1]
     Path("ws").mkdir()
@@ -437,7 +437,7 @@ def made_durable(case: str) -> bool:
             case "own file":
                 os.mkfifo("own.tmp")
                 os.open("own.tmp", os.O_RDONLY | os.O_NONBLOCK)
-                disk.write_whole(Path("own"), "text")
+                atomic_write.write_whole(Path("own"), "text")
             case _:
 
                 def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -467,7 +467,7 @@ def handle_on(path: Path) -> int:
 
 def one_holder() -> bool:
     from codingagent.errors import WorkError
-    from codingagent.world.lock import HomeLock
+    from codingagent.storage.lock import HomeLock
 
     first = HomeLock(Path(".lock"))
     try:
@@ -481,9 +481,10 @@ def one_holder() -> bool:
 
 def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     """Has a reply taken; gives all that the journal and the requests hold then, and the workspace."""
-    from codingagent import compose, homes
+    from codingagent import compose
     from codingagent.errors import CodingAgentError
     from codingagent.model.settings import Settings
+    from codingagent.storage import homes
 
     settings = Settings(sandbox="off", policy=policy)
     home = homes.Home.at(Path("home").absolute(), create=True)
@@ -655,10 +656,10 @@ def same_reply_not_twice() -> bool:
 
 def settings_not_planted(case: str) -> bool:
     """What lies in the workspace sets nothing."""
-    from codingagent import homes
     from codingagent.errors import UsageError
     from codingagent.model.settings import Settings
     from codingagent.process.select_sandbox import policy_of
+    from codingagent.storage import homes
 
     workspace = Path("ws").absolute()
     home = workspace / ".codingagent"
@@ -885,7 +886,7 @@ BOX, FLOW, RUN, SUP = (
     "process/runner.py",
     "process/supervisor.py",
 )
-SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "homes.py"
+SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "storage/homes.py"
 MOUNTS = "process/mounts.py"
 MARKER = "{marker}"
 
@@ -1006,10 +1007,16 @@ ROWS: dict[str, Row] = {
     "homes that others laid are refused": Row(
         laid_home_refused,
         ("unknown",),
-        ("homes.py", "if was_found and holds and not registry.is_known(root):", "if False:"),
+        (
+            "storage/homes.py",
+            "if was_found and holds and not registry.is_known(root):",
+            "if False:",
+        ),
     ),
     "links in a home are refused": Row(
-        laid_home_refused, ("link",), ("homes.py", "if (root / name).is_symlink():", "if False:")
+        laid_home_refused,
+        ("link",),
+        ("storage/homes.py", "if (root / name).is_symlink():", "if False:"),
     ),
     "no link in the place of /tmp": Row(
         own_tmp_no_link,
@@ -1122,10 +1129,10 @@ ROWS: dict[str, Row] = {
         made_durable, ("file",), (SHOP, "                os.fsync(handle)\n", "")
     ),
     "the journal is synced": Row(
-        made_durable, ("journal",), ("world/journal.py", "os.fsync(self._handle)", "pass")
+        made_durable, ("journal",), ("storage/journal.py", "os.fsync(self._handle)", "pass")
     ),
     "our own files are synced": Row(
-        made_durable, ("own file",), ("world/disk.py", "os.fsync(file.fileno())", "pass")
+        made_durable, ("own file",), ("storage/atomic_write.py", "os.fsync(file.fileno())", "pass")
     ),
     "the start is on record first": Row(
         order_of_work,
@@ -1166,7 +1173,9 @@ ROWS: dict[str, Row] = {
         ("protocols/tags/reply.py", "if digest == session.last_digest and", "if False and"),
     ),
     "one home, one executor": Row(
-        one_holder, (), ("world/lock.py", "            _lock(self._handle)\n", "            pass\n")
+        one_holder,
+        (),
+        ("storage/lock.py", "            _lock(self._handle)\n", "            pass\n"),
     ),
     # The policy.
     "what is blocked is not done": Row(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.homes import Home
 from codingagent.model.session_state import Phase, Session
+from codingagent.storage.homes import Home
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import command_line_here, kill_when
 

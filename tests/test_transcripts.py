@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import homes
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
+from codingagent.storage import homes
 from tests.helpers import desk_at
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.journal_entries import UndoBegan, UndoEnded
-from codingagent.world.journal import Sessions
+from codingagent.storage.journal import Sessions
 from tests.helpers import desk_at
 from tests.killing import (
     TIERS,

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from codingagent import compose, homes
+from codingagent import compose
 from codingagent.faces import drop
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
+from codingagent.storage import homes
 
 # Stands for the session's id in the recorded answers.
 _RECORDED_SESSION = "00000000"

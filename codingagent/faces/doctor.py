@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from codingagent import homes
 from codingagent.errors import CodingAgentError
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
@@ -20,6 +19,7 @@ from codingagent.faces.screens import is_living
 from codingagent.faces.tables import show_lines
 from codingagent.process.runner import editor_of
 from codingagent.process.select_sandbox import Finding, findings
+from codingagent.storage import homes
 from codingagent.world import clipboard
 
 _WORDS = {True: "ok", False: "MISSING", None: "-"}
@@ -129,7 +129,7 @@ def _no_inbox(home: Path) -> Finding:
 
 def _watching(inbox: Path) -> Finding:
     """Tries whether the system tells of a file in this very folder: not every disk does."""
-    from codingagent.world.watch import Watch
+    from codingagent.storage.watch import Watch
 
     # Hidden, and no .txt: a session that waits passes it over.
     trial = inbox / f".codingagent-doctor-{os.getpid()}.tmp"

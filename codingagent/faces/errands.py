@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codingagent.core import errands
-from codingagent.core.errands import Errand, Report, What
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
-from codingagent.homes import Home
 from codingagent.model.approval import Answer, nothing_awaits
 from codingagent.model.settings import SESSION_VARIABLE
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
-from codingagent.world.desk import Desk, Left
-from codingagent.world.lock import HeldError
+from codingagent.storage import queued_request
+from codingagent.storage.homes import Home
+from codingagent.storage.lock import HeldError
+from codingagent.storage.queued_request import Errand, Report, What
+from codingagent.storage.request_queue import Desk, Left
 
 if TYPE_CHECKING:
     from codingagent.conversation import Conversation
@@ -56,7 +56,7 @@ def locked_or_handed(
             )
         name = desk.new_name()
         try:
-            desk.leave(name, errands.encode(errand))
+            desk.leave(name, queued_request.encode(errand))
             report = _wait(home, name, stack, complain)
         except KeyboardInterrupt:
             if desk.withdraw(name):
@@ -109,7 +109,7 @@ def _lock(home: Home, stack: contextlib.ExitStack) -> str:
 
 def _report(desk: Desk, name: str) -> Report | None:
     data = desk.fetch(name)
-    return None if data is None else errands.decode_report(data)
+    return None if data is None else queued_request.decode_report(data)
 
 
 class Attendant:
@@ -146,7 +146,7 @@ class Attendant:
         """Gives the answer that someone gave elsewhere to what awaits approval here."""
         for left in self._desk.take():
             try:
-                errand = errands.decode_errand(left.data)
+                errand = queued_request.decode_errand(left.data)
             except UsageError as fault:
                 self._tell(left, Report(str(fault), fault.exit_status))
                 continue
@@ -154,7 +154,7 @@ class Attendant:
                 self._do(left, self._conversation)
                 continue
             named = errand.operation_id in ("", awaited.operation_id)
-            is_meant = errand.seen == errands.seen(awaited.shown)
+            is_meant = errand.seen == queued_request.seen(awaited.shown)
             is_ours = errand.session_id == awaited.session_id
             if is_ours and named and is_meant and errand.answer is not None:
                 self._tell(left, Report())
@@ -179,11 +179,11 @@ class Attendant:
         return what
 
     def _tell(self, left: Left, report: Report) -> None:
-        self._desk.report(left.name, errands.encode(report))
+        self._desk.report(left.name, queued_request.encode(report))
 
 
 def _do(left: Left, conversation: "Conversation") -> str | None:
-    errand = errands.decode_errand(left.data)
+    errand = queued_request.decode_errand(left.data)
     session = conversation.session
     if errand.session_id != session.session_id:
         raise UsageError(

@@ -11,13 +11,13 @@ from codingagent import compose
 from codingagent.conversation import Conversation
 from codingagent.errors import WorkError
 from codingagent.faces.drop import Inbox, take_present
-from codingagent.homes import Home
 from codingagent.model import plain_text
 from codingagent.model.observations import Extras, Outcome, digest_of
 from codingagent.model.session_state import Session
 from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
 from codingagent.model.ui_events import Notice, OutputCame, Remark
-from codingagent.world.mailbox import REPLY_LIMIT_BYTES
+from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

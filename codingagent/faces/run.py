@@ -10,8 +10,6 @@ from codingagent import compose, history
 from codingagent.compose import Person
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import fail, silence
-from codingagent.homes import Home
-from codingagent.ledger import Ledger
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -23,7 +21,9 @@ from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage
 from codingagent.protocols.json.parser import SIZE_LIMIT_BYTES, to_json_bytes
 from codingagent.runs import Run
 from codingagent.space import Space
-from codingagent.world.clock import now
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+from codingagent.storage.session_log import Ledger
 
 _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_status}
 

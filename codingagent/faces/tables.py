@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 
 from codingagent.core import chronicle
-from codingagent.core.document import document
 from codingagent.core.steps import Step
 from codingagent.errors import UsageError
 from codingagent.faces import looks
@@ -18,6 +17,7 @@ from codingagent.model import plain_text
 from codingagent.model.journal_entries import Record
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
+from codingagent.storage.session_file import document
 
 STATES = {
     Phase.AWAITING_REPLY: "name",

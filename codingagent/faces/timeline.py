@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from codingagent.core.document import document
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line
 from codingagent.faces.looks import Line, Look, Span, look_of
@@ -16,6 +15,7 @@ from codingagent.model.events import CommandRan, Event, changed_paths
 from codingagent.model.journal_entries import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import Asking, Entry, TurnTold
+from codingagent.storage.session_file import document
 
 # Of a task the screen shows the beginning; the rest is in the request, and in --json.
 _TASK_LINES = 10

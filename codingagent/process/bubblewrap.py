@@ -23,8 +23,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from codingagent.process import seccomp, toolchains
+from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import walk_names
-from codingagent.world import disk
 
 # Only from where an answer can't have put it. Some systems grant user namespaces to this very path.
 _BWRAP = (
@@ -292,7 +292,7 @@ class Bubblewrap:
 
     def clear_temporary(self) -> None:
         """Remove /tmp and what commands have left there; the next one has an empty one."""
-        disk.remove_folder(self.temporary)
+        atomic_write.remove_folder(self.temporary)
 
     def make_temporary(self) -> tuple[int, int]:
         """Make the /tmp of commands; return its device and inode.

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from codingagent.agent import Agent, Means, Order
-from codingagent.ledger import Ledger
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
 from codingagent.model.session_state import Phase, Session, fold
@@ -17,11 +16,12 @@ from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment, find_program, run_tool
 from codingagent.process.select_sandbox import bubblewrap_for, try_sandbox
+from codingagent.storage.clock import now
+from codingagent.storage.journal import Sessions
+from codingagent.storage.session_log import Ledger
 from codingagent.workspace.workspace import Workspace, temporary_name
 from codingagent.world.checkpoints import Checkpoints, Site
-from codingagent.world.clock import now
 from codingagent.world.gitstore import Git
-from codingagent.world.journal import Sessions
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from codingagent.world import disk
+from codingagent.storage import atomic_write
 from tests.benchmarks.measuring import Figure, milliseconds
 
 ROUNDS = 15
@@ -115,7 +115,7 @@ def bare(root: Path, done: list[Operation]) -> None:
                 _replace(path, text.replace(operation.old, operation.new, 1))
             case Delete():
                 path.unlink()
-    disk.sync((root,))
+    atomic_write.sync((root,))
 
 
 def _replace(path: Path, text: str) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.errands import Errand, encode
 from codingagent.model.approval import Answer
-from codingagent.world.desk import Desk
-from codingagent.world.lock import HomeLock
+from codingagent.storage.lock import HomeLock
+from codingagent.storage.queued_request import Errand, encode
+from codingagent.storage.request_queue import Desk
 from tests.faces.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import (

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.document import document
 from codingagent.core.steps import steps
 from codingagent.model.approval import Answer, Question
 from codingagent.model.events import (
@@ -49,6 +48,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.session_state import Phase, Session, fold, replay
 from codingagent.model.timeline import TurnTold, entries
+from codingagent.storage.session_file import document
 from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 
 _MADE = FileCreated("src/Calculator.cs", 245, replaced=False)

@@ -15,8 +15,8 @@ from codingagent.faces.commands.options import Json, SessionName
 from codingagent.faces.screens import fail, screen_for
 
 if TYPE_CHECKING:
-    from codingagent.homes import Home
     from codingagent.model.session_state import Session
+    from codingagent.storage.homes import Home
 
 app = typer.Typer()
 
@@ -28,8 +28,8 @@ def _list(
     json: Json = False,
 ) -> None:
     """List all sessions, the latest first."""
-    from codingagent import homes
     from codingagent.faces import tables
+    from codingagent.storage import homes
 
     home = home_of(context)
     sessions = homes.all_sessions(home, fail, runs=runs)
@@ -138,8 +138,8 @@ def _doctor(
     json: Json = False,
 ) -> None:
     """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
-    from codingagent import homes
     from codingagent.faces import doctor
+    from codingagent.storage import homes
 
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
@@ -148,10 +148,10 @@ def _doctor(
 @app.command(epilog="Example: codingagent config", name="config")
 def _config(context: typer.Context, json: Json = False) -> None:
     """Show the settings in force and where each came from."""
-    from codingagent import homes
     from codingagent.faces import tables
     from codingagent.policy.rules import describe
     from codingagent.process.select_sandbox import policy_of
+    from codingagent.storage import homes
 
     root = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(root, was_found=home_was_found(context))

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from codingagent.conversation import Conversation
     from codingagent.faces.drop import Inbox
     from codingagent.faces.screens import Screen
-    from codingagent.homes import Home
     from codingagent.model.approval import Answer
     from codingagent.model.session_state import Session
     from codingagent.recipients import Recipients
+    from codingagent.storage.homes import Home
 
 app = typer.Typer()
 
@@ -107,9 +107,10 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    from codingagent import compose, homes
+    from codingagent import compose
     from codingagent.faces.errands import Attendant
     from codingagent.process import select_sandbox
+    from codingagent.storage import homes
 
     named: Path | None = context.obj
     was_found = home_was_found(context)
@@ -304,7 +305,7 @@ def _say_nothing_taken(
 
 def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
     """Return the session that `resume` means if none is named."""
-    from codingagent import homes
+    from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
     for each in found:
@@ -444,10 +445,10 @@ def _answer(  # noqa: PLR0913
     json: bool,
 ) -> int:
     """Answers what awaits approval, and goes on to the next request, or with the run."""
-    from codingagent import homes
-    from codingagent.core.errands import Errand, seen
     from codingagent.model.approval import nothing_awaits
     from codingagent.model.journal_entries import is_run_id, is_session_id
+    from codingagent.storage import homes
+    from codingagent.storage.queued_request import Errand, seen
 
     home = home_of(context)
     if session and operation_id is None and not (is_session_id(session) or is_run_id(session)):

@@ -16,18 +16,18 @@ from codingagent.faces.screens import Screen, fail, remark
 if TYPE_CHECKING:
     from codingagent.compose import AtWork, Person
     from codingagent.conversation import Conversation
-    from codingagent.core.errands import Errand
     from codingagent.faces.drop import Inbox
     from codingagent.faces.errands import Attendant
     from codingagent.faces.replying import ReplyCommand
-    from codingagent.homes import Home
     from codingagent.model.session_state import Session
     from codingagent.model.settings import Settings
     from codingagent.recipients import Ask
+    from codingagent.storage.homes import Home
+    from codingagent.storage.queued_request import Errand
 
 
 def home_of(context: typer.Context) -> "Home":
-    from codingagent import homes
+    from codingagent.storage import homes
 
     root = homes.find_home(context.obj, Path.cwd(), os.environ)
     return homes.Home.at(root, create=False, was_found=home_was_found(context))
@@ -46,7 +46,7 @@ def waiting_of(home: "Home") -> "Session":
     Raises:
         UsageError: if there is none.
     """
-    from codingagent import homes
+    from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
     return next((each for each in found if each.is_awaiting_reply), None) or latest_of(home)
@@ -62,7 +62,7 @@ def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
     Raises:
         UsageError: if there is none.
     """
-    from codingagent import homes
+    from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
     if found:
@@ -87,7 +87,7 @@ def ask_whose(screen: Screen) -> "Ask":
     """
 
     def ask(name: str, waiting: "Sequence[Session]") -> str:
-        from codingagent.homes import told_as
+        from codingagent.storage.homes import told_as
 
         told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]
         chosen = screen.choose(f"which session is {name} for? It names none", told)
@@ -111,7 +111,7 @@ def settings_of(
     home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
 ) -> "Settings":
     """Gives the settings that a session goes on with."""
-    from codingagent import homes
+    from codingagent.storage import homes
 
     workspace = Path(session.workspace)
     resolved, _ = homes.settings_for(home.root, options, os.environ, workspace)
@@ -119,8 +119,8 @@ def settings_of(
 
 
 def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
-    from codingagent import homes
     from codingagent.model.settings import FILE_NAME
+    from codingagent.storage import homes
 
     if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
         remark(

@@ -18,8 +18,8 @@ def _sessions(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _ids(named: Path | None, incomplete: str) -> list[str]:
-    from codingagent import homes
     from codingagent.model.journal_entries import is_run_id, is_session_id
+    from codingagent.storage import homes
 
     home = homes.find_home(named, Path.cwd(), os.environ)
     # Runs come by the thousand: only to who asks for them.

@@ -38,8 +38,8 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     Exit status: 0 done (a failed operation is an event), 1 a fault of the system halted it, 2 it is
     no operations message, 3 an operation awaits approval: see `approve`.
     """
-    from codingagent import homes
     from codingagent.faces import run
+    from codingagent.storage import homes
 
     was_found = home_was_found(context)
     root = homes.find_home(context.obj, Path.cwd(), os.environ)
@@ -124,9 +124,9 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     """Serve a workspace, or a whole guest, over JSON-RPC 2.0: exec, read_file and the like."""
     from dataclasses import replace
 
-    from codingagent import homes
     from codingagent.faces import remote
     from codingagent.model.settings import DEFAULT
+    from codingagent.storage import homes
 
     named = remote.Named(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
     named.chosen()  # before anything is made for an endpoint that is none

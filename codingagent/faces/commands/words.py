@@ -21,9 +21,9 @@ from codingagent.faces.tasks import read_words
 
 if TYPE_CHECKING:
     from codingagent.conversation import Conversation
-    from codingagent.core.errands import Errand
-    from codingagent.homes import Home
     from codingagent.model.session_state import Session
+    from codingagent.storage.homes import Home
+    from codingagent.storage.queued_request import Errand
 
 app = typer.Typer()
 
@@ -48,8 +48,8 @@ def _say(  # one for each word of the command line
 ) -> None:
     """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
     from codingagent import compose, places
-    from codingagent.core.errands import Errand
     from codingagent.process.select_sandbox import policy_of
+    from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
     state, rest = _meant(home, words or [])
@@ -76,7 +76,7 @@ def _refresh(
     json: Json = False,
 ) -> None:
     """Write the request that waits anew, from the workspace as it is now."""
-    from codingagent.core.errands import Errand
+    from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
     state, _ = _meant(home, [] if session is None else [session], needs_id=True)
@@ -101,7 +101,7 @@ def _revoke(
     json: Json = False,
 ) -> None:
     """Take back approvals that you gave for always: what they covered is asked again."""
-    from codingagent.core.errands import Errand
+    from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
     given = words or []
@@ -141,8 +141,8 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
 def write_again(home: "Home", state: "Session") -> str:
     """Write a request whose file is gone, here or in the other terminal; return what to tell the person."""
     from codingagent.compose import Person
-    from codingagent.core.errands import Errand
     from codingagent.faces.errands import locked_or_handed
+    from codingagent.storage.queued_request import Errand
 
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
     gone = f"request {state.sequence} was gone from {path}"
@@ -169,8 +169,8 @@ def _meant(
     Raises:
         UsageError: if there is none.
     """
-    from codingagent import homes
     from codingagent.model.journal_entries import is_run_id, is_session_id
+    from codingagent.storage import homes
 
     first = words[0] if words else ""
     if needs_id and first:

@@ -14,13 +14,13 @@ from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
 from codingagent.process.select_sandbox import read_toml
+from codingagent.storage import home_registry
+from codingagent.storage.journal import Messages, Sessions
+from codingagent.storage.lock import HomeLock
+from codingagent.storage.mailbox import Mailbox
+from codingagent.storage.request_queue import Desk
 from codingagent.workspace import git_exclude
 from codingagent.workspace.workspace import Workspace
-from codingagent.world import registry
-from codingagent.world.desk import Desk
-from codingagent.world.journal import Messages, Sessions
-from codingagent.world.lock import HomeLock
-from codingagent.world.mailbox import Mailbox
 
 HERE_HOME = ".codingagent"
 
@@ -205,7 +205,7 @@ class Home:
                 " or name its home with --home"
             )
         if not is_passing:
-            registry.remember(root)
+            home_registry.remember(root)
         if root.name == HERE_HOME:
             with (
                 contextlib.suppress(OSError),
@@ -219,7 +219,7 @@ class Home:
     @property
     def is_remembered(self) -> bool:
         """Tells whether it will be believed when nobody names it."""
-        return registry.is_known(self.root)
+        return home_registry.is_known(self.root)
 
     def load(self, name: str) -> Session:
         """Gives the state of a session, or of a run.
@@ -271,7 +271,7 @@ def check_home(root: Path, *, was_found: bool) -> None:
     if was_found and root.is_symlink():
         raise UsageError(f"{root} is a link; if it is yours, name where it leads with --home")
     holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
-    if was_found and holds and not registry.is_known(root):
+    if was_found and holds and not home_registry.is_known(root):
         raise UsageError(
             f"{root} holds {' and '.join(holds)} that codingagent did not make here (a copy, or somebody"
             f" else's); look at it, and if it is yours name it once: --home {shlex.quote(str(root))}"

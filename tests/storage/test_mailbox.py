@@ -9,7 +9,7 @@ import pytest
 
 from codingagent.errors import WorkError
 from codingagent.model.file_settled import Hint, is_finished
-from codingagent.world.mailbox import REPLY_LIMIT_BYTES, Mailbox
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES, Mailbox
 from tests.helpers import descriptors, line_from, python
 
 SESSION = "a1b2c3d4"

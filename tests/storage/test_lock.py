@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import WorkError
-from codingagent.world.lock import HomeLock
+from codingagent.storage.lock import HomeLock
 from tests.helpers import children, line_from, new_marker, none_left, python
 
 HOLDER = """
 import sys
 from pathlib import Path
-from codingagent.world.lock import HomeLock
+from codingagent.storage.lock import HomeLock
 lock = HomeLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.readline()
@@ -26,7 +26,7 @@ sys.stdin.readline()
 HOLDER_AT_WORK = """
 import os, sys
 from pathlib import Path
-from codingagent.world.lock import HomeLock
+from codingagent.storage.lock import HomeLock
 from codingagent.process.runner import Runner, environment
 from codingagent.process.bubblewrap import Unconfined
 lock = HomeLock(Path(sys.argv[1]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import UsageError, WorkError
-from codingagent.world.desk import Desk
+from codingagent.storage.request_queue import Desk
 from tests.helpers import REPOSITORY, cpu_below, line_from, python
 from tests.killing import tree
 
@@ -163,7 +163,7 @@ def test_thousands_of_files_cost_no_time(desk: Desk) -> None:
 _LEAVER = """
 import sys
 from pathlib import Path
-from codingagent.world.desk import Desk
+from codingagent.storage.request_queue import Desk
 desk = Desk(Path(sys.argv[1]))
 for number in range(40):
     name = desk.new_name()
@@ -200,7 +200,7 @@ def test_one_that_is_killed_while_it_leaves_leaves_nothing_half(desk: Desk) -> N
     program = """
 import sys
 from pathlib import Path
-from codingagent.world.desk import Desk
+from codingagent.storage.request_queue import Desk
 desk = Desk(Path(sys.argv[1]))
 data = b"x" * 4_000_000
 desk.leave(desk.new_name(), data)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from codingagent.errors import WorkError
-from codingagent.world import disk
+from codingagent.storage import atomic_write
 
 
 class ShownTexts:
@@ -35,8 +35,8 @@ class ShownTexts:
             for digest, text in texts.items():
                 if not self.has(digest):
                     self._folder.mkdir(parents=True, exist_ok=True)
-                    disk.write_beside(self._folder / digest, text, is_synced=False)
-                    disk.put_in_place(self._folder / digest)
+                    atomic_write.write_beside(self._folder / digest, text, is_synced=False)
+                    atomic_write.put_in_place(self._folder / digest)
 
     def prune(self, digests: Iterable[str]) -> None:
         """Remove all texts but these."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import errands
-from codingagent.core.errands import Errand, Report
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer
+from codingagent.storage import queued_request
+from codingagent.storage.queued_request import Errand, Report
 
 _TEXT = st.text(max_size=20)
 _PATHS = st.lists(st.from_regex(r"[a-z]{1,9}(/[a-z]{1,9}){0,2}", fullmatch=True), max_size=3)
@@ -41,12 +41,12 @@ _FIELDS = st.fixed_dictionaries(
 @given(_ERRANDS)
 def test_an_errand_comes_back_from_its_bytes(errand: Errand) -> None:
     """The words that arrive are the words that were said."""
-    assert errands.decode_errand(errands.encode(errand)) == errand
+    assert queued_request.decode_errand(queued_request.encode(errand)) == errand
 
 
 @given(st.builds(Report, _TEXT, st.integers(0, 255)))
 def test_a_report_comes_back_from_its_bytes(report: Report) -> None:
-    assert errands.decode_report(errands.encode(report)) == report
+    assert queued_request.decode_report(queued_request.encode(report)) == report
 
 
 @given(
@@ -56,7 +56,7 @@ def test_a_report_comes_back_from_its_bytes(report: Report) -> None:
 )
 def test_what_is_no_errand_is_refused_in_words(data: bytes) -> None:
     """Anything may lie on the desk: it must not end the other terminal's work."""
-    for decode in (errands.decode_errand, errands.decode_report):
+    for decode in (queued_request.decode_errand, queued_request.decode_report):
         try:
             decode(data)
         except UsageError as fault:
@@ -67,31 +67,31 @@ def test_what_is_no_errand_is_refused_in_words(data: bytes) -> None:
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a\0b", "", "~/x", "a\\b", "x" * 300, "."])
 def test_a_path_that_leads_nowhere_in_the_workspace_is_refused(path: str) -> None:
-    data = errands.encode(Errand("say", "a1b2c3d4", "x", (path,)))
+    data = queued_request.encode(Errand("say", "a1b2c3d4", "x", (path,)))
     with pytest.raises(UsageError):
-        errands.decode_errand(data)
+        queued_request.decode_errand(data)
 
 
 def test_half_characters_become_question_marks_as_in_the_journal() -> None:
     """Else the session would say something else than its record."""
-    data = errands.encode(Errand("say", "a1b2c3d4", "half \ud800"))
-    assert errands.decode_errand(data).text == "half ?"
+    data = queued_request.encode(Errand("say", "a1b2c3d4", "half \ud800"))
+    assert queued_request.decode_errand(data).text == "half ?"
 
 
 def test_what_nests_too_deep_is_refused() -> None:
     with pytest.raises(UsageError):
-        errands.decode_errand(b"[" * 1_000_000)
+        queued_request.decode_errand(b"[" * 1_000_000)
 
 
 def test_what_a_later_version_adds_is_passed_over() -> None:
     errand = Errand("refresh", "a1b2c3d4")
-    data = json.loads(errands.encode(errand)) | {"colour": "red"}
-    assert errands.decode_errand(json.dumps(data).encode()) == errand
+    data = json.loads(queued_request.encode(errand)) | {"colour": "red"}
+    assert queued_request.decode_errand(json.dumps(data).encode()) == errand
 
 
 def test_an_answer_names_what_was_seen() -> None:
     """Design, policy: a yes holds for exactly what was shown."""
-    assert errands.seen("rm -r build") != errands.seen("rm -r src")
+    assert queued_request.seen("rm -r build") != queued_request.seen("rm -r src")
     # The journal keeps no half characters, and who answers reads it there.
-    assert errands.seen("\ud800") == errands.seen("?")
-    assert replace(Errand("answer", "a"), seen=errands.seen("x")).seen
+    assert queued_request.seen("\ud800") == queued_request.seen("?")
+    assert replace(Errand("answer", "a"), seen=queued_request.seen("x")).seen

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from codingagent.core.document import document
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
@@ -21,7 +20,8 @@ from codingagent.model.journal_entries import (
     is_session_id,
 )
 from codingagent.model.session_state import Session, replay
-from codingagent.world import disk
+from codingagent.storage import atomic_write
+from codingagent.storage.session_file import document
 
 
 class Sessions:
@@ -99,7 +99,7 @@ class Sessions:
         Raises:
             WorkError: if it can't be written.
         """
-        disk.write_json(self.folder / f"{session.session_id}.json", document(session))
+        atomic_write.write_json(self.folder / f"{session.session_id}.json", document(session))
 
     def mend_document(self, session: Session) -> None:
         """Writes the session file again if a kill has left it saying otherwise than the journal.
@@ -186,7 +186,7 @@ class Messages:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as fault:
             raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
-        disk.write_whole(path, data)
+        atomic_write.write_whole(path, data)
 
     def read(self, run_id: str) -> bytes:
         """Gives the message of a run that is not done.
@@ -219,7 +219,7 @@ class Messages:
         Raises:
             WorkError: if it can't be written.
         """
-        disk.write_json(self._document(run_id), document)
+        atomic_write.write_json(self._document(run_id), document)
 
     def _path(self, run_id: str) -> Path:
         return self._folder / run_id / MESSAGE_NAME

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import WorkError
-from codingagent.world import disk
+from codingagent.storage import atomic_write
 from tests.helpers import line_from, python
 
 
@@ -17,7 +17,7 @@ def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
     """Specification 003, atomic writes: write {path}.tmp, then rename it to {path}."""
     path = tmp_path / "a.txt"
     for text in ("old é\n", "new\r\n\udcff", ""):
-        disk.write_whole(path, text)
+        atomic_write.write_whole(path, text)
         assert path.read_bytes() == text.encode("utf-8", "replace")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
@@ -25,7 +25,7 @@ def test_a_file_is_put_in_place_whole(tmp_path: Path) -> None:
 def test_a_leftover_of_a_kill_is_written_over(tmp_path: Path) -> None:
     """Specification 003, atomic writes: a crash in the middle costs nothing."""
     (tmp_path / "a.txt.tmp").write_text("half of something longer", "utf-8")
-    disk.write_whole(tmp_path / "a.txt", "new")
+    atomic_write.write_whole(tmp_path / "a.txt", "new")
     assert (tmp_path / "a.txt").read_text("utf-8") == "new"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
@@ -45,18 +45,18 @@ print(sorted(map(str, seen)), flush=True)
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     """Specification 003, atomic writes: this prevents partial reads."""
     path = tmp_path / "a.txt"
-    disk.write_whole(path, "a" * 100_000)
+    atomic_write.write_whole(path, "a" * 100_000)
     with python(READER, str(path)) as process:
         assert line_from(process) == "ready"
         for letter in "bcdefg" * 10:
-            disk.write_whole(path, letter * 100_000)
-        disk.write_whole(path, "end")
+            atomic_write.write_whole(path, letter * 100_000)
+        atomic_write.write_whole(path, "end")
         assert line_from(process) == "['100000', 'end']"
 
 
 def test_json_is_written_for_others_to_read(tmp_path: Path) -> None:
     """Specification 003, session state: persisted as JSON."""
-    disk.write_json(tmp_path / "a.json", {"task": "é\n", "n": [1]})
+    atomic_write.write_json(tmp_path / "a.json", {"task": "é\n", "n": [1]})
     assert json.loads((tmp_path / "a.json").read_bytes()) == {"task": "é\n", "n": [1]}
 
 
@@ -64,9 +64,9 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path: Path) -> No
     """Design, nothing is lost: a fault says what and where, and leaves the old file."""
     (tmp_path / "a").mkdir()
     with pytest.raises(WorkError, match="/a can't be written: Is a directory"):
-        disk.write_whole(tmp_path / "a", "text")
+        atomic_write.write_whole(tmp_path / "a", "text")
     with pytest.raises(WorkError, match="No such file or directory"):
-        disk.write_whole(tmp_path / "no" / "a", "text")
+        atomic_write.write_whole(tmp_path / "no" / "a", "text")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
@@ -81,9 +81,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     ):
         pytest.skip("a small disk can't be mounted here: that needs root")
     try:
-        disk.write_whole(folder / "a", "old")
+        atomic_write.write_whole(folder / "a", "old")
         with pytest.raises(WorkError, match="No space left"):
-            disk.write_whole(folder / "a", "x" * 10**6)
+            atomic_write.write_whole(folder / "a", "x" * 10**6)
         assert (folder / "a").read_text("utf-8") == "old"
         assert [entry.name for entry in folder.iterdir()] == ["a"]
     finally:
@@ -93,7 +93,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
 def test_all_disks_are_synced(tmp_path: Path) -> None:
     """Design, nothing is lost: after power loss, everything up to the last written outbox stands."""
     (tmp_path / "b").mkdir()
-    disk.sync((tmp_path, tmp_path / "b"))
+    atomic_write.sync((tmp_path, tmp_path / "b"))
 
 
 HOSTILE = """
@@ -113,9 +113,9 @@ def test_a_folder_is_removed_however_deep_it_is(tmp_path: Path) -> None:
     (beside / "kept").write_text("kept", "utf-8")
     (folder / "out").symlink_to(beside)
     subprocess.run([sys.executable, "-S", "-c", HOSTILE], cwd=folder, check=True)
-    disk.remove_folder(folder)
+    atomic_write.remove_folder(folder)
     assert [path.name for path in tmp_path.rglob("*")] == ["beside", "kept"]
-    disk.remove_folder(folder)  # there is none
+    atomic_write.remove_folder(folder)  # there is none
     (tmp_path / "link").symlink_to(beside)
-    disk.remove_folder(tmp_path / "link")
+    atomic_write.remove_folder(tmp_path / "link")
     assert (beside / "kept").read_text("utf-8") == "kept"

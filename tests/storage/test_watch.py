@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.file_settled import Hint
-from codingagent.world.watch import Watch
+from codingagent.storage.watch import Watch
 from tests.helpers import wait_until
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks the system what is watched")

@@ -21,7 +21,7 @@ from codingagent.model.journal_entries import (
     is_run_id,
 )
 from codingagent.model.session_state import Phase
-from codingagent.world.journal import Journal, Sessions
+from codingagent.storage.journal import Journal, Sessions
 
 SESSION = "a1b2c3d4"
 START = SessionStarted(SESSION, "the task", "/ws", "2025-01-15T10:30:00Z")

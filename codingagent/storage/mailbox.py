@@ -13,7 +13,7 @@ from pathlib import Path
 from codingagent.errors import WorkError
 from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import Letter
-from codingagent.world import disk
+from codingagent.storage import atomic_write
 
 # A reply of this size is no reply; reading it would only fill the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
@@ -60,7 +60,7 @@ class Mailbox:
             path.parent.mkdir(exist_ok=True)
         except OSError as fault:
             raise WorkError(f"{path.parent} can't be made: {fault.strerror or fault}") from fault
-        disk.write_beside(path, text, is_synced=not disk.SYNC_WAITS)
+        atomic_write.write_beside(path, text, is_synced=not atomic_write.SYNC_WAITS)
 
     def put_in_place(self, path: Path) -> None:
         """Gives what was written beside its path, and is durable now, its name.
@@ -68,7 +68,7 @@ class Mailbox:
         Raises:
             WorkError: if that can't be.
         """
-        disk.put_in_place(path)
+        atomic_write.put_in_place(path)
 
     def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
         """Writes a request in parts, for a chat that takes no more at once; gives their paths.
@@ -84,7 +84,7 @@ class Mailbox:
         count = len(parts)
         paths = [folder / f"{stem}_part{number}of{count}.txt" for number in range(1, count + 1)]
         for path, part in zip(paths, parts, strict=True):
-            disk.write_whole(path, part)
+            atomic_write.write_whole(path, part)
         return paths
 
     def look(self) -> list[Letter]:
@@ -178,7 +178,7 @@ class Mailbox:
             WorkError: if it can't be moved.
         """
         new = self._move(self.inbox / name, self.rejected, Path(name).stem, Path(name).suffix)
-        disk.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
+        atomic_write.write_whole(self.rejected / f"{new}.reason", f"{reason}\n")
         return new
 
     def drop(self, data: bytes, session_id: str, sequence: int) -> Path:

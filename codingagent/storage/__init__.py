@@ -1,0 +1,1 @@
+"""Files of our own: homes, journals, mailboxes, locks, written whole and made durable."""
