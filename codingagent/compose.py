@@ -12,13 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codingagent.checkpoints.layout import GIT_S, Archive, Place, place_of
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol, SessionStarted
 from codingagent.model.session_state import Session, fold
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
-from codingagent.places import GIT_S, Archive, Place, place_of
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
@@ -133,7 +133,7 @@ class Bench:
         self, person: "Person", keep_document: Callable[[Session], None]
     ) -> "Surroundings":
         """Gives what executing many of them needs besides."""
-        from codingagent import history
+        from codingagent.checkpoints import history
         from codingagent.execution import Check, Surroundings
 
         return Surroundings(
@@ -217,7 +217,7 @@ def session_in(
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         ledger = Ledger(journal, session)
         if session.undoing is not None:
-            from codingagent import history
+            from codingagent.checkpoints import history
 
             history.finish_undo(home, ledger, bench.archive, show)
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
@@ -250,8 +250,8 @@ def _materials_of(
     settings = bench.settings
 
     def changed() -> tuple[str, ...] | None:
-        from codingagent import history
-        from codingagent.keeping import Keeper
+        from codingagent.checkpoints import history
+        from codingagent.checkpoints.schedule import Keeper
 
         return Keeper(ledger, history.keeping(bench.archive, bench.folders, show)).changed()
 

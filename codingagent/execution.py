@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
+from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.errors import ApprovalError, UsageError
-from codingagent.keeping import Keeper, Keeping
 from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.approval import Answer, Question, nothing_awaits
 from codingagent.model.events import (

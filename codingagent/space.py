@@ -20,7 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from codingagent import compose, history, places
+from codingagent import compose
+from codingagent.checkpoints import history, layout
+from codingagent.checkpoints.layout import Place
 from codingagent.compose import Bench, Person
 from codingagent.errors import UsageError, WorkError
 from codingagent.execution import Execution
@@ -29,7 +31,6 @@ from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session, fold
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
-from codingagent.places import Place
 from codingagent.process.select_sandbox import policy_of
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import Fault, MessageError
@@ -225,7 +226,7 @@ class Space:
                 folders: tuple[Path, ...] = ()
             else:
                 self._stack.enter_context(home.locked())
-                place, folders = places.place_of_runs(home, self._root), (home.root,)
+                place, folders = layout.place_of_runs(home, self._root), (home.root,)
             bench = compose.bench_at(place, self._settings, folders)
             self._bench = self._stack.enter_context(bench)
             if self._bench.sandbox.tier == "none" and self._settings.sandbox != "off":

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose, history
+from codingagent import compose
+from codingagent.checkpoints import history
 from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings

@@ -251,10 +251,10 @@ def own_git_config() -> bool:
     """A file `commondir` in our store does not have another folder's config obeyed."""
     import contextlib
 
+    from codingagent.checkpoints.git_objects import Git
+    from codingagent.checkpoints.store import Checkpoints, Site
     from codingagent.process.runner import find_program, run_tool
     from codingagent.workspace.workspace import temporary_name
-    from codingagent.world.checkpoints import Checkpoints, Site
-    from codingagent.world.gitstore import Git
 
     root, evil = Path("ws").absolute(), Path("evil").absolute()
     root.mkdir()
@@ -1033,7 +1033,7 @@ ROWS: dict[str, Row] = {
     "our git obeys our config only": Row(
         own_git_config,
         (),
-        ("world/gitstore.py", '            "GIT_COMMON_DIR": os.fspath(self.path),\n', ""),
+        ("checkpoints/git_objects.py", '            "GIT_COMMON_DIR": os.fspath(self.path),\n', ""),
     ),
     "git from outside of the workspace only": Row(
         fake_git_not_used,

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from codingagent import compose, history
+from codingagent import compose
+from codingagent.checkpoints import history
+from codingagent.checkpoints.layout import Archive, check_present, place_of
 from codingagent.compose import Person
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import fail, silence
@@ -14,7 +16,6 @@ from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, Remark
-from codingagent.places import Archive, check_present, place_of
 from codingagent.protocols.json.convert import read_answer
 from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage

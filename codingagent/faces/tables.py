@@ -6,8 +6,8 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
+from codingagent.checkpoints.undo_history import Step
 from codingagent.core import chronicle
-from codingagent.core.steps import Step
 from codingagent.errors import UsageError
 from codingagent.faces import looks
 from codingagent.faces.lines import write_json_line

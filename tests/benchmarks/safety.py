@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from codingagent.agent import Agent, Means, Order
+from codingagent.checkpoints.git_objects import Git
+from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
 from codingagent.model.session_state import Phase, Session, fold
@@ -20,8 +22,6 @@ from codingagent.storage.clock import now
 from codingagent.storage.journal import Sessions
 from codingagent.storage.session_log import Ledger
 from codingagent.workspace.workspace import Workspace, temporary_name
-from codingagent.world.checkpoints import Checkpoints, Site
-from codingagent.world.gitstore import Git
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names
 

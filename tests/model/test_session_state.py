@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.steps import steps
+from codingagent.checkpoints.undo_history import steps
 from codingagent.model.approval import Answer, Question
 from codingagent.model.events import (
     CommandRan,

@@ -74,7 +74,7 @@ _COUNTED_STEPS = 20
 
 def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
     """Gives how many lines came and went in the last turns, as far as that is known."""
-    from codingagent import history
+    from codingagent.checkpoints import history
     from codingagent.faces import timeline
 
     found: dict[int, dict[str, tuple[int, int]]] = {}
@@ -116,7 +116,7 @@ def _diff(
     json: Json = False,
 ) -> None:
     """Show what a session changed, by file operations and by commands."""
-    from codingagent import history
+    from codingagent.checkpoints import history
     from codingagent.faces import tables
 
     home = home_of(context)

@@ -404,7 +404,7 @@ def _undo(
     json: Json = False,
 ) -> None:
     """Take turns back: the files that they changed are as they were before. The model is told."""
-    from codingagent import history
+    from codingagent.checkpoints import history
 
     home = home_of(context)
     with screen_for(json) as screen, home.locked():

@@ -47,7 +47,8 @@ def _say(  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
-    from codingagent import compose, places
+    from codingagent import compose
+    from codingagent.checkpoints import layout
     from codingagent.process.select_sandbox import policy_of
     from codingagent.storage.queued_request import Errand
 
@@ -57,7 +58,7 @@ def _say(  # one for each word of the command line
     with screen_for(json) as screen:
         files: tuple[str, ...] = ()
         if attach:
-            places.check_present(state)
+            layout.check_present(state)
             root = Path(state.workspace)
             policy = policy_of(settings_of(home, state, {}, executes=False), root)
             files = compose.attached(home.root, root, attach, policy, screen.show)

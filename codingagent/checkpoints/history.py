@@ -4,19 +4,19 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.core.changes import Change, Checkpoint
-from codingagent.core.steps import Step, steps
+from codingagent.checkpoints.file_changes import Change, Checkpoint
+from codingagent.checkpoints.layout import Archive, place_of
+from codingagent.checkpoints.schedule import Keeper, Keeping
+from codingagent.checkpoints.store import Checkpoints
+from codingagent.checkpoints.undo import Undo
+from codingagent.checkpoints.undo_history import Step, steps
 from codingagent.errors import UsageError, WorkError
-from codingagent.keeping import Keeper, Keeping
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import Notice, Remark
-from codingagent.places import Archive, place_of
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import Ledger
-from codingagent.undo import Undo
-from codingagent.world.checkpoints import Checkpoints
 
 
 def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from codingagent.core.changes import Change, ChangeKind
+from codingagent.checkpoints.file_changes import Change, ChangeKind
 from codingagent.model.events import Refused
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.session_state import Session

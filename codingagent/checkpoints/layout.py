@@ -14,7 +14,7 @@ from codingagent.storage.homes import Home
 from codingagent.workspace.workspace import temporary_name
 
 if TYPE_CHECKING:
-    from codingagent.world.checkpoints import Checkpoints
+    from codingagent.checkpoints.store import Checkpoints
 
 # git waits for ever at a .gitignore that is a pipe, and a reply could make one.
 GIT_S = 60
@@ -96,8 +96,8 @@ class Archive:
         if not self._is_open:
             self._is_open = True
             # Late: the first request needs none.
-            from codingagent.world.checkpoints import Checkpoints, Site
-            from codingagent.world.gitstore import Git
+            from codingagent.checkpoints.git_objects import Git
+            from codingagent.checkpoints.store import Checkpoints, Site
 
             place = self._place
             program = find_program("git", place.root)

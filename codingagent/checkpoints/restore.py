@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codingagent.core.changes import State
+from codingagent.checkpoints.file_changes import State
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Place, reason_of

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from codingagent.core.changes import LeftOut
+from codingagent.checkpoints.file_changes import LeftOut
 
 IGNORED = "ignored"
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from codingagent.core import outcome
-from codingagent.core.changes import Change, Checkpoint
-from codingagent.core.outcome import Expected
+from codingagent.checkpoints import net_changes
+from codingagent.checkpoints.file_changes import Change, Checkpoint
+from codingagent.checkpoints.net_changes import Expected
 from codingagent.model import paths
 from codingagent.model.events import Event, FileCreated, FileDeleted, FileEdited
 from codingagent.model.journal_entries import CheckpointTaken, Record
@@ -73,7 +73,7 @@ class Keeper:
     def can_wait(self) -> bool:
         """Tells whether the turn so far is known by its operations."""
         session = self.ledger.session
-        return bool(session.checkpoint) and outcome.expected(session.starts) is not None
+        return bool(session.checkpoint) and net_changes.expected(session.starts) is not None
 
     def catch_up(self) -> None:
         """Takes the checkpoint after the last turn, if that one has none yet and is known all the same.
@@ -82,7 +82,7 @@ class Keeper:
             WorkError: if the record can't be written.
         """
         session = self.ledger.session
-        expected = outcome.expected(session.starts)
+        expected = net_changes.expected(session.starts)
         ended = session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE)
         if not (ended and session.checkpoint) or expected is None:
             return
@@ -99,7 +99,7 @@ class Keeper:
         earlier = self.means.changes(session.shown, session.checkpoint or session.kept)
         if earlier is None:
             return None
-        return outcome.altogether(earlier, outcome.done(session) if waits else ())
+        return net_changes.altogether(earlier, net_changes.done(session) if waits else ())
 
     def _record(self, found: Checkpoint, *, before: bool) -> None:
         session = self.ledger.session

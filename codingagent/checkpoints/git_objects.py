@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.core import gitindex
+from codingagent.checkpoints import git_index
 from codingagent.errors import WorkError
 
 # Content held in memory at once: twice this while it is handed over.
@@ -113,7 +113,7 @@ class Store:
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
             self._settle()
             if not self._empty_index.exists():
-                self._write(self._empty_index, gitindex.empty())
+                self._write(self._empty_index, git_index.empty())
             self._clean()
         except OSError as fault:
             raise WorkError(

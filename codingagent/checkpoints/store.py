@@ -15,8 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from codingagent.core import gitindex
-from codingagent.core.changes import (
+from codingagent.checkpoints import git_index
+from codingagent.checkpoints.changed_paths import Lister, Listing
+from codingagent.checkpoints.file_changes import (
     NAMED_LIMIT,
     Change,
     Checkpoint,
@@ -25,16 +26,15 @@ from codingagent.core.changes import (
     State,
     kind_of,
 )
-from codingagent.core.notes import IGNORED, Covering, Notes, most_common
-from codingagent.core.outcome import Expected
+from codingagent.checkpoints.fingerprint import Survey, survey
+from codingagent.checkpoints.git_objects import Git, GitError, Import, Store, fields
+from codingagent.checkpoints.metadata import IGNORED, Covering, Notes, most_common
+from codingagent.checkpoints.net_changes import Expected
+from codingagent.checkpoints.restore import Absent, Ground, ObstacleError, Present
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.workspace.dirfd import Folder, open_root
 from codingagent.workspace.walk import is_temporary
-from codingagent.world.gitstore import Git, GitError, Import, Store, fields
-from codingagent.world.listings import Lister, Listing
-from codingagent.world.restoring import Absent, Ground, ObstacleError, Present
-from codingagent.world.surveys import Survey, survey
 
 # In a commit: the files, and beside them what git's trees can't say.
 _FILES = "files"
@@ -268,7 +268,7 @@ class Checkpoints:
 
     def _mend_index(self, commit: str) -> None:
         try:
-            is_whole = gitindex.is_whole(self._store.index(commit).read_bytes())
+            is_whole = git_index.is_whole(self._store.index(commit).read_bytes())
         except OSError:
             is_whole = False
         if not is_whole:
@@ -285,8 +285,8 @@ class Checkpoints:
             words, _, path = line.partition(b"\t")
             mode, _, blob = words.split(b" ")
             name = path.partition(b"/")[2]
-            entries[name] = gitindex.entry(name, int(mode, 8), blob.decode(), gitindex.UNKNOWN)
-        self._store.write_index(commit, gitindex.merged(gitindex.empty(), entries))
+            entries[name] = git_index.entry(name, int(mode, 8), blob.decode(), git_index.UNKNOWN)
+        self._store.write_index(commit, git_index.merged(git_index.empty(), entries))
 
     def _check_sound(self, commit: str) -> None:
         """Tells damage from a full disk, after git has failed.
@@ -303,7 +303,7 @@ class Checkpoints:
     def _write_index(self, commit: str, new: str, entries: Mapping[bytes, bytes | None]) -> None:
         path = self._store.index(commit)
         try:
-            index = gitindex.merged(path.read_bytes(), entries)
+            index = git_index.merged(path.read_bytes(), entries)
         except (OSError, ValueError) as fault:
             self._known = None  # the next look at it is a thorough one
             raise WorkError(f"{path} can't be read: {fault}; try again") from fault
@@ -354,13 +354,13 @@ class Checkpoints:
         blob = _blob_id(look.data)
         git_mode = _git_mode(look.mode)
         metadata = _metadata(look.found, self._limits.recent_ns)
-        found.entries[path] = gitindex.entry(path, git_mode, blob, metadata)
+        found.entries[path] = git_index.entry(path, git_mode, blob, metadata)
         found.modes[shown] = None if look.mode == stat.S_IFLNK else look.mode & 0o777
         if old != (git_mode, blob):
             found.changes[path] = git_mode, blob
             if old is None or old[1] != blob:
                 stream.blob(look.data)
-        if old is None or old != (git_mode, blob) or metadata is not gitindex.UNKNOWN:
+        if old is None or old != (git_mode, blob) or metadata is not git_index.UNKNOWN:
             found.is_settled = False
 
     def _check_room(self, look: Present, found: _Found) -> None:
@@ -677,10 +677,10 @@ def _git_mode(mode: int) -> int:
     return 0o100755 if mode & 0o100 else 0o100644
 
 
-def _metadata(found: os.stat_result, recent_ns: int) -> gitindex.Look:
+def _metadata(found: os.stat_result, recent_ns: int) -> git_index.Look:
     if max(found.st_ctime_ns, found.st_mtime_ns) > time.time_ns() - recent_ns:
-        return gitindex.UNKNOWN
-    return gitindex.Look(
+        return git_index.UNKNOWN
+    return git_index.Look(
         found.st_ctime_ns,
         found.st_mtime_ns,
         found.st_dev,

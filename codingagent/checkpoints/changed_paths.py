@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codingagent.core.changes import LeftOut
+from codingagent.checkpoints.file_changes import LeftOut
+from codingagent.checkpoints.git_objects import Done, GitError, Store, fields
 from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_index_reader import Tracked
 from codingagent.workspace.git_repository import repository_above, repository_in
-from codingagent.world.gitstore import Done, GitError, Store, fields
 
 # git lists a hundred thousand files in a fraction of this.
 _PATIENCE_S = 0.5

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from codingagent.core.changes import Change, Checkpoint, LeftOut, Restored
-from codingagent.core.steps import Step, settled, turns_undone, undo_step
+from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
+from codingagent.checkpoints.undo_history import Step, settled, turns_undone, undo_step
 from codingagent.errors import UsageError
 from codingagent.model import paths
 from codingagent.model.journal_entries import Record, UndoBegan, UndoEnded

@@ -20,15 +20,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core import gitindex
-from codingagent.core.changes import Checkpoint, Restored
+from codingagent.checkpoints import git_index
+from codingagent.checkpoints.file_changes import Checkpoint, Restored
+from codingagent.checkpoints.git_objects import Git
+from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder, NamedFolder, open_root
 from codingagent.workspace.workspace import temporary_name
-from codingagent.world.checkpoints import Checkpoints, Limits, Site
-from codingagent.world.gitstore import Git
 from tests.helpers import (
     can_swap,
     descriptors,
@@ -744,9 +744,9 @@ def test_an_index_leads_nowhere_else(yard: Yard) -> None:
     yard.write("build/x", "x")
     blob = git(yard.root, "hash-object", "-w", "build/x").strip()
     names = [b"build/../../out/secret", b"build//x", b"build/./x", b"build/.git/config"]
-    look = gitindex.UNKNOWN
-    entries_ = {name: gitindex.entry(name, 0o100644, blob, look) for name in names}
-    (yard.root / ".git" / "index").write_bytes(gitindex.merged(gitindex.empty(), entries_))
+    look = git_index.UNKNOWN
+    entries_ = {name: git_index.entry(name, 0o100644, blob, look) for name in names}
+    (yard.root / ".git" / "index").write_bytes(git_index.merged(git_index.empty(), entries_))
     taken = yard.take()
     assert covered_by(yard, taken) == {".gitignore"}
 
@@ -903,8 +903,8 @@ def test_many_large_files_are_put_back(yard: Yard) -> None:
 _RESTORER = """
 import os, sys
 from pathlib import Path
-from codingagent.world.checkpoints import Checkpoints, Site
-from codingagent.world.gitstore import Git
+from codingagent.checkpoints.store import Checkpoints, Site
+from codingagent.checkpoints.git_objects import Git
 from codingagent.process.runner import run_tool
 from codingagent.workspace.workspace import temporary_name
 git, store, root, act, *ids = sys.argv[1:]
@@ -1377,42 +1377,44 @@ def test_an_index_is_merged_as_a_mapping_is(
     """The index: entries put in, replaced and taken out, in order."""
 
     def updates(chosen: dict[bytes, bool], digit: str) -> dict[bytes, bytes | None]:
-        entry = gitindex.entry
+        entry = git_index.entry
         return {
-            path: entry(path, 0o100644, digit * 40, gitindex.UNKNOWN) if put else None
+            path: entry(path, 0o100644, digit * 40, git_index.UNKNOWN) if put else None
             for path, put in chosen.items()
         }
 
     one, two = updates(first, "1"), updates(second, "2")
-    by_steps = gitindex.merged(gitindex.merged(gitindex.empty(), one), two)
-    assert by_steps == gitindex.merged(gitindex.empty(), {**one, **two})
+    by_steps = git_index.merged(git_index.merged(git_index.empty(), one), two)
+    assert by_steps == git_index.merged(git_index.empty(), {**one, **two})
     for damaged in (by_steps[:-1], b"", by_steps[:5] + b"\x09" + by_steps[6:]):
         with pytest.raises(ValueError, match="the index is"):
-            gitindex.merged(damaged, {})
+            git_index.merged(damaged, {})
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 9, 10, 4094, 4095, 4096, 5000])
 def test_an_entry_of_any_length_is_found_again(length: int) -> None:
     """The index: git's field for the length of a name ends at 4,095."""
     path, after = b"a" * length, b"b"
-    entry = gitindex.entry(path, 0o100644, "1" * 40, gitindex.UNKNOWN)
-    index = gitindex.merged(
-        gitindex.empty(),
-        {path: entry, after: gitindex.entry(after, 0o100644, "2" * 40, gitindex.UNKNOWN)},
+    entry = git_index.entry(path, 0o100644, "1" * 40, git_index.UNKNOWN)
+    index = git_index.merged(
+        git_index.empty(),
+        {path: entry, after: git_index.entry(after, 0o100644, "2" * 40, git_index.UNKNOWN)},
     )
-    assert gitindex.merged(index, {after: None}) == gitindex.merged(gitindex.empty(), {path: entry})
+    assert git_index.merged(index, {after: None}) == git_index.merged(
+        git_index.empty(), {path: entry}
+    )
 
 
 def test_a_path_is_a_file_or_a_folder() -> None:
     """The index: two listings of different moments do not make a tree that can't be."""
 
     def put(path: bytes) -> dict[bytes, bytes | None]:
-        return {path: gitindex.entry(path, 0o100644, "1" * 40, gitindex.UNKNOWN)}
+        return {path: git_index.entry(path, 0o100644, "1" * 40, git_index.UNKNOWN)}
 
-    inner = gitindex.merged(gitindex.empty(), put(b"a/b"))
-    assert gitindex.merged(inner, put(b"a")) == gitindex.merged(gitindex.empty(), put(b"a"))
-    outer = gitindex.merged(gitindex.empty(), put(b"a"))
-    assert gitindex.merged(outer, put(b"a/b")) == inner
+    inner = git_index.merged(git_index.empty(), put(b"a/b"))
+    assert git_index.merged(inner, put(b"a")) == git_index.merged(git_index.empty(), put(b"a"))
+    outer = git_index.merged(git_index.empty(), put(b"a"))
+    assert git_index.merged(outer, put(b"a/b")) == inner
     assert len(inner) == 12 + 72 + 20
 
 
