@@ -6,6 +6,7 @@ Programs find here what reads, checks and executes its JSON (operations and even
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from codingagent.agent.space import Space
     from codingagent.protocols.json.errors import MessageError, OperationValidationError
     from codingagent.protocols.json.parser import (
         parse_operation,
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
         validate_operation,
         validate_operations_message,
     )
-    from codingagent.space import Space
 
 __version__ = "0.1.0"
 PROTOCOL_VERSION = "1.0"
@@ -23,7 +23,7 @@ PROTOCOL_VERSION = "1.0"
 _LATE = {
     "MessageError": "codingagent.protocols.json.errors",
     "OperationValidationError": "codingagent.protocols.json.errors",
-    "Space": "codingagent.space",
+    "Space": "codingagent.agent.space",
     "parse_operation": "codingagent.protocols.json.parser",
     "validate_event": "codingagent.protocols.json.parser",
     "validate_events_message": "codingagent.protocols.json.parser",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codingagent.agent import Agent, Means, Order
+from codingagent.agent.executor import Agent, Means, Order
 from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths

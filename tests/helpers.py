@@ -18,8 +18,8 @@ import hypothesis
 import pytest
 
 import codingagent
-from codingagent import compose
-from codingagent.conversation import Conversation
+from codingagent.agent import factory
+from codingagent.agent.conversation import Conversation
 from codingagent.faces import cli
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
@@ -322,10 +322,10 @@ def desk_at(
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, chosen)
     begun = home.sessions.load(session_id) if session_id else None
-    session = begun or compose.start_session(home, workspace, task, chosen)
+    session = begun or factory.start_session(home, workspace, task, chosen)
     notices: list[Notice] = []
-    person = compose.Person(notices.append)
-    with compose.conversation_in(home, session, chosen, person) as conversation:
+    person = factory.Person(notices.append)
+    with factory.conversation_in(home, session, chosen, person) as conversation:
         desk = Desk(home, session.session_id, conversation)
         desk.notices = notices
         conversation.recover()

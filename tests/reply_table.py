@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from codingagent.agent import Agent, Chat, Means, Order
+from codingagent.agent.executor import Agent, Chat, Means, Order
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question

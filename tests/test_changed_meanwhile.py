@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent.agent import factory
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from tests.helpers import Desk, desk_at
@@ -285,7 +285,7 @@ def test_a_kill_at_any_instant_forgets_none_of_it(tmp_path: Path) -> None:
 def test_events_as_json_show_a_file_too(tmp_path: Path) -> None:
     """In a session that asks for JSON the text stands in an event, and the change in another."""
     with desk_at(tmp_path / "home") as first:
-        session = compose.start_session(
+        session = factory.start_session(
             first.home, first.workspace, "task", Settings(), protocol="json"
         )
     with desk_at(tmp_path / "home", session_id=session.session_id) as desk:

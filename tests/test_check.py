@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent.agent import factory
 from codingagent.checkpoints import history
 from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
@@ -90,9 +90,9 @@ def test_its_result_is_in_the_next_request_whole_and_short(tmp_path: Path, proto
     home = Home.at(tmp_path, create=True)
     (tmp_path / "workspace").mkdir(exist_ok=True)
     kind: Protocol = "json" if protocol == "json" else "tags"
-    session = compose.start_session(home, tmp_path / "workspace", "t", settings(), kind)
-    person = compose.Person(lambda _: None)
-    with compose.conversation_in(home, session, settings(), person) as conversation:
+    session = factory.start_session(home, tmp_path / "workspace", "t", settings(), kind)
+    person = factory.Person(lambda _: None)
+    with factory.conversation_in(home, session, settings(), person) as conversation:
         desk = Desk(home, session.session_id, conversation)
         conversation.recover()
         assert "Check: after each answer that changes a file" in desk.request()

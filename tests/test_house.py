@@ -14,15 +14,15 @@ VIOLATIONS = [
     ("model/paths.py", "import os", "the core has no files"),
     ("model/plain_text.py", "import time", "the core has no files"),
     ("editing/apply.py", "from codingagent.storage import atomic_write", "faces -> compose"),
-    ("agent.py", "from codingagent.storage import atomic_write", "faces -> compose"),
+    ("agent/executor.py", "from codingagent.storage import atomic_write", "faces -> compose"),
     ("workspace/workspace.py", "from codingagent.process import runner", "do not know one another"),
     ("storage/mailbox.py", "import subprocess", "start processes"),
-    ("agent.py", "import watchdog", "only watch"),
+    ("agent/executor.py", "import watchdog", "only watch"),
     ("faces/drop.py", "import rich", "only console"),
     ("faces/drop.py", "import typer", "only cli"),
-    ("compose.py", "from codingagent.faces import drop", "faces -> compose"),
-    ("compose.py", "from codingagent import rpc", "faces -> compose"),
-    ("rpc.py", "from codingagent import agent", "a host's client"),
+    ("agent/factory.py", "from codingagent.faces import drop", "faces -> compose"),
+    ("agent/factory.py", "from codingagent import rpc", "faces -> compose"),
+    ("rpc.py", "from codingagent.agent import executor", "a host's client"),
     ("core/jsonrpc.py", "import socket", "the core has no files"),
 ]
 
@@ -90,7 +90,7 @@ def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
         "import sys\n"
         "from codingagent.faces import cli\n"
         "cli.run(['--version'])\n"
-        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent'} & set(sys.modules)\n"
+        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent.executor'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "assert cli.run(['--home', sys.argv[1], 'new', '--no-wait', 'x']) == 0\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'pathspec'} & set(sys.modules)\n"

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
-from codingagent.conversation import Conversation
+from codingagent.agent import factory
+from codingagent.agent.conversation import Conversation
 from codingagent.model.approval import Answer
 from codingagent.model.events import CommandRan, Denied, FileCreated, Interrupted
 from codingagent.model.journal_entries import (
@@ -423,7 +423,7 @@ def desk_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
     opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
     settings = settings_for("bwrap" if session.sandbox == "require" else "none")
-    with compose.conversation_in(opened, session, settings, compose.Person(lambda _: None)) as it:
+    with factory.conversation_in(opened, session, settings, factory.Person(lambda _: None)) as it:
         yield it
 
 

@@ -26,7 +26,7 @@ from typing import TypeAlias
 import pytest
 
 import codingagent
-from codingagent.agent import Agent
+from codingagent.agent.executor import Agent
 from tests.helpers import HANG_S, new_marker, processes_with
 from tests.sandboxes import needs_bwrap, needs_root
 
@@ -481,15 +481,15 @@ def one_holder() -> bool:
 
 def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     """Has a reply taken; gives all that the journal and the requests hold then, and the workspace."""
-    from codingagent import compose
+    from codingagent.agent import factory
     from codingagent.errors import CodingAgentError
     from codingagent.model.settings import Settings
     from codingagent.storage import homes
 
     settings = Settings(sandbox="off", policy=policy)
     home = homes.Home.at(Path("home").absolute(), create=True)
-    begun = compose.start_session(home, home.root / "workspace", "a task", settings)
-    with compose.conversation_in(home, begun, settings, compose.Person(lambda _: None)) as work:
+    begun = factory.start_session(home, home.root / "workspace", "a task", settings)
+    with factory.conversation_in(home, begun, settings, factory.Person(lambda _: None)) as work:
         work.recover()
         # What says whose answer it is would have it refused too.
         request = home.mailbox.outbox_path(begun.session_id, 1)
@@ -543,7 +543,7 @@ def output_harmless(case: str) -> bool:
 
 def forgetful_agent() -> "Agent":
     """Gives an agent in `ws` whose record keeps nothing."""
-    from codingagent.agent import Agent, Means
+    from codingagent.agent.executor import Agent, Means
     from codingagent.policy.rules import PRESETS
     from codingagent.process.bubblewrap import Unconfined
     from codingagent.process.runner import Runner
@@ -568,7 +568,7 @@ def forgetful_agent() -> "Agent":
 
 def approval_is_for_exactly_that() -> bool:
     """A yes to one content is no yes to another under the same path."""
-    from codingagent.agent import Order
+    from codingagent.agent.executor import Order
     from codingagent.model.approval import Question
     from codingagent.model.operations import CreateFile
 
@@ -581,7 +581,7 @@ def approval_is_for_exactly_that() -> bool:
 
 def order_of_work(case: str) -> bool:
     """The start is on record before the change is made, and durable before a command runs."""
-    from codingagent.agent import Agent, Means, Order
+    from codingagent.agent.executor import Agent, Means, Order
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import CreateFile, RunCommand
     from codingagent.policy.rules import PRESETS
@@ -882,7 +882,7 @@ class Row:
 
 BOX, FLOW, RUN, SUP = (
     "process/bubblewrap.py",
-    "agent.py",
+    "agent/executor.py",
     "process/runner.py",
     "process/supervisor.py",
 )
@@ -1157,7 +1157,7 @@ ROWS: dict[str, Row] = {
         synced_before_the_request,
         (),
         (
-            "requesting.py",
+            "agent/requests.py",
             "        self._means.sync()\n        if short is not None:\n",
             "        if short is not None:\n",
         ),
@@ -1241,7 +1241,7 @@ ROWS: dict[str, Row] = {
     ),
     # What is sent and shown.
     "a request is never executed": Row(
-        request_not_executed, (), ("conversation.py", "if found.has_outbox:", "if False:")
+        request_not_executed, (), ("agent/conversation.py", "if found.has_outbox:", "if False:")
     ),
     "terminal controls are taken out": Row(
         output_harmless,

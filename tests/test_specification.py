@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from codingagent import Space
+from codingagent.agent.run import Run
 from codingagent.protocols.json.parser import to_wire
-from codingagent.runs import Run
 
 EXAMPLES = json.loads(
     (Path(__file__).parent / "core" / "messages" / "examples.json").read_text("utf-8")

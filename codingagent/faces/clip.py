@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from codingagent.conversation import Conversation
+from codingagent.agent.conversation import Conversation
+from codingagent.agent.recipients import Ask, Recipients, header_of
 from codingagent.errors import UsageError, WorkError
 from codingagent.faces import looks
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.process.runner import open_editor
 from codingagent.prompt import split, tokens
-from codingagent.recipients import Ask, Recipients, header_of
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 from codingagent.world import clipboard

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from codingagent import compose
+from codingagent.agent import factory
 from codingagent.faces import drop
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
@@ -40,9 +40,9 @@ def play(show: Callable[[Notice], None]) -> None:
         task = (recorded / "task.txt").read_text("utf-8").strip()
         show(Remark(f"the task: {task}"))
         with home.locked():
-            session = compose.start_session(home, workspace, task, Settings())
-            watcher = compose.Person(show)
-            with compose.conversation_in(home, session, Settings(), watcher) as conversation:
+            session = factory.start_session(home, workspace, task, Settings())
+            watcher = factory.Person(show)
+            with factory.conversation_in(home, session, Settings(), watcher) as conversation:
                 conversation.recover()
                 person = _RecordedPerson(
                     recorded / "replies", home.mailbox.inbox, session.session_id, show

@@ -10,7 +10,7 @@ from codingagent.model.observations import Letter
 from codingagent.model.paths import shown
 
 if TYPE_CHECKING:
-    from codingagent.conversation import Conversation
+    from codingagent.agent.conversation import Conversation
 
 # Network drives, WSL and containers send no events, so the folder is looked at all the same.
 LOOK_EVERY_S = 1.0

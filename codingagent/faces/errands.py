@@ -18,7 +18,7 @@ from codingagent.storage.queued_request import Errand, Report, What
 from codingagent.storage.request_queue import Desk, Left
 
 if TYPE_CHECKING:
-    from codingagent.conversation import Conversation
+    from codingagent.agent.conversation import Conversation
 
 _LOOK_EVERY_S = 0.05
 _LOCK_EVERY_S = 0.5

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent import compose
-from codingagent.conversation import Conversation
+from codingagent.agent import factory
+from codingagent.agent.conversation import Conversation
 from codingagent.errors import WorkError
 from codingagent.faces.drop import Inbox, take_present
 from codingagent.model import plain_text
@@ -55,7 +55,7 @@ def follow(
         KeyboardInterrupt: passed on; the command was ended.
     """
     taken = 0
-    with contextlib.closing(compose.reply_runner()) as runner:
+    with contextlib.closing(factory.reply_runner()) as runner:
 
         def run(line: str, extras: Extras) -> Outcome:
             return runner.run(

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from codingagent import compose
+from codingagent.agent import factory
+from codingagent.agent.factory import Person
+from codingagent.agent.run import Run
+from codingagent.agent.space import Space
 from codingagent.checkpoints import history
 from codingagent.checkpoints.layout import Archive, check_present, place_of
-from codingagent.compose import Person
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.faces.screens import fail, silence
 from codingagent.model.approval import Answer
@@ -20,8 +22,6 @@ from codingagent.protocols.json.convert import read_answer
 from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage
 from codingagent.protocols.json.parser import SIZE_LIMIT_BYTES, to_json_bytes
-from codingagent.runs import Run
-from codingagent.space import Space
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import Ledger
@@ -91,7 +91,7 @@ def answer(
         decided = replace(said, decision=decision, reason=said.reason or decided.reason)
     check_present(session)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
-        compose.check_workspace(home, session)
+        factory.check_workspace(home, session)
         run = space.open_run(session.session_id)
         known = len(run.session.ends)
         run.decide(name, decided)
@@ -110,7 +110,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
         )
     check_present(session)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
-        compose.check_workspace(home, session)
+        factory.check_workspace(home, session)
         run = space.open_run(session.session_id)
         if run.pending_approval is None or approves_all:
             run.go_on()
@@ -198,7 +198,7 @@ def _refuse(reason: str, *, streams: bool) -> int:
         _print_event(event)
     message = EventsMessage(
         protocol_version="1.0",
-        run_id=compose.new_run_id(),
+        run_id=factory.new_run_id(),
         status="error",
         events=() if streams else (event,),
     )

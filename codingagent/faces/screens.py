@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
 
 if TYPE_CHECKING:
-    from codingagent.compose import Person
+    from codingagent.agent.factory import Person
     from codingagent.model.approval import Answer
     from codingagent.model.settings import Settings
     from codingagent.model.ui_events import ApprovalAwaited, Notice
@@ -153,7 +153,7 @@ def person_at(
         elsewhere: gives the answer that was given in another terminal.
         diff: not None if their own words said what to show.
     """
-    from codingagent.compose import Person
+    from codingagent.agent.factory import Person
 
     if settings is not None:
         screen.tell_changes(settings.diff, asked=diff is not None)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from codingagent.space import Space
+from codingagent.agent.space import Space
 from tests.benchmarks.measuring import Figure, ratio
 
 COUNT = 1000
@@ -19,7 +19,7 @@ CONTENT_BYTES = 10_000_000
 _CHILD = """
 import re, sys
 from codingagent.faces import cli, run
-from codingagent.space import Space
+from codingagent.agent.space import Space
 if sys.argv[1:]:
     status = cli.run(["--home", sys.argv[1], "run", sys.argv[2]])
     assert status == 0, status

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from codingagent.agent import Agent, Means, Order
+from codingagent.agent.executor import Agent, Means, Order
 from codingagent.checkpoints.git_objects import Git
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted

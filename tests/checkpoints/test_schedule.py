@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent.agent import factory
 from codingagent.faces import drop
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint
 from codingagent.model.journal_entries import CheckpointTaken
@@ -47,9 +47,9 @@ def meddled_with(root: Path) -> Iterator[tuple[Desk, Meddler]]:
     """Gives a desk whose person is a meddler, once they are busy."""
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, OFF)
-    session = compose.start_session(home, workspace, "the task", OFF)
+    session = factory.start_session(home, workspace, "the task", OFF)
     meddler = Meddler(workspace)
-    with compose.conversation_in(home, session, OFF, compose.Person(meddler.show)) as conversation:
+    with factory.conversation_in(home, session, OFF, factory.Person(meddler.show)) as conversation:
         conversation.recover()
         yield Desk(home, session.session_id, conversation), meddler
 

@@ -50,12 +50,12 @@ from codingagent.faces.screens import fail, person_at, remark, screen_for
 from codingagent.faces.tasks import read_task
 
 if TYPE_CHECKING:
-    from codingagent.conversation import Conversation
+    from codingagent.agent.conversation import Conversation
+    from codingagent.agent.recipients import Recipients
     from codingagent.faces.drop import Inbox
     from codingagent.faces.screens import Screen
     from codingagent.model.approval import Answer
     from codingagent.model.session_state import Session
-    from codingagent.recipients import Recipients
     from codingagent.storage.homes import Home
 
 app = typer.Typer()
@@ -107,7 +107,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    from codingagent import compose
+    from codingagent.agent import factory
     from codingagent.faces.errands import Attendant
     from codingagent.process import select_sandbox
     from codingagent.storage import homes
@@ -135,7 +135,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     rules = select_sandbox.policy_of(settings, folder)
     select_sandbox.refuse_impossible_check(settings, rules, folder)
     with screen_for(json) as screen, contextlib.ExitStack() as stack:
-        files = compose.attached(root, folder, attach or (), rules, screen.show)
+        files = factory.attached(root, folder, attach or (), rules, screen.show)
         home = homes.Home.at(root, create=True, was_found=was_found)
         stack.enter_context(home.locked())
         if was_found and not home.is_remembered:
@@ -145,7 +145,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 f" name it each time, with --home {shlex.quote(str(home.root))} or as CODINGAGENT_HOME",
             )
         attendant = Attendant(home, screen.show)
-        session = compose.start_session(home, folder, task, settings, protocol.value)
+        session = factory.start_session(home, folder, task, settings, protocol.value)
         person = person_at(
             screen,
             settings,
@@ -209,9 +209,9 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> int:
     """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
+    from codingagent.agent.recipients import Recipients
     from codingagent.faces.errands import Attendant
     from codingagent.model.journal_entries import is_run_id
-    from codingagent.recipients import Recipients
 
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)

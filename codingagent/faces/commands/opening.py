@@ -14,14 +14,14 @@ from codingagent.errors import InterruptError, UsageError, WorkError
 from codingagent.faces.screens import Screen, fail, remark
 
 if TYPE_CHECKING:
-    from codingagent.compose import AtWork, Person
-    from codingagent.conversation import Conversation
+    from codingagent.agent.conversation import Conversation
+    from codingagent.agent.factory import AtWork, Person
+    from codingagent.agent.recipients import Ask
     from codingagent.faces.drop import Inbox
     from codingagent.faces.errands import Attendant
     from codingagent.faces.replying import ReplyCommand
     from codingagent.model.session_state import Session
     from codingagent.model.settings import Settings
-    from codingagent.recipients import Ask
     from codingagent.storage.homes import Home
     from codingagent.storage.queued_request import Errand
 
@@ -151,7 +151,7 @@ def follow(
 
     Return what `drop.follow` returns.
     """
-    from codingagent import compose
+    from codingagent.agent import factory
     from codingagent.faces import drop
 
     inbox = inbox_of(conversation, home)
@@ -160,7 +160,7 @@ def follow(
 
         replying.follow(conversation, inbox, home, reply, screen.show, attend)
         return ""
-    with compose.watch_inbox(home) as watch:
+    with factory.watch_inbox(home) as watch:
         if watch.fault:
             remark(
                 screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
@@ -232,10 +232,10 @@ def at_work(
     home: "Home", session: "Session", settings: "Settings", person: "Person"
 ) -> "Iterator[AtWork]":
     """Gives a session at work; an interrupt says how to go on."""
-    from codingagent import compose
+    from codingagent.agent import factory
 
     try:
-        with compose.session_in(home, session, settings, person) as work:
+        with factory.session_in(home, session, settings, person) as work:
             yield work
     except KeyboardInterrupt:
         raise InterruptError(

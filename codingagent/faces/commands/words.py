@@ -20,7 +20,7 @@ from codingagent.faces.screens import Screen, fail, person_at, remark, screen_fo
 from codingagent.faces.tasks import read_words
 
 if TYPE_CHECKING:
-    from codingagent.conversation import Conversation
+    from codingagent.agent.conversation import Conversation
     from codingagent.model.session_state import Session
     from codingagent.storage.homes import Home
     from codingagent.storage.queued_request import Errand
@@ -47,7 +47,7 @@ def _say(  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
-    from codingagent import compose
+    from codingagent.agent import factory
     from codingagent.checkpoints import layout
     from codingagent.process.select_sandbox import policy_of
     from codingagent.storage.queued_request import Errand
@@ -61,7 +61,7 @@ def _say(  # one for each word of the command line
             layout.check_present(state)
             root = Path(state.workspace)
             policy = policy_of(settings_of(home, state, {}, executes=False), root)
-            files = compose.attached(home.root, root, attach, policy, screen.show)
+            files = factory.attached(home.root, root, attach, policy, screen.show)
         errand = Errand("say", state.session_id, text, files)
 
         def say(conversation: "Conversation", name: str) -> None:
@@ -141,7 +141,7 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
 
 def write_again(home: "Home", state: "Session") -> str:
     """Write a request whose file is gone, here or in the other terminal; return what to tell the person."""
-    from codingagent.compose import Person
+    from codingagent.agent.factory import Person
     from codingagent.faces.errands import locked_or_handed
     from codingagent.storage.queued_request import Errand
 
@@ -238,7 +238,7 @@ _LATER_ELSEWHERE = (
 
 def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
     """Shows where the request lies that the other terminal has written anew."""
-    from codingagent.requesting import waiting
+    from codingagent.agent.requests import waiting
 
     session = home.sessions.load(errand.session_id)
     if session.is_complete:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.agent import Agent, Chat, Means, Order
+from codingagent.agent.executor import Agent, Chat, Means, Order
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, Interrupted, Refused
 from codingagent.policy.rules import PRESETS

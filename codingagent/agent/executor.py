@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, assert_never
 
+from codingagent.agent.file_views import Views
 from codingagent.editing import answer_checks, apply, body_repair, diff, match, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, known_files, paths, plain_text
@@ -60,7 +61,6 @@ from codingagent.policy import rules as policies
 from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict
 from codingagent.prompt.file_list import Listing
 from codingagent.protocols.tags.reply import Foreign
-from codingagent.views import Views
 
 # What a result shows of a command's output (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 4000

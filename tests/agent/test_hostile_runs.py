@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from codingagent import Space
+from codingagent.agent.run import Run
 from codingagent.errors import CodingAgentError, UsageError, WorkError
-from codingagent.runs import Run
 from tests.helpers import HANG_S
 
 SCRIPT = "import sys; from codingagent.faces import cli; sys.exit(cli.run(sys.argv[1:]))"

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
-from codingagent.views import Views
 from codingagent.workspace.workspace import Workspace
 
 # As READ_FILE: more files in one request help no model.

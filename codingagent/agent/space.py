@@ -20,12 +20,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from codingagent import compose
+from codingagent.agent import factory
+from codingagent.agent.batch import Execution
+from codingagent.agent.factory import Bench, Person
+from codingagent.agent.run import Run, document
 from codingagent.checkpoints import history, layout
 from codingagent.checkpoints.layout import Place
-from codingagent.compose import Bench, Person
 from codingagent.errors import UsageError, WorkError
-from codingagent.execution import Execution
 from codingagent.model.journal_entries import Record, RunStarted
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session, fold
@@ -42,7 +43,6 @@ from codingagent.protocols.json.parser import (
     to_wire,
     value_of,
 )
-from codingagent.runs import Run, document
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -227,7 +227,7 @@ class Space:
             else:
                 self._stack.enter_context(home.locked())
                 place, folders = layout.place_of_runs(home, self._root), (home.root,)
-            bench = compose.bench_at(place, self._settings, folders)
+            bench = factory.bench_at(place, self._settings, folders)
             self._bench = self._stack.enter_context(bench)
             if self._bench.sandbox.tier == "none" and self._settings.sandbox != "off":
                 self._person.show(Remark(self._bench.sandbox.remark))
@@ -258,11 +258,11 @@ class Space:
     def _started(self, digest: str) -> RunStarted:
         settings = self._settings
         return RunStarted(
-            compose.new_run_id(),
+            factory.new_run_id(),
             str(self._root.resolve()),
             digest,
             now(),
-            compose.kept_policy(settings),
+            factory.kept_policy(settings),
             settings.sandbox,
             settings.network,
         )

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from codingagent.agent import Agent
-from codingagent.execution import Execution, Surroundings
+from codingagent.agent.batch import Execution, Surroundings
+from codingagent.agent.executor import Agent
+from codingagent.agent.requests import Requests
 from codingagent.model import encoding, results
 from codingagent.model.approval import Answer
 from codingagent.model.events import Finished, MessageShown, changed_paths
@@ -28,7 +29,6 @@ from codingagent.model.ui_events import (
 )
 from codingagent.protocols.tags import continuation, reply, scanner, transcript
 from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, Step
-from codingagent.requesting import Requests
 
 
 class InboxLike(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from codingagent.agent import Agent, Chat, Order, WorkspaceLike, subject_of
+from codingagent.agent.executor import Agent, Chat, Order, WorkspaceLike, subject_of
 from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model import commands, paths, plain_text, results

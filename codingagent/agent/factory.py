@@ -12,6 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codingagent.agent.requests import Materials, Requests
 from codingagent.checkpoints.layout import GIT_S, Archive, Place, place_of
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer
@@ -25,7 +26,6 @@ from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment, find_program, run_tool
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
 from codingagent.prompt.render import Budget, Environment
-from codingagent.requesting import Materials, Requests
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace
@@ -36,10 +36,10 @@ from codingagent.workspace.workspace import Workspace
 
 # What reads and executes replies is imported when it is asked for: the first request is out by then.
 if TYPE_CHECKING:
-    from codingagent.agent import Agent
-    from codingagent.conversation import Conversation
-    from codingagent.execution import Surroundings
-    from codingagent.recipients import Recipients
+    from codingagent.agent.batch import Surroundings
+    from codingagent.agent.conversation import Conversation
+    from codingagent.agent.executor import Agent
+    from codingagent.agent.recipients import Recipients
     from codingagent.storage.watch import Watch
 
 
@@ -123,7 +123,7 @@ class Bench:
 
     def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
         """Gives what executes single operations."""
-        from codingagent import agent
+        from codingagent.agent import executor as agent
 
         timeout_s = self.settings.command_timeout
         means = agent.Means(self.workspace, self.runner, ledger, now, show, timeout_s, self.policy)
@@ -133,8 +133,8 @@ class Bench:
         self, person: "Person", keep_document: Callable[[Session], None]
     ) -> "Surroundings":
         """Gives what executing many of them needs besides."""
+        from codingagent.agent.batch import Check, Surroundings
         from codingagent.checkpoints import history
-        from codingagent.execution import Check, Surroundings
 
         return Surroundings(
             self.workspace,
@@ -275,8 +275,8 @@ def _shown_texts(home: Home, session_id: str) -> ShownTexts:
 
 
 def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) -> "Conversation":
-    from codingagent.conversation import Conversation, Correspondence
-    from codingagent.recipients import Recipients
+    from codingagent.agent.conversation import Conversation, Correspondence
+    from codingagent.agent.recipients import Recipients
 
     mail = Correspondence(
         home.mailbox,
@@ -305,7 +305,7 @@ def attached(
     """
     if not patterns:
         return ()
-    from codingagent.attaching import attachable
+    from codingagent.agent.attachments import attachable
 
     if not root.is_dir():
         raise UsageError(

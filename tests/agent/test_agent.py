@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
+from codingagent.agent import factory
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
@@ -763,8 +763,8 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
         pass
     desk.drop(reply)
     with (
-        compose.conversation_in(
-            desk.home, desk.conversation.session, Settings(), compose.Person(Interruption())
+        factory.conversation_in(
+            desk.home, desk.conversation.session, Settings(), factory.Person(Interruption())
         ) as conversation,
         pytest.raises(KeyboardInterrupt),
     ):

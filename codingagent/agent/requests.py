@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
 from codingagent.model.events import (
@@ -38,7 +39,6 @@ from codingagent.model.ui_events import Notice, OutboxReady, Remark, Waiting
 from codingagent.prompt import render, tokens
 from codingagent.prompt.file_list import Listing
 from codingagent.storage.session_log import Ledger
-from codingagent.views import Views
 
 
 class OutboxLike(Protocol):

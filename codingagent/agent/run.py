@@ -6,8 +6,8 @@ model to answer. What came of it is an events message (specification 001).
 
 from collections.abc import Callable, Sequence
 
+from codingagent.agent.batch import Execution
 from codingagent.errors import ApprovalError, WorkError
-from codingagent.execution import Execution
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import TurnEnded
 from codingagent.model.session_state import Phase, Session

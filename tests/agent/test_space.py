@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codingagent import MessageError, Space, validate_events_message
+from codingagent.agent.run import Run
 from codingagent.errors import UsageError, WorkError
 from codingagent.protocols.json.events import (
     CreateFileEvent,
@@ -21,7 +22,6 @@ from codingagent.protocols.json.events import (
 )
 from codingagent.protocols.json.operations import CreateFileOperation
 from codingagent.protocols.json.parser import to_wire
-from codingagent.runs import Run
 from tests.helpers import new_marker, none_left
 from tests.killing import none_outlives
 from tests.sandboxes import needs_bwrap

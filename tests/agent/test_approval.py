@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import compose
-from codingagent.conversation import Conversation
+from codingagent.agent import factory
+from codingagent.agent.conversation import Conversation
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model.approval import Answer
 from codingagent.model.events import CommandRan, Denied, FileCreated
@@ -48,8 +48,8 @@ def take(
     """Has a reply taken, with someone there to ask."""
     session = desk.home.sessions.load(desk.session_id)
     notices: list[Notice] = []
-    who = compose.Person(notices.append, person, approves_all)
-    with compose.conversation_in(desk.home, session, Settings(policy=policy), who) as conversation:
+    who = factory.Person(notices.append, person, approves_all)
+    with factory.conversation_in(desk.home, session, Settings(policy=policy), who) as conversation:
         if reply:
             desk.drop(reply)
             conversation.take("reply.txt")
@@ -197,7 +197,7 @@ def test_a_yes_holds_for_exactly_what_was_shown(tmp_path: Path) -> None:
 
 def desk_at_session(desk: Desk) -> AbstractContextManager[Conversation]:
     session = desk.home.sessions.load(desk.session_id)
-    return compose.conversation_in(desk.home, session, Settings(), compose.Person(lambda _: None))
+    return factory.conversation_in(desk.home, session, Settings(), factory.Person(lambda _: None))
 
 
 def test_a_link_to_a_protected_file_is_asked_for_by_where_it_leads(tmp_path: Path) -> None:
