@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codingagent.core.endpoints import Listenable, Tcp, UnixSocket
-from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
-from codingagent.faces.listening import listen
-from codingagent.faces.server import Server
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
+from codingagent.rpc.listeners import listen
+from codingagent.rpc.protocol import Code, Kind, Method, MethodError, Param
+from codingagent.rpc.server import Server
 from tests.helpers import HANG_S
 
 

@@ -21,9 +21,9 @@ VIOLATIONS = [
     ("faces/drop.py", "import rich", "only console"),
     ("faces/drop.py", "import typer", "only cli"),
     ("agent/factory.py", "from codingagent.faces import drop", "faces -> compose"),
-    ("agent/factory.py", "from codingagent import rpc", "faces -> compose"),
-    ("rpc.py", "from codingagent.agent import executor", "a host's client"),
-    ("core/jsonrpc.py", "import socket", "the core has no files"),
+    ("agent/factory.py", "from codingagent.rpc import client", "faces -> compose"),
+    ("rpc/client.py", "from codingagent.agent import executor", "a host's client"),
+    ("rpc/protocol.py", "import socket", "the core has no files"),
 ]
 
 

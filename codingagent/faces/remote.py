@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from codingagent.core.endpoints import (
+from codingagent.errors import UsageError
+from codingagent.model.settings import Settings
+from codingagent.policy.rules import describe
+from codingagent.rpc import tcp_token
+from codingagent.rpc.client import Client
+from codingagent.rpc.endpoints import (
     HOST_CID,
     Command,
     Endpoint,
@@ -20,15 +25,10 @@ from codingagent.core.endpoints import (
     Vsock,
     tcp_from,
 )
-from codingagent.errors import UsageError
-from codingagent.faces import tcp_token
-from codingagent.faces.listening import listen
-from codingagent.faces.server import HandleLog, Server, stopped_by_signals
-from codingagent.faces.streams import HandleStream, take_stdio
-from codingagent.model.settings import Settings
-from codingagent.policy.rules import describe
-from codingagent.remote import Host, host_of
-from codingagent.rpc import Client
+from codingagent.rpc.listeners import listen
+from codingagent.rpc.methods import Host, host_of
+from codingagent.rpc.server import HandleLog, Server, stopped_by_signals
+from codingagent.rpc.streams import HandleStream, take_stdio
 
 # <malloc.h>
 _M_ARENA_MAX = -8

@@ -19,7 +19,7 @@ from codingagent.model.settings import Settings
 from codingagent.process.bubblewrap import Bubblewrap, Confined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for
-from codingagent.remote import Host, host_of
+from codingagent.rpc.methods import Host, host_of
 from tests.helpers import HANG_S
 from tests.sandboxes import line_by_names, needs_bwrap
 

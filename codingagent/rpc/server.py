@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Self
 
-from codingagent.faces.connection import Connection, Log, OpenMethods, Watch
-from codingagent.faces.listening import Listener
-from codingagent.faces.streams import Stream
+from codingagent.rpc.connection import Connection, Log, OpenMethods, Watch
+from codingagent.rpc.listeners import Listener
+from codingagent.rpc.streams import Stream
 
 # A thousand connections are a thousand stacks. Python's own calls need none of it; the deepest of its
 # C code (JSON, regular expressions) stays below.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.jsonrpc import (
+from codingagent.rpc.protocol import (
     BATCH_LIMIT,
     DEPTH_LIMIT,
     Code,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.endpoints import Tcp, UnixSocket
 from codingagent.faces import cli
 from codingagent.rpc import Client, ConnectError, InvalidRequestError
+from codingagent.rpc.endpoints import Tcp, UnixSocket
 from tests.hosting import served
 from tests.serving import World, connected, request, responses, server_at
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from codingagent.agent.executor import Agent, Means, Order
-from codingagent.core.jsonrpc import Code, Kind, Method, MethodError, Param
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.approval import Question
@@ -31,6 +30,7 @@ from codingagent.policy.rules import Policy
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
+from codingagent.rpc.protocol import Code, Kind, Method, MethodError, Param
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace

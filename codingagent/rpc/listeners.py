@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock
 from codingagent.errors import UsageError
-from codingagent.faces.streams import SocketStream
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock
+from codingagent.rpc.streams import SocketStream
 
 # Clients that may wait to be taken, which is soon; the system has a limit of its own.
 _WAITING = 1024

@@ -18,7 +18,9 @@ from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-from codingagent.core.framing import (
+from codingagent.errors import CodingAgentError
+from codingagent.model.plain_text import visible
+from codingagent.rpc.framing import (
     LINE_LIMIT_BYTES,
     TOKEN_TAKEN,
     LineBuffer,
@@ -27,10 +29,8 @@ from codingagent.core.framing import (
     is_http,
     presented_token,
 )
-from codingagent.core.jsonrpc import Answer, Code, Dispatcher, Method, Request, refusal
-from codingagent.errors import CodingAgentError
-from codingagent.faces.streams import Stream
-from codingagent.model.plain_text import visible
+from codingagent.rpc.protocol import Answer, Code, Dispatcher, Method, Request, refusal
+from codingagent.rpc.streams import Stream
 
 # Input that waits while the peer does not read its answers.
 BACKLOG_BYTES = 4 * 2**20

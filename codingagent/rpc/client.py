@@ -1,6 +1,6 @@
 """The client for a host that drives a workspace or a guest over JSON-RPC.
 
-    from codingagent.rpc import Client, UnixSocket
+    from codingagent.rpc.client import Client, UnixSocket
 
     with Client.connect(UnixSocket("/run/agent.sock")) as guest:
         print(guest.exec("uname -a").stdout)
@@ -31,12 +31,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal, Self, TypeVar
 
-from codingagent.core.endpoints import Command, Endpoint, Tcp, UnixSocket, Vsock
-from codingagent.core.framing import LineBuffer, TooLong
-from codingagent.core.jsonrpc import Code
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import visible
-from codingagent.world.dialing import dial, may_come
+from codingagent.rpc.dial import dial, may_come
+from codingagent.rpc.endpoints import Command, Endpoint, Tcp, UnixSocket, Vsock
+from codingagent.rpc.framing import LineBuffer, TooLong
+from codingagent.rpc.protocol import Code
 
 __all__ = [
     "AnswerError",

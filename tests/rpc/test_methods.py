@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from codingagent.core.endpoints import Listenable, UnixSocket
-from codingagent.core.jsonrpc import Dispatcher
 from codingagent.errors import UsageError
-from codingagent.faces.listening import listen
-from codingagent.faces.server import Server
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.model.settings import Settings
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import STREAM_LIMIT_BYTES, Runner
-from codingagent.remote import Host, RemoteMethods, host_of
+from codingagent.rpc.endpoints import Listenable, UnixSocket
+from codingagent.rpc.listeners import listen
+from codingagent.rpc.methods import Host, RemoteMethods, host_of
+from codingagent.rpc.protocol import Dispatcher
+from codingagent.rpc.server import Server
 from tests.helpers import (
     HANG_S,
     children,

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
-from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock
-from codingagent.core.framing import TOKEN_TAKEN, token_line
 from codingagent.errors import UsageError
 from codingagent.model.plain_text import visible
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock
+from codingagent.rpc.framing import TOKEN_TAKEN, token_line
 
 # Not there yet: neither the file, nor the one who listens, nor the guest.
 _NOT_YET = (

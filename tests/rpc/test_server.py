@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.core.endpoints import Listenable, Tcp, UnixSocket, Vsock, tcp_from
-from codingagent.core.framing import LINE_LIMIT_BYTES
 from codingagent.errors import UsageError, WorkError
-from codingagent.faces.connection import BACKLOG_BYTES
-from codingagent.faces.listening import listen
-from codingagent.faces.server import HandleLog, Server
-from codingagent.faces.streams import HandleStream
+from codingagent.rpc.connection import BACKLOG_BYTES
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, tcp_from
+from codingagent.rpc.framing import LINE_LIMIT_BYTES
+from codingagent.rpc.listeners import listen
+from codingagent.rpc.server import HandleLog, Server
+from codingagent.rpc.streams import HandleStream
 from tests.helpers import HANG_S, cpu_below, descriptors, line_from, python, wait_until
 from tests.serving import (
     World,
@@ -655,10 +655,10 @@ def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
 
 PROGRAM = """
 import sys
-from codingagent.core.endpoints import UnixSocket
-from codingagent.faces.listening import listen
-from codingagent.faces.server import HandleLog, Server, stopped_by_signals
-from codingagent.faces.streams import take_stdio
+from codingagent.rpc.endpoints import UnixSocket
+from codingagent.rpc.listeners import listen
+from codingagent.rpc.server import HandleLog, Server, stopped_by_signals
+from codingagent.rpc.streams import take_stdio
 from tests.serving import World
 world = World()
 if sys.argv[1] == "-":

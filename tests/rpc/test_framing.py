@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.core.framing import LINE_LIMIT_BYTES, LineBuffer, TooLong, handshake, is_http
+from codingagent.rpc.framing import LINE_LIMIT_BYTES, LineBuffer, TooLong, handshake, is_http
 from tests.helpers import cpu_below
 
 LIMIT = 10

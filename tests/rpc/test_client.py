@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from codingagent import rpc
-from codingagent.core.endpoints import Listenable, Tcp, UnixSocket
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.process.runner import open_transport
 from codingagent.rpc import (
@@ -34,6 +32,8 @@ from codingagent.rpc import (
     RpcError,
     Vsock,
 )
+from codingagent.rpc import client as rpc
+from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
 from tests.helpers import HANG_S, REPOSITORY, children, wait_until
 from tests.serving import World, beside, server_at
 
@@ -403,8 +403,8 @@ def test_a_hypervisor_that_says_no(tmp_path: Path, reply: bytes, message: str) -
 
 PROGRAM = """
 import sys
-from codingagent.faces.server import HandleLog, Server
-from codingagent.faces.streams import take_stdio
+from codingagent.rpc.server import HandleLog, Server
+from codingagent.rpc.streams import take_stdio
 from tests.serving import World
 with Server(World().open_methods, HandleLog(2)) as server:
     server.serve_one(take_stdio())

@@ -1,0 +1,1 @@
+"""JSON-RPC 2.0: the protocol, its server and its client."""
