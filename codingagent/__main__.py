@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Runs the command line; a Ctrl-C while it is being imported is no fault either."""
     try:
-        from codingagent.faces import cli
+        from codingagent.cli import main as cli
 
         cli.main()
     except KeyboardInterrupt:

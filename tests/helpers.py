@@ -20,7 +20,7 @@ import pytest
 import codingagent
 from codingagent.agent import factory
 from codingagent.agent.conversation import Conversation
-from codingagent.faces import cli
+from codingagent.cli import main
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
@@ -200,7 +200,7 @@ def run_here(
             set_.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                status = cli.run(list(words))
+                status = main.run(list(words))
             except SystemExit as end:  # a shell that asks for completion gets it so
                 status = int(end.code or 0)
     texts = []

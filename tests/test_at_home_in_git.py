@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.faces import cli
-from tests.faces.test_cli import drop
+from codingagent.cli import main
+from tests.cli.test_cli import drop
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")
@@ -30,7 +30,7 @@ def test_the_status_of_a_repository_stays_clean(
     (tmp_path / folder).mkdir(exist_ok=True)
     monkeypatch.chdir(tmp_path / folder)
     for _ in range(2):
-        assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+        assert main.run(["new", "--here", "--no-wait", "x"]) == 0
         assert git(tmp_path, "status", "--porcelain") == ""
     line = f"/{folder}/.codingagent/" if folder else "/.codingagent/"
     exclude = tmp_path / ".git" / "info" / "exclude"
@@ -43,7 +43,7 @@ def test_a_reply_does_not_write_there(tmp_path: Path, monkeypatch: pytest.Monkey
     """Design, the workspace: `.git` is not writable through file operations, nor is it for commands."""
     git(tmp_path, "init", "-q")
     monkeypatch.chdir(tmp_path)
-    assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+    assert main.run(["new", "--here", "--no-wait", "x"]) == 0
     exclude = tmp_path / ".git" / "info" / "exclude"
     before = exclude.read_bytes()
     drop(
@@ -51,7 +51,7 @@ def test_a_reply_does_not_write_there(tmp_path: Path, monkeypatch: pytest.Monkey
         '[CREATE_FILE path=".git/info/exclude"]\n*\n[/CREATE_FILE]\n'
         '[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n',
     )
-    cli.run(["resume", "--once"])
+    main.run(["resume", "--once"])
     assert exclude.read_bytes() == before
     assert (tmp_path / "a.txt").exists()
 
@@ -62,5 +62,5 @@ def test_a_bare_repository_as_workspace_is_said(
     """There hooks are ordinary files, and git runs them."""
     git(tmp_path, "init", "-q", "--bare", "store")
     monkeypatch.chdir(tmp_path / "store")
-    assert cli.run(["new", "--here", "--no-wait", "x"]) == 0
+    assert main.run(["new", "--here", "--no-wait", "x"]) == 0
     assert "the workspace is a bare git repository" in capsys.readouterr().out

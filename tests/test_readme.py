@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import codingagent
-from codingagent.faces import cli
+from codingagent.cli import main
 from codingagent.model.commands import COMMANDS, Command
 from codingagent.model.settings import Settings, meanings
 from codingagent.protocols.json.events import EVENT_TYPES
@@ -55,7 +55,7 @@ def test_the_table_of_settings_is_made_from_the_definitions() -> None:
 def test_every_command_of_the_command_line_stands_in_readme() -> None:
     """A command that README does not tell of is one that nobody finds."""
     table = README.partition("## Commands")[2].partition("## Settings")[0]
-    for command in (name for group in cli.COMMANDS.values() for name in group):
+    for command in (name for group in main.COMMANDS.values() for name in group):
         assert re.search(rf"`{command}\b", table), command
 
 

@@ -699,7 +699,7 @@ def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) 
     with desk_at(tmp_path / "home") as desk:
         desk.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * lines)
     program = (
-        "import re, resource, sys\nfrom codingagent.faces.cli import run\n"
+        "import re, resource, sys\nfrom codingagent.cli.main import run\n"
         "status = run(sys.argv[1:])\n"
         "used = resource.getrusage(resource.RUSAGE_SELF)\n"
         "most = used.ru_maxrss\n"

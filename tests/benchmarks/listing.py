@@ -30,7 +30,7 @@ _INNER_RULES = "/build/\n*.tmp\nout_*/gen/\n"
 # Begins a session as the command does, and tells the most memory that the process itself took.
 _CHILD = """
 import re, sys
-from codingagent.faces import cli
+from codingagent.cli import main
 assert cli.run(["new", "--here", "--no-wait", "task"]) == 0
 sys.stderr.write("VmHWM " + re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
 """

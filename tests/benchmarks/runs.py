@@ -18,7 +18,7 @@ CONTENT_BYTES = 10_000_000
 # Runs a message as the command does, and tells the most memory that it took; with no file, nothing runs.
 _CHILD = """
 import re, sys
-from codingagent.faces import cli, run
+from codingagent.cli import main, runs as run
 from codingagent.agent.space import Space
 if sys.argv[1:]:
     status = cli.run(["--home", sys.argv[1], "run", sys.argv[2]])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.agent import factory
-from codingagent.faces import drop
+from codingagent.cli import inbox_loop
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint
 from codingagent.model.journal_entries import CheckpointTaken
 from codingagent.model.settings import Settings
@@ -164,7 +164,7 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
     with desk_at(tmp_path / "home", settings=OFF) as desk:
         (desk.workspace / "old.txt").write_text("old\n", "utf-8")
         reader = Reader(desk.home.mailbox, [TWO, DONE])
-        drop.follow(desk.conversation, drop.Inbox(desk.home.mailbox.look), reader)
+        inbox_loop.follow(desk.conversation, inbox_loop.Inbox(desk.home.mailbox.look), reader)
         assert reader.answers == []
         # Right after a change nothing is sure: it is looked at once more a little later.
         assert SETTLED_AFTER_S in reader.waits

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.faces import cli
+from codingagent.cli import main
 from codingagent.rpc import Client, ConnectError, InvalidRequestError
 from codingagent.rpc.endpoints import Tcp, UnixSocket
 from tests.hosting import served
@@ -87,9 +87,9 @@ def test_serve_makes_the_file_and_call_reads_it(
         assert f"the token is in {file}" in server.log()
         assert token not in "".join(server.log())
         there = ("--tcp", f"127.0.0.1:{server.port}")
-        assert cli.run(["call", "ping", *there, "--token-file", str(file)]) == 0
+        assert main.run(["call", "ping", *there, "--token-file", str(file)]) == 0
         assert json.loads(capfd.readouterr().out) == {"pong": True}
-        assert cli.run(["call", "ping", *there]) == 1
+        assert main.run(["call", "ping", *there]) == 1
         assert "this server needs its token" in capfd.readouterr().err
         with Client.connect(Tcp("127.0.0.1", server.port, token)) as client:
             client.ping()

@@ -1,0 +1,252 @@
+"""The commands say, refresh and revoke: done here, or by the other terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codingagent.cli.commands.common import (
+    at_work,
+    held_or_handed,
+    home_of,
+    inbox_of,
+    latest_of,
+    settings_of,
+)
+from codingagent.cli.commands.options import Attach, Json, OpenSessionName
+from codingagent.cli.output import Screen, fail, person_at, remark, screen_for
+from codingagent.cli.task_input import read_words
+from codingagent.errors import CodingAgentError, UsageError
+
+if TYPE_CHECKING:
+    from codingagent.agent.conversation import Conversation
+    from codingagent.model.session_state import Session
+    from codingagent.storage.homes import Home
+    from codingagent.storage.queued_request import Errand
+
+app = typer.Typer()
+
+
+@app.command(epilog='Example: codingagent say "Python 3.9 must still work"', name="say")
+def _say(  # one for each word of the command line
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SESSION] TEXT...",
+            help="Your words; - reads them from stdin. SESSION is the latest that is not complete,"
+            " unless named; a complete one is reopened.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Say also what is in a file.")
+    ] = None,
+    edit: Annotated[bool, typer.Option("--edit", help="Write them in an editor.")] = False,
+    attach: Attach = None,
+    json: Json = False,
+) -> None:
+    """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
+    from codingagent.agent import factory
+    from codingagent.checkpoints import layout
+    from codingagent.process.select_sandbox import policy_of
+    from codingagent.storage.queued_request import Errand
+
+    home = home_of(context)
+    state, rest = _meant(home, words or [])
+    text = read_words(rest, file, edit, may_be_empty=bool(attach))
+    with screen_for(json) as screen:
+        files: tuple[str, ...] = ()
+        if attach:
+            layout.check_present(state)
+            root = Path(state.workspace)
+            policy = policy_of(settings_of(home, state, {}, executes=False), root)
+            files = factory.attached(home.root, root, attach, policy, screen.show)
+        errand = Errand("say", state.session_id, text, files)
+
+        def say(conversation: "Conversation", name: str) -> None:
+            conversation.requests.say(text, files, name)
+
+        _write_anew(home, errand, say, screen)
+
+
+@app.command(epilog="Example: codingagent refresh", name="refresh")
+def _refresh(
+    context: typer.Context,
+    session: OpenSessionName = None,
+    json: Json = False,
+) -> None:
+    """Write the request that waits anew, from the workspace as it is now."""
+    from codingagent.storage.queued_request import Errand
+
+    home = home_of(context)
+    state, _ = _meant(home, [] if session is None else [session], needs_id=True)
+
+    def refresh(conversation: "Conversation", _: str) -> None:
+        conversation.requests.refresh()
+
+    with screen_for(json) as screen:
+        _write_anew(home, Errand("refresh", state.session_id), refresh, screen)
+
+
+@app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
+def _revoke(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SESSION] [NUMBER]...",
+            help="Which of its approvals, as `codingagent show` numbers them. [default: all]",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take back approvals that you gave for always: what they covered is asked again."""
+    from codingagent.storage.queued_request import Errand
+
+    home = home_of(context)
+    given = words or []
+    first = given[0] if given else ""
+    is_named = bool(first) and not (first.isdecimal() and len(first) < len("a1b2c3d4"))
+    state = home.sessions.load(first) if is_named else latest_of(home)
+    grants = _numbered(state, given[is_named:])
+    errand = Errand("revoke", state.session_id, "\n".join(grants))
+    with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
+        if is_handed:
+            remark(screen, f"the other terminal asks again from now on: {', '.join(grants)}")
+            return
+        settings = settings_of(home, state, {}, executes=False)
+        person = person_at(screen, settings, approves_all=False)
+        with at_work(home, state, settings, person) as work:
+            work.requests.revoke(grants)
+
+
+def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
+    """Return the approvals of a session that these numbers name; all of them without a number.
+
+    Raises:
+        UsageError: if there are none, or not so many.
+    """
+    granted = sorted(session.granted)
+    if not granted:
+        raise UsageError(f"nothing is approved for always in session {session.session_id}")
+    for number in numbers:
+        if not number.isdecimal() or not 0 < int(number) <= len(granted):
+            raise UsageError(
+                f"'{number}' is not the number of an approval, 1 to {len(granted)};"
+                f" `codingagent show {session.session_id}` lists them"
+            )
+    return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
+
+
+def write_again(home: "Home", state: "Session") -> str:
+    """Write a request whose file is gone, here or in the other terminal; return what to tell the person."""
+    from codingagent.agent.factory import Person
+    from codingagent.cli.handoff import locked_or_handed
+    from codingagent.storage.queued_request import Errand
+
+    path = home.mailbox.outbox_path(state.session_id, state.sequence)
+    gone = f"request {state.sequence} was gone from {path}"
+    try:
+        errand = Errand("refresh", state.session_id)
+        with locked_or_handed(home, errand, lambda _: None) as (report, _):
+            if report is None:
+                settings = settings_of(home, state, {}, executes=False)
+                with at_work(home, state, settings, Person(lambda _: None)) as work:
+                    work.requests.refresh()
+                    work.requests.write()
+            elif report.fault:
+                return f"{gone}: {report.fault}"
+    except CodingAgentError as fault:
+        return f"{gone}: {fault}"
+    return f"{gone}: written again"
+
+
+def _meant(
+    home: "Home", words: list[str], *, needs_id: bool = False
+) -> "tuple[Session, list[str]]":
+    """Gives the session that is meant, and the words behind its id.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from codingagent.model.journal_entries import is_run_id, is_session_id
+    from codingagent.storage import homes
+
+    first = words[0] if words else ""
+    if needs_id and first:
+        return home.sessions.load(first), []
+    if is_run_id(first):
+        raise UsageError(f"{first} is a run: it is one message, and no words go with it")
+    if is_session_id(first):
+        if first in home.sessions.ids():
+            return home.sessions.load(first), words[1:]
+        # "deadbeef" is a word too. But what was meant for one session must not go into another.
+        if words[1:]:
+            raise UsageError(
+                f"no session {first} in {home.sessions.folder}; `codingagent list` names all (if it is"
+                " a word: put all that you say in quotes)"
+            )
+    return homes.latest_session(homes.all_sessions(home, fail)), words
+
+
+def _write_anew(
+    home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
+) -> None:
+    """Changes a session's request: here, or by handing it to the other terminal."""
+    from codingagent.cli.handoff import write_request
+
+    with held_or_handed(home, errand, screen) as (is_handed, name):
+        if is_handed:
+            _show_handed(home, errand, screen)
+            return
+        state = home.sessions.load(errand.session_id)
+        # Nothing of an answer is executed by this.
+        settings = settings_of(home, state, {}, executes=False)
+        person = person_at(screen, settings, approves_all=False)
+        with at_work(home, state, settings, person) as work:
+            conversation = work.conversation
+            change(conversation, name)
+            write_request(conversation, after=errand.what)
+            if conversation.session.is_awaiting_reply:
+                remark(screen, "the request was written anew: send the chat this one")
+                _, is_any_left = inbox_of(conversation, home).next()
+                if is_any_left:
+                    remark(screen, _LIES_THERE.format(conversation.session.session_id))
+                conversation.requests.announce(watched=False)
+            elif conversation.session.is_complete:
+                remark(screen, _ENDED.format(conversation.session.session_id))
+            else:
+                remark(screen, _LATER.format(conversation.session.session_id))
+
+
+_LIES_THERE = (
+    "but an answer lies in the inbox already, which can't know of this: `codingagent resume {}` takes it"
+    " first, and if it ends the task goes on at a second call"
+)
+_LATER = (
+    "noted: it goes with the next request; `codingagent resume {}` goes on with the turn under way"
+)
+_ENDED = (
+    "noted; but an answer that came at the same moment ended the task: `codingagent resume {}` goes on"
+    " with what you said"
+)
+_LATER_ELSEWHERE = (
+    "noted: a turn is under way in the other terminal, and the request that it writes next has it"
+)
+
+
+def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
+    """Shows where the request lies that the other terminal has written anew."""
+    from codingagent.agent.requests import waiting
+
+    session = home.sessions.load(errand.session_id)
+    if session.is_complete:
+        remark(screen, _ENDED.format(session.session_id))
+        return
+    if not session.is_awaiting_reply:
+        # It takes an answer that just came, or waits for a yes. What was said is in the record.
+        remark(screen, _LATER_ELSEWHERE)
+        return
+    remark(screen, "the other terminal has written the request anew: send the chat this one")
+    screen.show(waiting(home.mailbox, session, watched=False, elsewhere=True))

@@ -1,0 +1,243 @@
+"""What commands begin with: the home, the session that is meant, its settings, the work itself."""
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from codingagent.cli.output import Screen, fail, remark
+from codingagent.errors import InterruptError, UsageError, WorkError
+
+if TYPE_CHECKING:
+    from codingagent.agent.conversation import Conversation
+    from codingagent.agent.factory import AtWork, Person
+    from codingagent.agent.recipients import Ask
+    from codingagent.cli.handoff import Attendant
+    from codingagent.cli.inbox_loop import Inbox
+    from codingagent.cli.reply_command import ReplyCommand
+    from codingagent.model.session_state import Session
+    from codingagent.model.settings import Settings
+    from codingagent.storage.homes import Home
+    from codingagent.storage.queued_request import Errand
+
+
+def home_of(context: typer.Context) -> "Home":
+    from codingagent.storage import homes
+
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    return homes.Home.at(root, create=False, was_found=home_was_found(context))
+
+
+def home_was_found(context: typer.Context) -> bool:
+    """Tells whether nobody named the home, neither by an option nor in the environment."""
+    from codingagent.model.settings import HOME_VARIABLE
+
+    return context.obj is None and HOME_VARIABLE not in os.environ
+
+
+def waiting_of(home: "Home") -> "Session":
+    """Gives the session that changed last of those whose request waits, else the one that changed last.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from codingagent.storage import homes
+
+    found = homes.all_sessions(home, fail)
+    return next((each for each in found if each.is_awaiting_reply), None) or latest_of(home)
+
+
+def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
+    """Return the session that changed last, complete or not.
+
+    Args:
+        home: where it is.
+        or_run: where there is no session, the run that changed last will do.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from codingagent.storage import homes
+
+    found = homes.all_sessions(home, fail)
+    if found:
+        return found[0]
+    if home.sessions.ids():
+        raise UsageError("none of the sessions here can be read")
+    runs = homes.all_sessions(home, fail, runs=True) if or_run else []
+    if not runs:
+        raise UsageError("there is no session yet; start one with `codingagent new`")
+    if len(runs) > 1:
+        fail(
+            f"there is no session here; this is the latest of {len(runs)} runs, which `codingagent list"
+            " --runs` names"
+        )
+    return runs[0]
+
+
+def ask_whose(screen: Screen) -> "Ask":
+    """Return what asks on a terminal which session an answer is for; elsewhere it says how to name one.
+
+    That raises a UsageError.
+    """
+
+    def ask(name: str, waiting: "Sequence[Session]") -> str:
+        from codingagent.storage.homes import told_as
+
+        told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]
+        chosen = screen.choose(f"which session is {name} for? It names none", told)
+        if chosen is None:
+            raise UsageError(
+                f"{name} names no session, and {len(waiting)} wait: name the one that it is for;"
+                f" they are {', '.join(map(told_as, waiting))}"
+            )
+        return waiting[chosen].session_id
+
+    return ask
+
+
+def confinement_of(
+    policy: str | None, sandbox: str | None, network: bool | None
+) -> dict[str, object]:
+    return {"policy": policy, "sandbox": sandbox, "network": network}
+
+
+def settings_of(
+    home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
+) -> "Settings":
+    """Gives the settings that a session goes on with."""
+    from codingagent.storage import homes
+
+    workspace = Path(session.workspace)
+    resolved, _ = homes.settings_for(home.root, options, os.environ, workspace)
+    return homes.kept_settings(home.root, session, resolved, executes=executes)
+
+
+def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
+    from codingagent.model.settings import FILE_NAME
+    from codingagent.storage import homes
+
+    if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
+        remark(
+            screen,
+            f"{root / FILE_NAME} is not obeyed: it lies in the workspace, where an answer could have"
+            " written it; use options or CODINGAGENT_… variables",
+        )
+
+
+def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
+    """Gives the inbox as a session sees it: what lay there before it began is left alone."""
+    from codingagent.cli.inbox_loop import Inbox
+
+    mailbox = home.mailbox
+    return Inbox(mailbox.look, conversation.session.lying, mailbox.look_at_others)
+
+
+def follow(
+    conversation: "Conversation",
+    home: "Home",
+    screen: Screen,
+    *,
+    attend: "Attendant",
+    clipboard: bool,
+    reply: "ReplyCommand | None" = None,
+) -> str:
+    """Wait for answers, by whatever way they come, until the session is complete.
+
+    Return what `drop.follow` returns.
+    """
+    from codingagent.agent import factory
+    from codingagent.cli import inbox_loop
+
+    inbox = inbox_of(conversation, home)
+    if reply is not None:
+        from codingagent.cli import reply_command as replying
+
+        replying.follow(conversation, inbox, home, reply, screen.show, attend)
+        return ""
+    with factory.watch_inbox(home) as watch:
+        if watch.fault:
+            remark(
+                screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
+            )
+        say = partial(remark, screen)
+        if not clipboard:
+            return inbox_loop.follow(conversation, inbox, watch, attend=attend, say=say)
+        from codingagent.cli.copy_paste import Glance
+
+        glance = Glance(home, lambda complaint: remark(screen, complaint))
+        return inbox_loop.follow(conversation, inbox, watch, glance, attend, say)
+
+
+# A long answer of a slow model takes minutes; a task that takes more turns wants to be looked at.
+_REPLY_S = 600
+_TURNS = 20
+
+
+def reply_command(
+    line: str | None, timeout_s: float | None, max_turns: int | None, *, others: dict[str, bool]
+) -> "ReplyCommand | None":
+    """Gives the command that replies, if one was named.
+
+    Args:
+        line: the shell line.
+        timeout_s: its limit; None for the usual one.
+        max_turns: how many requests it may answer; None for the usual number.
+        others: options that say otherwise, and whether they were given.
+
+    Raises:
+        UsageError: if one of them was given too, the line is empty, or these limits are for no line.
+    """
+    limits = {"--reply-timeout": timeout_s, "--max-turns": max_turns}
+    if line is None:
+        for name, limit in limits.items():
+            if limit is not None:
+                raise UsageError(f"{name} goes with --reply-with, which is not given")
+        return None
+    given = [name for name, is_given in others.items() if is_given]
+    if given:
+        raise UsageError(f"--reply-with and {given[0]} say two things; leave one out")
+    if not line.strip():
+        raise UsageError("--reply-with names no command; for example: --reply-with 'llm -m MODEL'")
+    if timeout_s is not None and not math.isfinite(timeout_s):
+        raise UsageError(f"--reply-timeout is {timeout_s}; it must be a number of seconds")
+    from codingagent.cli.reply_command import ReplyCommand
+
+    return ReplyCommand(line, timeout_s or _REPLY_S, max_turns or _TURNS)
+
+
+@contextlib.contextmanager
+def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[tuple[bool, str]]:
+    """Holds the home's lock, or has its holder do it: tells which, and the errand's name.
+
+    Raises:
+        UsageError, WorkError: if the holder could not do it.
+    """
+    from codingagent.cli.handoff import locked_or_handed
+
+    with locked_or_handed(home, errand, lambda line: remark(screen, line)) as (report, name):
+        if report is not None and report.fault:
+            kind = UsageError if report.exit_status == UsageError.exit_status else WorkError
+            raise kind(report.fault)
+        yield report is not None, name
+
+
+@contextlib.contextmanager
+def at_work(
+    home: "Home", session: "Session", settings: "Settings", person: "Person"
+) -> "Iterator[AtWork]":
+    """Gives a session at work; an interrupt says how to go on."""
+    from codingagent.agent import factory
+
+    try:
+        with factory.session_in(home, session, settings, person) as work:
+            yield work
+    except KeyboardInterrupt:
+        raise InterruptError(
+            f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"
+        ) from None

@@ -1,0 +1,201 @@
+"""Commands that only look: at sessions, at settings, at this machine."""
+
+import contextlib
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from codingagent.cli.commands.common import home_of, home_was_found, latest_of
+from codingagent.cli.commands.options import Json, SessionName
+from codingagent.cli.output import fail, screen_for
+from codingagent.errors import CodingAgentError
+
+if TYPE_CHECKING:
+    from codingagent.model.session_state import Session
+    from codingagent.storage.homes import Home
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: codingagent list --json", name="list")
+def _list(
+    context: typer.Context,
+    runs: Annotated[bool, typer.Option("--runs", help="List the runs instead.")] = False,
+    json: Json = False,
+) -> None:
+    """List all sessions, the latest first."""
+    from codingagent.cli import tables
+    from codingagent.storage import homes
+
+    home = home_of(context)
+    sessions = homes.all_sessions(home, fail, runs=runs)
+    if sessions or not (home.runs if runs else home.sessions).ids():
+        tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
+
+
+@app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
+def _show(
+    context: typer.Context,
+    session: SessionName = None,
+    json: Json = False,
+) -> None:
+    """Show one session: its turns, their results, the files touched, and how to go on."""
+    from codingagent.cli import show
+    from codingagent.model import timeline as told
+
+    home = home_of(context)
+    state = latest_of(home, or_run=True) if session is None else home.load(session)
+    if (
+        state.is_awaiting_reply
+        and not home.mailbox.outbox_path(state.session_id, state.sequence).exists()
+    ):
+        from codingagent.cli.commands.amend import write_again
+
+        fail(write_again(home, state))
+        state = home.load(state.session_id)
+    entries = tuple(told.entries(home.records(state.session_id)))
+    counts = {} if json else _counts_of(home, state)
+    requests: tuple[Path, ...] = ()
+    if not state.is_run:
+        where = (state.session_id, state.sequence)
+        both = (home.mailbox.short_path(*where), home.mailbox.outbox_path(*where))
+        requests = tuple(path for path in both if path.exists())
+    story = show.Story(state, entries, counts, requests)
+    show.show_session(story, json=json)
+
+
+# git is asked three times for each; of turns long ago nobody wants to know it so exactly.
+_COUNTED_STEPS = 20
+
+
+def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
+    """Gives how many lines came and went in the last turns, as far as that is known."""
+    from codingagent.checkpoints import history
+    from codingagent.cli import show
+
+    found: dict[int, dict[str, tuple[int, int]]] = {}
+    with contextlib.suppress(CodingAgentError), history.history_of(home, state) as (kept, steps):
+        for step in steps[-_COUNTED_STEPS:]:
+            if not step.after or not step.sequence:
+                continue
+            counts = found.setdefault(step.sequence, {})
+            for path, (added, removed) in show.counts_in(
+                kept.diff(step.before, step.after)
+            ).items():
+                before = counts.get(path, (0, 0))
+                counts[path] = (before[0] + added, before[1] + removed)
+    return found
+
+
+@app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
+def _log(
+    context: typer.Context,
+    session: SessionName = None,
+    json: Json = False,
+) -> None:
+    """Show the record of a session: all that was asked, tried, refused and done, with its time."""
+    from codingagent.cli import tables
+
+    home = home_of(context)
+    session_id = session or latest_of(home, or_run=True).session_id
+    tables.show_log(home.records(session_id), json=json)
+
+
+@app.command(epilog="Example: codingagent diff --turn 2", name="diff")
+def _diff(
+    context: typer.Context,
+    session: SessionName = None,
+    turn: Annotated[
+        int | None,
+        typer.Option(min=1, help="What this turn changed. [default: what all turns changed]"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what a session changed, by file operations and by commands."""
+    from codingagent.checkpoints import history
+    from codingagent.cli import tables
+
+    home = home_of(context)
+    state = latest_of(home, or_run=True) if session is None else home.load(session)
+    with history.history_of(home, state) as (checkpoints, steps):
+
+        def changed(old: str, new: str) -> list[str]:
+            return [change.path for change in checkpoints.changes(old, new)]
+
+        tables.show_diff(checkpoints.diff, changed, steps, turn, json=json)
+
+
+@app.command(epilog="Example: codingagent doctor", name="doctor")
+def _doctor(
+    context: typer.Context,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="A line for each promise of the sandbox.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
+    from codingagent.cli import doctor
+    from codingagent.storage import homes
+
+    home = homes.find_home(context.obj, Path.cwd(), os.environ)
+    doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
+
+
+@app.command(epilog="Example: codingagent config", name="config")
+def _config(context: typer.Context, json: Json = False) -> None:
+    """Show the settings in force and where each came from."""
+    from codingagent.cli import tables
+    from codingagent.policy.rules import describe
+    from codingagent.process.select_sandbox import policy_of
+    from codingagent.storage import homes
+
+    root = homes.find_home(context.obj, Path.cwd(), os.environ)
+    homes.check_home(root, was_found=home_was_found(context))
+    resolved, workspace = homes.settings_for(root, {}, os.environ)
+    policy = policy_of(resolved.settings, workspace)
+    granted: dict[str, list[str]] = {}
+    if (root / "sessions").is_dir():
+        found = homes.all_sessions(home_of(context), fail)
+        granted = {each.session_id: sorted(each.granted) for each in found if each.granted}
+    tables.show_settings(root, resolved, describe(policy), granted, json=json)
+
+
+class _Schema(StrEnum):
+    """What there is a schema of."""
+
+    OPERATIONS = "operations"
+    EVENTS = "events"
+    SETTINGS = "settings"
+
+
+@app.command(
+    epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
+)
+def _schema(
+    of: Annotated[_Schema, typer.Argument(help="operations, events or settings.", metavar="WHAT")],
+) -> None:
+    """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
+    import json
+
+    if of is _Schema.SETTINGS:
+        from codingagent.model import settings
+
+        found = settings.schema()
+    else:
+        from codingagent.protocols.json import schema
+
+        found = schema.operations_schema() if of is _Schema.OPERATIONS else schema.events_schema()
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
+
+
+@app.command(epilog="Example: codingagent demo", name="demo")
+def _demo(json: Json = False) -> None:
+    """See a small real task solved, with recorded answers."""
+    from codingagent.cli import demo
+
+    with screen_for(json) as screen:
+        demo.play(screen.show)

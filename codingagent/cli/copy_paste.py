@@ -1,0 +1,153 @@
+"""The commands `copy` and `paste`: requests and answers by way of the clipboard, or of pipes."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from codingagent.agent.conversation import Conversation
+from codingagent.agent.recipients import Ask, Recipients, header_of
+from codingagent.cli import clipboard, layout
+from codingagent.errors import UsageError, WorkError
+from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.process.runner import open_editor
+from codingagent.prompt import split, tokens
+from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+
+
+def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget: int) -> None:
+    """Puts the request that waits on the clipboard; piped, prints it.
+
+    In parts they lie in `outbox/parts/` too, and go to the clipboard one after the other; piped, the
+    names of their files are printed. `budget` is what a request may have, in characters.
+
+    Raises:
+        UsageError: if no request waits, or a part would be too small.
+        WorkError: if there is no clipboard, or the request can't be read.
+    """
+    if session.phase is not Phase.AWAITING_REPLY:
+        raise UsageError(no_request_waits(session))
+    path = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if short:
+        path = home.mailbox.short_path(session.session_id, session.sequence)
+        if not path.exists():
+            raise UsageError("there is no short request yet: the first one is only whole")
+    try:
+        text = path.read_text("utf-8")
+    except OSError as fault:
+        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+    pieces = _pieces(text, limit)
+    names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
+    if not sys.stdout.isatty():
+        # Whoever pipes it on has their own way to the clipboard.
+        sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
+        return
+    for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
+        done, if_not = _put(piece, home.root, Path(session.workspace))
+        which = name.name
+        size = layout.size(len(piece), tokens.estimate(piece))
+        sys.stdout.write(f"{which} {done} ({size}): paste it into the chat\n{if_not}")
+        if limit is None:
+            sys.stdout.write(f"  {layout.budget_line(len(piece), budget)}\n")
+        if number < len(pieces):
+            sys.stdout.write("then press Enter for the next part ")
+            sys.stdout.flush()
+            if not sys.stdin.readline():
+                raise UsageError(f"only {number} of {len(pieces)} parts were copied")
+
+
+def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
+    if limit is None:
+        return (text,)
+    try:
+        return split.split(text, limit)
+    except ValueError as fault:
+        raise UsageError(f"--split {limit}: {fault}") from fault
+
+
+def _put(text: str, *outside: Path) -> tuple[str, str]:
+    """Put a text on the clipboard; return what was done, and what to do if that does not help."""
+    if not clipboard.is_the_terminals(os.environ):
+        clipboard.write(text)
+        return "is on the clipboard", ""
+    tmux = clipboard.Tmux.around(os.environ, *outside)
+    clipboard.write_through_terminal(text, sys.stdout, tmux)
+    if_not = "  if nothing comes, your terminal does not let programs do this (OSC 52): attach the file\n"
+    return "was sent to your terminal's clipboard", if_not
+
+
+def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
+    """Save an answer in the inbox: from a pipe, from an editor, else from the clipboard.
+
+    Args:
+        home: whose inbox.
+        session: the one that is meant, unless the answer says that it is for another one that waits.
+        ask: asks which session it is for, if it names none and several wait; None: the person named one.
+        edits: from an editor.
+
+    Raises:
+        UsageError: if it is empty, the request itself, or nobody knows which session it is for.
+        WorkError: if there is no clipboard, or the inbox can't be written.
+    """
+    if edits:
+        data = _written()
+    elif not sys.stdin.isatty():
+        # In bytes: the inbox knows more encodings than one.
+        data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
+    else:
+        data = clipboard.read().encode("utf-8", "replace")
+    text = data.decode("utf-8", "replace")
+    if not text.strip():
+        raise UsageError("there is nothing to paste: copy the chat's answer first")
+    owner = Recipients(home, ask).of("the answer", header_of(text), session)
+    session = home.sessions.load(owner)
+    request = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
+        raise UsageError("that is the request itself: copy the chat's answer, then paste again")
+    path = home.mailbox.drop(data, session.session_id, session.sequence)
+    sys.stdout.write(
+        f"saved as {path}; a session that waits takes it at once, else:"
+        f" codingagent resume {session.session_id}\n"
+    )
+
+
+class Glance:
+    """Looks at the clipboard now and then, and brings what answers the waiting request to the inbox.
+
+    Args:
+        home: where the inbox is.
+        complain: gets one line if there is no clipboard; then nobody looks any more.
+    """
+
+    def __init__(self, home: Home, complain: Callable[[str], None]) -> None:
+        self._home = home
+        self._complain = complain
+        self._seen = ""
+        self._is_blind = False
+
+    def __call__(self, conversation: Conversation) -> None:
+        if self._is_blind:
+            return
+        try:
+            text = clipboard.read()
+        except WorkError as fault:
+            self._is_blind = True
+            self._complain(f"the clipboard is not watched: {fault}")
+            return
+        if text == self._seen:
+            return
+        self._seen = text
+        if conversation.is_answer(text):
+            session = conversation.session
+            data = text.encode("utf-8", "replace")
+            self._home.mailbox.drop(data, session.session_id, session.sequence)
+
+
+def _written() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "answer.txt"
+        file.write_text("", "utf-8")
+        open_editor(file)
+        return file.read_bytes()

@@ -1,0 +1,81 @@
+"""The whole loop on a small real task, in a home that is thrown away. Only the answers are recorded.
+
+Everything else is real: the same files, the same loop, the commands executed. An answer is recorded
+as a chat gave it, but for the session's id, which is new each time.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from codingagent.agent import factory
+from codingagent.cli import inbox_loop
+from codingagent.model.file_settled import Hint
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Notice, Remark
+from codingagent.storage import homes
+
+# Stands for the session's id in the recorded answers.
+_RECORDED_SESSION = "00000000"
+
+
+def play(show: Callable[[Notice], None]) -> None:
+    """Plays the recorded session; the answers are dropped into the inbox as a person would do it.
+
+    Raises:
+        WorkError: if the temporary folder can't be used.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="codingagent-demo-") as folder,
+        as_file(files("codingagent") / "demo") as recorded,
+    ):
+        home = homes.Home.at(Path(folder), create=True, is_passing=True)
+        workspace = homes.workspace_of(home.root, Settings())
+        shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
+        show(Remark("this is a demonstration: the answers were recorded, all else really happens,"))
+        show(Remark(f"in {folder}, which is removed at the end"))
+        task = (recorded / "task.txt").read_text("utf-8").strip()
+        show(Remark(f"the task: {task}"))
+        with home.locked():
+            session = factory.start_session(home, workspace, task, Settings())
+            watcher = factory.Person(show)
+            with factory.conversation_in(home, session, Settings(), watcher) as conversation:
+                conversation.recover()
+                person = _RecordedPerson(
+                    recorded / "replies", home.mailbox.inbox, session.session_id, show
+                )
+                inbox_loop.follow(conversation, inbox_loop.Inbox(home.mailbox.look), person)
+    show(
+        Remark(
+            'your own task, in the folder of your code: codingagent new --here "what is to be done"'
+        )
+    )
+
+
+class _RecordedPerson:
+    """Saves the next recorded answer in the inbox whenever the agent waits."""
+
+    def __init__(
+        self, replies: Path, inbox: Path, session_id: str, show: Callable[[Notice], None]
+    ) -> None:
+        self._replies = iter(sorted(replies.glob("*.txt")))
+        self._inbox = inbox
+        self._session_id = session_id
+        self._show = show
+
+    def wait(self, timeout_s: float) -> Mapping[str, Hint]:
+        del timeout_s  # nobody is waited for
+        reply = next(self._replies, None)
+        assert reply is not None, "the recorded answers end with DONE"
+        text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self._session_id)
+        if os.name == "nt":
+            text = text.replace("python3 ", "python ")
+        self._show(Remark(f"(here the recorded answer {reply.stem} is saved in the inbox)"))
+        # Written elsewhere and renamed into place, as a good download does it.
+        part = self._inbox / f"{reply.stem}.part"
+        part.write_text(text, "utf-8")
+        part.rename(self._inbox / reply.name)
+        return {reply.name: Hint.CLOSED}

@@ -1,0 +1,212 @@
+"""What `doctor` prints: what this machine offers, one line each, with the remedy for what is missing."""
+
+import contextlib
+import itertools
+import locale
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from codingagent.cli import clipboard, layout
+from codingagent.cli.layout import Line, Look, look_of
+from codingagent.cli.output import is_living
+from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.tables import show_lines
+from codingagent.errors import CodingAgentError
+from codingagent.process.runner import editor_of
+from codingagent.process.select_sandbox import Finding, findings
+from codingagent.storage import homes
+
+_WORDS = {True: "ok", False: "MISSING", None: "-"}
+_PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
+_MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
+
+# An event of the inbox comes within milliseconds, or never.
+_WATCH_S = 1.0
+
+# The longest name of a finding, and a mark.
+_NAME_CELLS = 12
+
+
+def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
+    """Prints what this machine offers.
+
+    Args:
+        home: lies outside of every sandbox, and is tried from inside one.
+        was_found: nobody named it.
+        json: one object a line.
+        verbose: every promise of the sandbox has a line of its own, as with `json`.
+    """
+    # What is tried from inside must be there, and a home need not be.
+    outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)
+    of_sandbox = findings(outside, homes.default_workspace(home))
+    look = look_of(sys.stdout)
+    if not json and not verbose:
+        of_sandbox = _summed_up(of_sandbox)
+    # Each line as soon as it is known: the sandbox takes a second.
+    for finding in itertools.chain(of_sandbox, _own(home, was_found=was_found)):
+        if json:
+            write_json_line(sys.stdout, asdict(finding))
+        else:
+            show_lines(_lines(finding, look))
+            sys.stdout.flush()
+
+
+def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Gives the promises of the sandbox as one finding; those that do not hold stay."""
+    sandbox: Finding | None = None
+    promises: list[Finding] = []
+    for finding in found:
+        if finding.is_promise:
+            promises.append(finding)
+        elif finding.name == "sandbox":
+            sandbox = finding
+        else:
+            yield finding
+    if sandbox is None:
+        return
+    if not promises:
+        yield sandbox
+        return
+    kept = [each for each in promises if each.holds]
+    broken = [each for each in promises if each.holds is False]
+    said = f"all {len(kept)} promises hold, as tried from inside"
+    if broken:
+        said = f"{len(broken)} of {len(kept) + len(broken)} promises do not hold"
+    # Its own words end where the list of promises would begin.
+    detail = sandbox.detail.partition(",")[0]
+    yield replace(sandbox, detail=f"{detail}: {said} (--verbose names them)")
+    yield from broken
+
+
+def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
+    """Gives what concerns the person's own place: clipboard, inbox, terminal, folders, editor."""
+    yield _clipboard()
+    try:
+        homes.check_home(home, was_found=was_found)
+        resolved, workspace = homes.settings_for(home, {}, os.environ)
+    except CodingAgentError as fault:
+        yield Finding("home", False, str(fault))
+    else:
+        is_there = (home / "sessions").is_dir()
+        yield _watching(home / "inbox") if is_there else _no_inbox(home)
+        made = "" if is_there else " (not made yet: `codingagent new` does)"
+        yield Finding("home", True, f"{home}{made}")
+        origin = resolved.origins["workspace"]
+        made = "" if workspace.is_dir() else " (not made yet: `codingagent new` does)"
+        yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
+    yield _encoding()
+    yield _terminal()
+    yield _editor()
+
+
+def _clipboard() -> Finding:
+    name = "clipboard"
+    if clipboard.is_the_terminals(os.environ):
+        tmux = clipboard.Tmux.around(os.environ, Path.cwd())
+        if tmux is not None and (fault := tmux.fault()):
+            return Finding(name, False, fault)
+        detail = "`copy` asks your terminal (OSC 52), which may have to be told to let it"
+        return Finding(name, True, f"{detail}; an answer is piped: `codingagent paste`")
+    if lacks := clipboard.lacking(os.environ):
+        return Finding(name, False, f"none: {lacks[0]}", lacks[1])
+    program = clipboard.program()
+    try:
+        clipboard.read()
+    except CodingAgentError as fault:
+        return Finding(name, False, f"{program}: {fault}")
+    return Finding(name, True, f"{program}: `copy` and `paste` work")
+
+
+def _no_inbox(home: Path) -> Finding:
+    return Finding("inbox", None, f"there is none yet in {home}; `codingagent new` makes it")
+
+
+def _watching(inbox: Path) -> Finding:
+    """Tries whether the system tells of a file in this very folder: not every disk does."""
+    from codingagent.storage.watch import Watch
+
+    # Hidden, and no .txt: a session that waits passes it over.
+    trial = inbox / f".codingagent-doctor-{os.getpid()}.tmp"
+    slow = "it is looked at once a second all the same"
+    with Watch(inbox) as watch:
+        try:
+            with trial.open("xb"):
+                pass
+            heard = {} if watch.fault else watch.wait(_WATCH_S)
+        except OSError as fault:
+            reason = fault.strerror or str(fault)
+            return Finding("inbox", False, f"{inbox} can't be written: {reason}", "mend its rights")
+        finally:
+            with contextlib.suppress(OSError):
+                trial.unlink()
+    if trial.name in heard:
+        return Finding("inbox", True, f"{inbox} is watched: an answer is taken at once")
+    why = (
+        watch.fault or "no word of a file written there came; a network drive, WSL or a container?"
+    )
+    remedy = "" if not watch.fault else "raise fs.inotify.max_user_instances to be told at once"
+    return Finding("inbox", None, f"{inbox} can't be watched ({why}): {slow}", remedy)
+
+
+def _encoding() -> Finding:
+    said = (sys.stdout.encoding or "ascii").lower()
+    files = locale.getpreferredencoding(do_setlocale=False)
+    detail = f"{said} on the screen"
+    if not files.lower().replace("-", "").startswith("utf8"):
+        detail += f", {files} for answers that are not UTF-8"
+    if said.replace("-", "").startswith("utf8"):
+        return Finding("encoding", True, detail)
+    return Finding("encoding", False, detail, "set LANG=C.UTF-8 to see all characters")
+
+
+def _terminal() -> Finding:
+    if not sys.stdout.isatty():
+        return Finding("terminal", None, "the output goes elsewhere: plain lines")
+    width = shutil.get_terminal_size().columns
+    if not is_living(sys.stdout):
+        detail = f"{width} columns, TERM={os.environ.get('TERM', '')}: plain lines"
+        return Finding("terminal", None, detail)
+    from codingagent.cli.terminal import Console
+
+    colours = Console().colours()
+    why = " (NO_COLOR is set)" if os.environ.get("NO_COLOR") else ""
+    return Finding("terminal", True, f"{width} columns, {colours}{why}")
+
+
+def _editor() -> Finding:
+    editor = editor_of(os.environ)
+    try:
+        word = next(iter(shlex.split(editor)), "")
+    except ValueError:
+        word = ""
+    if word and shutil.which(word):
+        return Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
+    remedy = "set EDITOR to have `new --edit` and `paste --editor`"
+    return Finding("editor", False, f"{editor!r} is not found", remedy)
+
+
+def _lines(finding: Finding, look: Look) -> Iterator[Line]:
+    words = _PROMISES if finding.is_promise else _WORDS
+    remedy = f"; {finding.remedy}" if finding.remedy else ""
+    if not look.is_terminal:
+        margin = "  " if finding.is_promise else ""
+        word = f"{margin}{words[finding.holds]:<14}"
+        yield [(f"{word}{finding.name}: {finding.detail}{remedy}", "")]
+        return
+    _, style = _MARKS[finding.holds]
+    mark = _MARKS[finding.holds][0] if look.has_marks else f"{_WORDS[finding.holds]:<7}"
+    margin = "    " if finding.is_promise else ""
+    indent = len(margin) + len(mark) + 1
+    if finding.is_promise or look.width < 4 * _NAME_CELLS:
+        heading = f" {finding.name}: "
+    else:
+        heading = f" {finding.name:<{_NAME_CELLS - 2}} "
+        indent += len(heading) - 1
+    spans = [(margin, ""), (mark, style), (heading, "bold" if not finding.is_promise else "")]
+    warning = [("; ", ""), (finding.remedy, "warn")] if remedy else []
+    yield from layout.hang([*spans, (finding.detail, ""), *warning], look, indent)

@@ -1,0 +1,266 @@
+"""Read answers from a terminal: only what a person types after a question is shown, never a paste.
+
+How it works. Python's own `input` reads through two buffers, the terminal's and its own, so a line that was
+typed or pasted before a question answers it. Here the terminal hands over each key as it comes (no line
+mode, no echo by the system), and three rules decide:
+
+- `discard` runs before a prompt appears. It reads until nothing more comes: a flush by the system leaves
+  what is still on its way, and half a line typed before would make the other half an answer.
+- A paste is no answer. Most terminals mark one when asked to ("bracketed paste"); of the others it is known
+  by more than one line in one go.
+- A line counts only if nothing else came with its Enter.
+"""
+
+import codecs
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Self, TextIO, TypeVar
+
+from codingagent.cli.layout import cells
+
+_Other = TypeVar("_Other")
+
+# Keys, and the pieces of a paste, that come this soon after one another came in one go.
+_TOGETHER_S = 0.05
+# A person pauses at least so long between what they typed before and their answer.
+_QUIET_S = 0.5
+# A paste whose end never comes must not lock the person out.
+_PASTE_END_S = 3.0
+_LOOK_ELSEWHERE_S = 0.2
+
+# What a system's own line editing takes at most (Linux, N_TTY_BUF_SIZE).
+_LONGEST = 4096
+
+
+class PasteError(Exception):
+    """What came was pasted, or several lines in one go; all of it was discarded."""
+
+
+def is_ours(terminal: TextIO) -> bool:
+    """Return whether what is typed comes to us: a shell's background job gets nothing of it."""
+    try:
+        return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except (OSError, AttributeError):  # no job control: another's terminal, or Windows
+        return True
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    class Keyboard:
+        """The console; it marks no pastes and can't be waited for beside something else."""
+
+        def __init__(self, terminal: TextIO, screen: TextIO) -> None:
+            del terminal, screen
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *fault: object) -> None:
+            pass
+
+        def discard(self, *, settles: bool = False) -> bool:
+            """Drop what was typed before; return whether there was anything."""
+            time.sleep(_QUIET_S if settles else 0)
+            found = False
+            while msvcrt.kbhit():
+                msvcrt.getwch()
+                found = True
+            return found
+
+        def line(
+            self, prompt: Callable[[], None], elsewhere: Callable[[], _Other | None]
+        ) -> str | _Other:
+            """Return a line typed after the prompt.
+
+            Raises:
+                EOFError: at the end of input.
+                PasteError: if more came with it.
+            """
+            del elsewhere
+            prompt()
+            line = input()
+            time.sleep(_TOGETHER_S)
+            if self.discard():
+                raise PasteError
+            return line
+
+else:
+    import select
+    import signal
+    import termios
+
+    # xterm, control sequences: bracketed paste mode.
+    _MARK_PASTES, _DONT_MARK_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+    _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+
+    # ECMA-48: what arrows and other keys send, which mean nothing here.
+    _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+
+    # What would leave the terminal as it is here.
+    _LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
+
+    class Keyboard:
+        """A terminal while somebody is asked; on leaving, by Ctrl-C too, it is as it was.
+
+        Args:
+            terminal: what is typed at.
+            screen: where it is echoed.
+        """
+
+        def __init__(self, terminal: TextIO, screen: TextIO) -> None:
+            self._terminal = terminal.fileno()
+            self._encoding = terminal.encoding or "utf-8"
+            self._screen = screen
+            self._before: list[Any] = []
+            self._line = ""
+            self._was_away = False
+            self._signals = [n for n in _LEAVING if signal.getsignal(n) is signal.SIG_DFL]
+
+        def __enter__(self) -> Self:
+            try:
+                for number in self._signals:
+                    signal.signal(number, self._step_aside)
+                self._take()
+            except BaseException:
+                self.__exit__()
+                raise
+            return self
+
+        def __exit__(self, *fault: object) -> None:
+            self._give_back()
+            for number in self._signals:
+                signal.signal(number, signal.SIG_DFL)
+
+        def discard(self, *, settles: bool = False) -> bool:
+            """Drop what came before, until no more comes; return whether there was anything.
+
+            Args:
+                settles: also wait for a moment in which nothing comes, as after a line that was no answer.
+            """
+            return self._drop(b"", _QUIET_S if settles else 0.0)
+
+        def line(
+            self, prompt: Callable[[], None], elsewhere: Callable[[], _Other | None]
+        ) -> str | _Other:
+            """Return the line typed after a prompt, or what `elsewhere` has first.
+
+            Args:
+                prompt: shows the prompt, and once more after Ctrl-Z.
+                elsewhere: is asked a few times a second.
+
+            Raises:
+                EOFError: at the end of input: Ctrl-D, or the terminal is gone.
+                PasteError: if it was pasted, or more came with it.
+            """
+            prompt()
+            self._line = ""
+            decoder = codecs.getincrementaldecoder(self._encoding)("replace")
+            while True:
+                while (found := elsewhere()) is None and not self._comes(_LOOK_ELSEWHERE_S):
+                    if self._was_away:
+                        self._was_away = False
+                        prompt()
+                        self._echo(self._line)
+                if found is not None:
+                    return found
+                keys = decoder.decode(_ESCAPE.sub(b"", self._burst()))
+                typed, *more = keys.replace("\r", "\n").split("\n")
+                for key in typed:
+                    self._edit(key)
+                if more:
+                    self._echo("\n")
+                    if any(more):
+                        self.discard(settles=True)
+                        raise PasteError
+                    return self._line
+
+        def _burst(self) -> bytes:
+            """Return what came; if that ends a line, or may be a paste, with all that came with it."""
+            data = self._read()
+            while any(mark in data for mark in b"\r\n\x1b") and self._comes(_TOGETHER_S):
+                data += self._read()
+                if len(data) > _LONGEST:
+                    break
+            if _PASTE in data or len(data) > _LONGEST:
+                self._drop(data, _QUIET_S)
+                self._echo("\n")
+                raise PasteError
+            return data
+
+        def _drop(self, data: bytes, patience_s: float) -> bool:
+            """Read until nothing more comes, after `data`; return whether anything came."""
+            found = is_within = False
+            while True:
+                begin, end = data.rfind(_PASTE), data.rfind(_PASTE_END)
+                is_within = begin > end if begin != end else is_within
+                if not self._comes(_PASTE_END_S if is_within else patience_s):
+                    return found
+                # A mark may come in two pieces.
+                data = data[1 - len(_PASTE) :] + self._read()
+                found, patience_s = True, _QUIET_S
+
+        def _edit(self, key: str) -> None:
+            """Do what a key means for the line, as a system's own line editing does."""
+            before = self._line
+            if key in "\x7f\b":
+                self._line = before[:-1]
+            elif key == "\x15":  # Ctrl-U
+                self._line = ""
+            elif key == "\x17":  # Ctrl-W
+                self._line = before.rstrip()[: before.rstrip().rfind(" ") + 1]
+            elif key == "\x04" and not before:
+                raise EOFError
+            elif key.isprintable() and len(before) < _LONGEST:
+                self._line += key
+            gone = cells(before[len(self._line) :])
+            self._echo("\b \b" * gone + self._line[len(before) :])
+
+        def _comes(self, patience_s: float) -> bool:
+            return bool(select.select([self._terminal], [], [], patience_s)[0])
+
+        def _read(self) -> bytes:
+            try:
+                data = os.read(self._terminal, _LONGEST)
+            except OSError:  # Linux says so of a terminal that is gone
+                data = b""
+            if not data:
+                raise EOFError
+            return data
+
+        def _echo(self, text: str) -> None:
+            self._screen.write(text)
+            self._screen.flush()
+
+        def _take(self) -> None:
+            """Have each key as it comes, and pastes marked."""
+            self._before = termios.tcgetattr(self._terminal)
+            modes = termios.tcgetattr(self._terminal)
+            modes[3] &= ~(termios.ECHO | termios.ICANON)
+            modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
+            # What was typed before stays for `discard`, which wants to know of it.
+            termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
+            self._echo(_MARK_PASTES)
+
+        def _give_back(self) -> None:
+            """Leave the terminal as it was."""
+            if not self._before:
+                return
+            with contextlib.suppress(OSError, termios.error):  # it may be gone
+                self._echo(_DONT_MARK_PASTES)
+            with contextlib.suppress(OSError, termios.error):
+                termios.tcsetattr(self._terminal, termios.TCSANOW, self._before)
+            self._before = []
+
+        def _step_aside(self, number: int, _: object) -> None:
+            """Give the terminal back before a signal does what it does; go on if it only stopped us."""
+            self._give_back()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            signal.signal(number, self._step_aside)
+            self._take()
+            self._was_away = True

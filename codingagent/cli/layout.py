@@ -1,0 +1,326 @@
+"""How text is laid out for people: the width there is, the marks there are, times as they are said.
+
+A line is made of spans, each a text with a style by its meaning (`good`, `bad`, `warn`, `name`, `bold`,
+`dim`, or none). Plain output leaves the styles away; `console` knows their colours.
+"""
+
+import shutil
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TextIO
+
+from codingagent.cli.output import can_show_marks, is_seen
+from codingagent.editing.diff import Difference
+
+Span = tuple[str, str]
+Line = Sequence[Span]
+
+# Narrower columns than that say nothing.
+_FEWEST_CELLS = 20
+
+_BAR_CELLS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What text is laid out for.
+
+    `width` is the terminal's, in cells; 0 is no limit: a pipe. `has_marks` tells whether it can show
+    ✓ and the like.
+    """
+
+    width: int = 0
+    has_marks: bool = False
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.width > 0
+
+    @property
+    def dots(self) -> str:
+        return "…" if self.has_marks else "..."
+
+    @property
+    def minus(self) -> str:
+        return "−" if self.has_marks else "-"
+
+    def mark(self, success: bool) -> Span:
+        """Gives the mark of a result; a word where there are no marks."""
+        style = "good" if success else "bad"
+        if self.has_marks:
+            return ("✓" if success else "✗", style)
+        return ("ok    " if success else "FAILED", style)
+
+
+PIPE = Look()
+
+
+def look_of(stream: TextIO) -> Look:
+    """Gives what a stream is laid out for."""
+    if not is_seen(stream):
+        return PIPE
+    # A terminal that does not know its size says 0; shutil then says 80.
+    width = max(shutil.get_terminal_size().columns, 10)
+    return Look(width, can_show_marks(stream))
+
+
+# --- width -----------------------------------------------------------------------------------------
+
+
+def cells(text: str) -> int:
+    """Gives how many cells a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells_of, text))
+
+
+def _cells_of(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Cf", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int, look: Look) -> str:
+    """Gives as much of a text as fits; dots say that there is more."""
+    if not look.is_terminal or cells(text) <= width:
+        return text
+    left = width - len(look.dots)
+    return f"{_head(text, max(left, 0)).rstrip()}{look.dots[: max(width, 0)]}"
+
+
+def _head(text: str, width: int) -> str:
+    taken = 0
+    for index, char in enumerate(text):
+        taken += _cells_of(char)
+        if taken > width:
+            return text[:index]
+    return text
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Gives a text in lines that fit, broken between words, and within one that is longer than a line."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+            continue
+        if lines[-1]:
+            lines.append("")
+        rest = word
+        while cells(rest) > width and (head := _head(rest, width)):
+            lines[-1] = head
+            lines.append("")
+            rest = rest[len(head) :]
+        lines[-1] = rest
+    return lines
+
+
+def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
+    """Gives a line in as many as it takes; those after the first are indented."""
+    if not look.is_terminal or sum(cells(text) for text, _ in spans) <= look.width:
+        yield spans
+        return
+    line: list[Span] = []
+    room = look.width
+    for text, style in spans:
+        # Blanks at the beginning are an indent, and stay.
+        lead = text[: len(text) - len(text.lstrip(" "))] if not line else ""
+        line += [(lead, "")] if lead else []
+        room -= len(lead)
+        for piece in _pieces(text[len(lead) :]):
+            rest = piece
+            while cells(rest) > room:
+                whole_fits = cells(rest.strip()) <= look.width - indent
+                # A character may take two cells; a line that has just begun takes one all the same.
+                is_full = room < 2 and room < look.width - indent
+                head = "" if whole_fits or is_full else _head(rest, max(room, 1))
+                yield _ended([*line, (head, style)])
+                rest = rest[len(head) :].lstrip(" ")
+                line, room = [(" " * indent, "")], look.width - indent
+            line.append((rest, style))
+            room -= cells(rest)
+    yield _joined(line)
+
+
+def _ended(spans: list[Span]) -> Line:
+    """Gives a line that was broken, without the blanks where it was."""
+    while spans and not spans[-1][0].strip():
+        spans.pop()
+    if spans:
+        text, style = spans[-1]
+        spans[-1] = (text.rstrip(" "), style)
+    return _joined(spans)
+
+
+def _joined(spans: Line) -> Line:
+    """Gives a line in as few spans as it has styles in a row."""
+    line: list[Span] = []
+    for text, style in spans:
+        if line and line[-1][1] == style:
+            line[-1] = (line[-1][0] + text, style)
+        elif text:
+            line.append((text, style))
+    return line
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Gives the words of a text, each with the blanks before it."""
+    start = 0
+    for index in range(1, len(text)):
+        if text[index] == " " and text[index - 1] != " ":
+            yield text[start:index]
+            start = index
+    yield text[start:]
+
+
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, *, cuts: bool = False
+) -> Iterator[Line]:
+    """Gives a table that fits: in columns, the last one cut or folded; else each row in lines of its own.
+
+    Args:
+        headings: of the columns.
+        rows: the first cell is never cut.
+        look: what it is for.
+        cuts: the last column is cut rather than folded.
+    """
+    heads = [(heading, "bold") for heading in headings]
+    widths = [max(cells(row[i][0]) for row in [heads, *rows]) for i in range(len(headings))]
+    taken = sum(width + 2 for width in widths[:-1])
+    room = look.width - taken if look.is_terminal else widths[-1]
+    if room < min(_FEWEST_CELLS, widths[-1]):
+        for row in rows:
+            yield from _card(row, look, cuts=cuts)
+        return
+    for row in [heads, *rows]:
+        *firsts, (last, style) = row
+        spaced = [
+            (text + " " * (width + 2 - cells(text)), style_)
+            for (text, style_), width in zip(firsts, widths, strict=False)
+        ]
+        folded = [cut(last, room, look)] if cuts or not look.is_terminal else wrap(last, room)
+        yield [*spaced, (folded[0], style)]
+        for more in folded[1:]:
+            yield [(" " * taken, ""), (more, style)]
+
+
+def _card(row: Sequence[Span], look: Look, *, cuts: bool) -> Iterator[Line]:
+    first, *others = row
+    yield [first]
+    for text, style in others:
+        lines = wrap(text, look.width - 2)
+        if cuts and len(lines) > _CARD_LINES:
+            rest = " ".join(lines[_CARD_LINES - 1 :])
+            lines = [*lines[: _CARD_LINES - 1], cut(rest, look.width - 2, look)]
+        for line in lines if text else ():
+            yield [("  ", ""), (line, style)]
+
+
+# Of what is cut so much is shown where each cell has lines of its own.
+_CARD_LINES = 2
+
+
+def text_of(line: Line) -> str:
+    """Gives a line without its styles."""
+    return "".join(text for text, _ in line).rstrip()
+
+
+def plain_lines(lines: Iterable[Line]) -> str:
+    """Gives lines without their styles, each ended."""
+    return "".join(f"{text_of(line)}\n" for line in lines)
+
+
+# --- quantities ------------------------------------------------------------------------------------
+
+
+def size(characters: int, tokens: int) -> str:
+    """Gives the size of a text; nobody knows the tokens exactly."""
+    return f"{characters:,} characters, about {tokens:,} tokens"
+
+
+def counted(found: Difference, look: Look) -> str:
+    """Gives how many lines came and went, `  +3 -1`; nothing where that was not counted."""
+    return f"  +{found.added} {look.minus}{found.removed}" if found.lines else ""
+
+
+def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
+    """Gives how much of a whole a part is, drawn: what is full, and what is empty."""
+    length = min(
+        _BAR_CELLS if look.is_terminal else 10, max(look.width - 12, 4) if look.width else 10
+    )
+    share = part / whole
+    # Something is never nothing, and not all is never all.
+    full = min(max(round(share * length), 1 if part else 0), length if share >= 1 else length - 1)
+    style = "bad" if share > 1 else "warn" if share >= _NEARLY_FULL else "name"
+    signs = "━─" if look.has_marks else "#-"
+    return (signs[0] * full, style), (signs[1] * (length - full), "dim")
+
+
+_NEARLY_FULL = 0.8
+
+
+def percent(part: int, whole: int) -> str:
+    """Gives a share in words."""
+    share = 100 * part / whole
+    return "under 1 %" if 0 < share < 1 else f"{int(share)} %"
+
+
+def share(part: int, whole: int) -> str:
+    """Gives in words how much of its budget a request takes."""
+    return f"{percent(part, whole)} of {whole:,} characters"
+
+
+def budget_line(part: int, whole: int) -> str:
+    """Gives the same with a bar, in signs that every terminal has: `[####------] 43 % of ...`."""
+    (full, _), (empty, _) = bar(part, whole, PIPE)
+    return f"[{full}{empty}] {share(part, whole)}"
+
+
+# --- times -----------------------------------------------------------------------------------------
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def ago(at: str, now: datetime) -> str:
+    """Gives a moment as people say it: how long ago, or the day where that is long."""
+    moment = moment_of(at)
+    seconds = (now - moment).total_seconds()
+    if seconds < _MINUTE:
+        return "just now"
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)} min ago"
+    if seconds < _DAY:
+        return f"{int(seconds // _HOUR)} h ago"
+    days = int(seconds // _DAY)
+    if days < 7:
+        return f"{days} {'day' if days == 1 else 'days'} ago"
+    return f"{moment.astimezone(now.tzinfo):%Y-%m-%d}"
+
+
+def clock(at: str, now: datetime) -> str:
+    """Gives a moment in the person's own time: of today without the day."""
+    moment = moment_of(at).astimezone(now.tzinfo)
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def local_now() -> datetime:
+    """Gives the time where the person is."""
+    return datetime.now(UTC).astimezone()
+
+
+def moment_of(at: str) -> datetime:
+    """Gives a moment of the record, which is UTC, ISO 8601 with Z."""
+    return datetime.fromisoformat(at)
+
+
+def duration(seconds: float) -> str:
+    """Gives how long something took."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.0f} h"

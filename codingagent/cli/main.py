@@ -1,0 +1,262 @@
+"""The command line: words and options in, an exit status out. With its commands the only user of typer."""
+
+import difflib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command_from_info
+
+from codingagent import __version__
+from codingagent.cli.output import be_plainer, fail, silence
+from codingagent.errors import CodingAgentError, UsageError
+
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: the module of `commands` that holds it, and what it does, in a line."""
+
+    module: str
+    does: str
+
+
+# Only the command that is named is imported, and made: what typer makes of the options of all of them
+# would cost every start more than the rest of it. A test holds these lines to the definitions.
+COMMANDS = {
+    "The loop": {
+        "new": Entry("loop", "Start a task: write the first request, then wait for the answer."),
+        "resume": Entry("loop", "Go on with a task: take the answer, or wait for it."),
+        "say": Entry("words", "Add your words, or files, to the request that waits."),
+        "refresh": Entry("words", "Write the request that waits anew, as the files are now."),
+        "approve": Entry("loop", "Let an operation that awaits approval be done, and go on."),
+        "deny": Entry("loop", "Refuse an operation that awaits approval, and go on."),
+        "revoke": Entry("words", "Take back an approval that was given for always."),
+        "copy": Entry("carrying", "Put the request that waits on the clipboard."),
+        "paste": Entry("carrying", "Save the chat's answer in the inbox."),
+    },
+    "What happened": {
+        "list": Entry("looking", "List all sessions, the latest first."),
+        "show": Entry("looking", "Show one session: its turns, results, files."),
+        "log": Entry("looking", "Show the whole record of a session."),
+        "diff": Entry("looking", "Show what a session changed."),
+        "undo": Entry("loop", "Take turns back: the files are as they were before."),
+    },
+    "This machine": {
+        "doctor": Entry("looking", "Say what this machine offers, and how to get the rest."),
+        "config": Entry("looking", "Show the settings in force and where each came from."),
+        "demo": Entry("looking", "See a small real task solved, with recorded answers."),
+    },
+    "For programs": {
+        "run": Entry("programs", "Execute a JSON operations message."),
+        "schema": Entry("looking", "Print the JSON Schema of operations, events or settings."),
+        "serve": Entry("programs", "Serve a workspace, or a whole guest, over JSON-RPC 2.0."),
+        "call": Entry("programs", "Call a method of such a server."),
+    },
+}
+
+
+class _Commands(TyperGroup):
+    """All commands by name; each is made when it is asked for."""
+
+    def list_commands(self, ctx: "Context") -> list[str]:
+        del ctx
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
+        del ctx
+        entry = next((group[cmd_name] for group in COMMANDS.values() if cmd_name in group), None)
+        if entry is None:
+            return None
+        found = import_module(f"codingagent.faces.commands.{entry.module}").app
+        info = next(each for each in found.registered_commands if each.name == cmd_name)
+        return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+
+    def resolve_command(
+        self, ctx: "Context", args: list[str]
+    ) -> "tuple[str | None, Command | None, list[str]]":
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise UsageError(
+                f"there is no command '{name}'; {_suggestion(name, self.list_commands(ctx))}"
+            )
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:  # that is a shell, which completes
+            _check_values(command, rest)
+        return found, command, rest
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        del ctx
+        for heading, group in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(8), entry.does) for name, entry in group.items()])
+
+
+def _check_values(command: "Command", arguments: list[str]) -> None:
+    """Refuse an option whose value is missing: the parser would take the next option for it.
+
+    Raises:
+        UsageError: if there is one.
+    """
+    options = {name: each for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    for name, value in zip_longest(arguments, arguments[1:]):
+        if name == "--":
+            return
+        option = options.get(name)
+        takes = option is not None and name.startswith("-") and not getattr(option, "is_flag", True)
+        if takes and (value is None or (value.startswith("-") and value in options)):
+            like = f": {name} {option.metavar}" if option is not None and option.metavar else ""
+            raise UsageError(
+                f"{name} needs a value{like}; `codingagent {command.name} --help` shows how it is used"
+            )
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """Says which of the known words was probably meant."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean '{close[0]}'?" if close else "`codingagent --help` lists them"
+
+
+app = typer.Typer(
+    name="codingagent",
+    cls=_Commands,
+    help="A coding agent that works through any web chat: you carry its requests there, and the"
+    " answers back.",
+    epilog='Example: codingagent new --here "Add a --verbose option to cli.py"',
+    no_args_is_help=True,
+    rich_markup_mode=None,  # rich costs a tenth of a second at every --help
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Runs the command line and leaves with its exit status (0, 1, 2, 3 or 130)."""
+    # Closed by whoever started us: then there is nobody to talk to.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    # Not a file of ours: that would get its handle, and be taken for what the person gave us.
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character shows another; that is no reason to fail.
+        be_plainer(stream)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line and gives its exit status."""
+    try:
+        status = app(arguments or ["--help"], standalone_mode=False, prog_name="codingagent")
+        sys.stdout.flush()
+    except CodingAgentError as fault:
+        return fail(str(fault), fault.exit_status)
+    except typer.TyperException as fault:
+        return fail(_usage(fault, arguments), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return fail("stopped", 130)
+    except BrokenPipeError:
+        silence(sys.stdout)
+        return 0
+    except RuntimeError as fault:
+        # pathlib's word, before Python 3.13, for a link to itself and for a person without a home.
+        if not str(fault).startswith(("Symlink loop", "Could not determine home")):
+            raise
+        return fail(f"{fault}; name another folder, or set HOME", 2)
+    except OSError as fault:
+        # What no one below could name better: a folder without permission, a deleted current folder.
+        silence(sys.stdout)
+        where = f"{fault.filename}: " if fault.filename else ""
+        return fail(f"{where}{fault.strerror or fault}", 1)
+    return status if isinstance(status, int) else 0
+
+
+def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
+    """Return what is wrong with the words of a command line, and what was probably meant."""
+    context = getattr(fault, "ctx", None)
+    command = "" if context is None or context.parent is None else f" {context.info_name}"
+    see = f"`codingagent{command} --help` shows how it is used"
+    option, param = getattr(fault, "option_name", None), getattr(fault, "param", None)
+    message = str(getattr(fault, "message", fault)).rstrip(".")
+    if hasattr(fault, "possibilities"):
+        return f"there is no option {option}{_option_meant(str(option), command, fault, arguments)}"
+    if option is not None:
+        lacks = "requires an argument" in message
+        return f"{option} {'needs a value' if lacks else 'takes no value'}; {see}"
+    if param is None:
+        message = message.replace("Got unexpected extra argument(s)", "too many words:")
+        return f"{message[:1].lower()}{message[1:]}; {see}"
+    name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name.upper()
+    if hasattr(fault, "param_type"):
+        example = str(context.command.epilog).removeprefix("Example: ") if context else ""
+        return f"{name} is missing; for example: {example}"
+    unfit = _UNFIT.fullmatch(message)
+    if unfit is None:
+        return f"{name}: {message}"
+    return f"{name} is {unfit[1]}; it must be {_must_be(param.type)}"
+
+
+# What the parser says of a value; what our own checks say is left as it is.
+_UNFIT = re.compile(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
+
+
+def _must_be(kind: object) -> str:
+    """Return what a value of this kind must be."""
+    if choices := getattr(kind, "choices", ()):
+        return f"one of {', '.join(choices)}"
+    number = {"int": "a whole number", "float": "a number"}
+    name = str(getattr(kind, "name", "")).partition(" ")[0]
+    said = number.get(name, f"a {name}")
+    least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    if least is not None:
+        said += f" from {least} to {most}" if most is not None else f", {least} or more"
+    return said
+
+
+def _option_meant(
+    option: str, command: str, fault: typer.TyperException, arguments: list[str]
+) -> str:
+    if command and option in _BEFORE_COMMANDS:
+        return f" behind{command}: it goes before the command, codingagent {option} …{command} …"
+    if not command and any(name in arguments for group in COMMANDS.values() for name in group):
+        return " before the command; put it behind, and see `codingagent COMMAND --help`"
+    close = getattr(fault, "possibilities", None) or ()
+    meant = f"; did you mean {' or '.join(close)}?" if close else ""
+    return f"{meant or ';'} `codingagent{command} --help` lists all"
+
+
+_BEFORE_COMMANDS = ("--home", "--version", "--install-completion", "--show-completion")
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        sys.stdout.write(f"codingagent {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder with outbox/, inbox/ and sessions/."
+            " [default: the nearest .codingagent upwards, else the current folder]"
+        ),
+    ] = None,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    context.obj = home

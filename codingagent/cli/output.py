@@ -1,0 +1,202 @@
+"""Which face shows what happens, and whether there is someone to ask."""
+
+import codecs
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
+
+if TYPE_CHECKING:
+    from codingagent.agent.factory import Person
+    from codingagent.model.approval import Answer
+    from codingagent.model.settings import Settings
+    from codingagent.model.ui_events import ApprovalAwaited, Notice
+
+
+# What we write ourselves and an old terminal can't show.
+_PLAINER = dict(zip("…✓✗−—–━─→", ("...", "+", "x", "-", "-", "-", "#", "-", ">"), strict=True))
+_ERRORS = "codingagent"
+
+
+Elsewhere: TypeAlias = "Callable[[ApprovalAwaited], Answer | None]"
+"""Gives the answer that was given to a question in another terminal, if one was."""
+
+
+class Screen(Protocol):
+    """What shows notices."""
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        """Says how much of each change is to be shown: never, short or full; `asked`: in so many words."""
+        ...
+
+    def show(self, notice: "Notice") -> None: ...
+    def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
+        """Asks the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
+        ...
+
+    def choose(self, question: str, choices: "Sequence[str]") -> int | None:
+        """Ask the person for one of these; None if nobody can answer."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def silence(stream: TextIO) -> None:
+    """Sends what is still to be said nowhere: its reader has gone, or its disk is full."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def is_seen(stream: TextIO) -> bool:
+    """Tells whether people look at a stream, or say by FORCE_COLOR that they will."""
+    return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+def is_living(stream: TextIO) -> bool:
+    """Tells whether a stream leads to a terminal that can do more than lines."""
+    return is_seen(stream) and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def can_show_marks(stream: TextIO) -> bool:
+    """Tells whether a stream's encoding has all marks of ours."""
+    try:
+        "".join(_PLAINER).encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def be_plainer(stream: TextIO) -> None:
+    """Has a stream write the marks that its encoding does not have in plainer ones; all else as `?`."""
+    if isinstance(stream, io.TextIOWrapper):
+        codecs.register_error(_ERRORS, _plainer)
+        stream.reconfigure(errors=_ERRORS)
+
+
+def _plainer(fault: UnicodeError) -> tuple[str, int]:
+    assert isinstance(fault, UnicodeEncodeError), "it is for what is written"
+    text = fault.object[fault.start : fault.end]
+    return "".join(_PLAINER.get(char, "?") for char in text), fault.end
+
+
+@contextlib.contextmanager
+def screen_for(json: bool) -> Iterator[Screen]:
+    """Gives the face for this output: JSON, a living terminal, or plain lines."""
+    screen: Screen
+    if json:
+        from codingagent.cli.plain_output import JsonLines
+
+        screen = JsonLines(sys.stdout)
+    elif is_living(sys.stdout):
+        from codingagent.cli.terminal import Console
+
+        screen = Console(can_ask=sys.stdin.isatty() and sys.stdout.isatty())
+    else:
+        from codingagent.cli.plain_output import Lines
+
+        screen = Lines(sys.stdout)
+    try:
+        yield Steady(screen)
+    finally:
+        with contextlib.suppress(OSError):
+            screen.close()
+
+
+class Steady:
+    """A screen that may vanish (`| head`, a full disk): the work goes on without it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._is_gone = False
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        self._screen.tell_changes(how, asked=asked)
+
+    def show(self, notice: "Notice") -> None:
+        if self._is_gone:
+            return
+        try:
+            self._screen.show(notice)
+        except OSError:
+            self._is_gone = True
+            silence(sys.stdout)
+
+    def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
+        return None if self._is_gone else self._screen.ask(notice, elsewhere)
+
+    def choose(self, question: str, choices: "Sequence[str]") -> int | None:
+        return None if self._is_gone else self._screen.choose(question, choices)
+
+    def close(self) -> None:
+        self._screen.close()
+
+
+def person_at(
+    screen: Screen,
+    settings: "Settings | None" = None,
+    *,
+    approves_all: bool,
+    accepts_formats: bool = False,
+    elsewhere: "Elsewhere" = lambda _: None,
+    diff: object = None,
+) -> "Person":
+    """Gives the person before a screen, who may also answer from another terminal.
+
+    Args:
+        screen: theirs.
+        settings: say how much of each change it shows; without them it is as it sees fit.
+        approves_all: whatever would be asked is approved beforehand.
+        accepts_formats: so are changes in another format.
+        elsewhere: gives the answer that was given in another terminal.
+        diff: not None if their own words said what to show.
+    """
+    from codingagent.agent.factory import Person
+
+    if settings is not None:
+        screen.tell_changes(settings.diff, asked=diff is not None)
+    return Person(
+        screen.show, lambda notice: screen.ask(notice, elsewhere), approves_all, accepts_formats
+    )
+
+
+def remark(screen: Screen, text: str) -> None:
+    """Shows one line."""
+    from codingagent.model.ui_events import Remark
+
+    screen.show(Remark(text))
+
+
+def fail(message: str, status: int = 1) -> int:
+    """Say on stderr what went wrong, in one line; on a terminal that is broken between words.
+
+    Returns:
+        The exit status.
+    """
+    from codingagent.model.plain_text import without_controls
+
+    line = f"codingagent: {without_controls(' '.join(message.split()))}"
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{_wrapped(line)}\n")
+    return status
+
+
+def _wrapped(line: str) -> str:
+    """Return a line as it fits the terminal; what one copies, in backquotes, is not broken if it fits."""
+    if not sys.stderr.isatty():
+        return line
+    from codingagent.cli import layout
+
+    width = os.get_terminal_size(sys.stderr.fileno()).columns
+    # A terminal that does not know its size says 0.
+    look = layout.Look(max(width, 10) if width else 80)
+    whole = _QUOTED.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
+    lines = layout.hang([(whole, "")], look, 2)
+    return layout.plain_lines(lines).rstrip("\n").replace(_NO_BREAK, " ")
+
+
+_QUOTED = re.compile(r"`[^`]*`")
+# No text of ours has it: controls are taken out before.
+_NO_BREAK = "\x00"

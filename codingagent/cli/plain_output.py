@@ -1,0 +1,277 @@
+"""Notices as plain lines for a pipe or a log, and as JSON, one object a line."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TextIO, assert_never
+
+from codingagent.cli import layout
+from codingagent.cli.output import Elsewhere
+from codingagent.editing import diff
+from codingagent.editing.diff import LINES_LIMIT, Difference
+from codingagent.model.approval import Answer
+from codingagent.model.plain_text import on_screen, unmasked
+from codingagent.model.ui_events import (
+    ApprovalAwaited,
+    FileChanged,
+    ModelSaid,
+    Notice,
+    OperationBegan,
+    OperationDone,
+    OutboxReady,
+    OutputCame,
+    QuestionAsked,
+    Remark,
+    ReplyAccepted,
+    ReplyRejected,
+    SessionDone,
+    TurnDone,
+    Waiting,
+)
+
+# Of a change that nobody has to approve a glance will do; the rest is counted.
+_SHORT_LINES = 12
+_SHORT_CONTEXT = 1
+
+
+class Changes:
+    """What is told of changes of files: as much as was asked for, and nothing that was shown already.
+
+    `how` is never, short or full.
+    """
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        self._approved = ""
+        self._change: FileChanged | None = None
+
+    def note(self, notice: Notice) -> None:
+        """Takes note of what is shown for approval, and of a change; nothing is reckoned yet."""
+        match notice:
+            case OperationBegan():
+                self._approved, self._change = "", None
+            case ApprovalAwaited():
+                self._approved = notice.subject
+            case FileChanged() if self.how != "never" and notice.path != self._approved:
+                self._change = notice
+            case _:
+                pass
+
+    def take(self) -> tuple[Difference, tuple[str, ...]] | None:
+        """Gives what the operation that just ended changed, and the lines to be shown of it; once."""
+        change, self._change = self._change, None
+        if change is None:
+            return None
+        is_full = self.how == "full"
+        found = diff.between(change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,)))
+        if change.old is None:
+            # Where in a new file its lines stand need not be said.
+            found = replace(found, lines=found.lines[1:])
+        lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
+        return found, tuple(on_screen(line).expandtabs(4) for line in lines)
+
+
+def _in_pipes(how: str, *, asked: bool) -> str:
+    """Gives what is told where nobody may be looking: only what was asked for in so many words."""
+    return how if asked or how == "full" else "never"
+
+
+class Lines:
+    """Shows each notice as lines of plain text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._changes = Changes("never")
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        self._changes.how = _in_pipes(how, asked=asked)
+
+    def show(self, notice: Notice) -> None:
+        self._changes.note(notice)
+        text = lines_of(notice)
+        if isinstance(notice, OperationDone) and (told := self._changes.take()) is not None:
+            found, lines = told
+            count = layout.counted(found, layout.PIPE)
+            text = "\n".join([f"{text}{count}", *(f"         {line}" for line in lines)])
+        if text:
+            self._stream.write(f"{on_screen(text)}\n")
+            self._stream.flush()
+
+    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
+        """Gives no answer: nobody sits here."""
+
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Choose nothing, as above."""
+
+    def close(self) -> None:
+        """Has nothing to put back."""
+
+
+class JsonLines:
+    """Shows each notice as one JSON object on a line; `type` is the notice's name."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._changes = Changes("never")
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        self._changes.how = _in_pipes(how, asked=asked)
+
+    def show(self, notice: Notice) -> None:
+        self._changes.note(notice)
+        if not isinstance(notice, FileChanged):
+            write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
+        elif (told := self._changes.take()) is not None:
+            found, lines = told
+            said = {"path": notice.path, "added": found.added, "removed": found.removed}
+            document = {"type": _type(notice), **said, "difference": "\n".join(lines)}
+            write_json_line(self._stream, document)
+
+    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
+        """Gives no answer: nobody sits here."""
+
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Choose nothing, as above."""
+
+    def close(self) -> None:
+        """Has nothing to put back."""
+
+
+def write_json_line(stream: TextIO, document: object) -> None:
+    """Writes one JSON object and a line end; keys are in camelCase, as in the session files."""
+    stream.write(json.dumps(_camel_keys(document)) + "\n")
+    stream.flush()
+
+
+def lines_of(notice: Notice) -> str:
+    """Gives a notice in words; empty for one that only matters on a living screen."""
+    match notice:
+        case OutboxReady():
+            return ready_lines(notice)
+        case Waiting():
+            return waiting_lines(notice)
+        case ReplyAccepted():
+            count = notice.operations
+            return f"reply {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
+        case ReplyRejected():
+            return f"not taken: {notice.name}: {notice.reason}\n  kept as {notice.path}\n  {notice.remedy}"
+        case OperationBegan() | OutputCame() | FileChanged():
+            return ""
+        case OperationDone():
+            return operation_line(notice)
+        case ApprovalAwaited():
+            return approval_lines(notice)
+        case ModelSaid():
+            return f"the model says: {notice.text}"
+        case QuestionAsked():
+            return question_line(notice)
+        case TurnDone():
+            return "\n".join([turn_line(notice), *(f"  note: {note}" for note in notice.notes)])
+        case SessionDone():
+            return "\n".join(done_lines(notice))
+        case Remark():
+            return notice.text
+        case _:
+            assert_never(notice)
+
+
+def ready_lines(notice: OutboxReady) -> str:
+    """Says where a request is and how long, and its short companion."""
+    size = layout.size(notice.characters, notice.tokens)
+    lines = [f"request {notice.sequence} is ready: {notice.path} ({size})"]
+    if notice.budget:
+        lines.append(f"  {layout.budget_line(notice.characters, notice.budget)}")
+    if notice.short_path:
+        size = layout.size(notice.short_characters, notice.short_tokens)
+        lines.append(f"  short, for the same chat: {notice.short_path} ({size})")
+    return "\n".join(lines)
+
+
+def waiting_lines(notice: Waiting) -> str:
+    """Says what a newcomer has to do now."""
+    first = f"attach this file to any chat, or paste its text, and send it: {notice.outbox}"
+    if notice.short:
+        first = (
+            f"in the same chat send this file, attached or pasted: {notice.short}\n"
+            f"     or in a new chat this one, which is whole: {notice.outbox}"
+        )
+    return (
+        f"now it is your turn:\n"
+        f"  1. {first}\n"
+        f"  2. save the chat's whole answer as a .txt file in: {notice.inbox}\n"
+        f"{waiting_line(notice)}"
+    )
+
+
+def waiting_line(notice: Waiting) -> str:
+    """Says what happens next: we wait, another does, or the person calls."""
+    if notice.elsewhere:
+        return "the other terminal waits for the answer"
+    resume = f"`codingagent resume {notice.session_id}`"
+    if notice.watched:
+        return f"waiting for the answer (Ctrl-C stops; {resume} goes on)"
+    return f"then: {resume} takes the answer and goes on"
+
+
+def operation_line(notice: OperationDone) -> str:
+    """Gives a result in one line, and below it what failed or was noted."""
+    result = notice.result
+    if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
+        return ""  # its words are shown by themselves
+    mark = "ok    " if result.success else "FAILED"
+    lines = [f"  {mark} {result.command_type}: {result.summary}"]
+    if not result.success and result.output:
+        lines.extend(f"         {line}" for line in result.output.rstrip("\n").split("\n")[-12:])
+    lines.extend(f"         note: {note}" for note in result.notes)
+    return "\n".join(lines)
+
+
+def approval_lines(notice: ApprovalAwaited) -> str:
+    """Says what is to be approved, and why."""
+    shown = "\n".join(f"    {line}" for line in unmasked(notice.shown).split("\n"))
+    why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
+    always = "".join(f"\n  --always would cover: {grant}" for grant in notice.grants)
+    return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}{always}"
+
+
+def question_line(notice: QuestionAsked) -> str:
+    """Says how the model's question is answered."""
+    return (
+        f'to answer: codingagent say {notice.session_id} "your words" (the request is written anew)'
+    )
+
+
+def turn_line(notice: TurnDone) -> str:
+    """Sums up a turn."""
+    failed = f", {notice.failed} failed" if notice.failed else ""
+    count = len(notice.changed)
+    changed = f", {count} {'file' if count == 1 else 'files'} changed" if count else ""
+    return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
+
+
+def done_lines(notice: SessionDone) -> list[str]:
+    """Says that the task is done, and what of the last reply was not."""
+    lines = [f"done: {notice.summary}" if notice.summary else "done"]
+    if notice.failed:
+        lines.append("but in the last reply these failed:")
+        lines.extend(f"  {line}" for line in notice.failed)
+        lines.append(f"to go on with them: codingagent resume {notice.session_id}")
+    return lines
+
+
+def _type(notice: Notice) -> str:
+    name = type(notice).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
+
+
+def _camel_keys(value: object) -> object:
+    if isinstance(value, dict):
+        return {_camel(key): _camel_keys(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_camel_keys(inner) for inner in value]
+    return value
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,179 @@
+"""`--reply-with`: a command in the place of the chat. It reads a request and prints the answer."""
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.agent import factory
+from codingagent.agent.conversation import Conversation
+from codingagent.cli.inbox_loop import Inbox, take_present
+from codingagent.errors import WorkError
+from codingagent.model import plain_text
+from codingagent.model.observations import Extras, Outcome, digest_of
+from codingagent.model.session_state import Session
+from codingagent.model.settings import SEQUENCE_VARIABLE, SESSION_VARIABLE, SHORT_VARIABLE
+from codingagent.model.ui_events import Notice, OutputCame, Remark
+from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCommand:
+    """A shell line of the person's, its limit, and how many turns it may answer."""
+
+    line: str
+    timeout_s: float
+    max_turns: int
+
+
+def follow(
+    conversation: Conversation,
+    inbox: Inbox,
+    home: Home,
+    command: ReplyCommand,
+    show: Callable[[Notice], None],
+    attend: Callable[[Conversation], bool],
+) -> None:
+    """Has a command answer request after request, until the session is complete.
+
+    Its answers are saved in the inbox and taken like any other; so are those that the person saves there.
+
+    Args:
+        conversation: the session at work.
+        inbox: where replies come.
+        home: whose mailbox it is.
+        command: what replies.
+        show: gets what it prints besides.
+        attend: does what others ask between two turns.
+
+    Raises:
+        WorkError: if the command fails, gives what is no answer or the last one again, or has had all
+            of its turns. The session can be resumed.
+        KeyboardInterrupt: passed on; the command was ended.
+    """
+    taken = 0
+    with contextlib.closing(factory.reply_runner()) as runner:
+
+        def run(line: str, extras: Extras) -> Outcome:
+            return runner.run(
+                line,
+                str(Path.cwd()),
+                command.timeout_s,
+                lambda text: show(OutputCame(plain_text.without_controls(text))),
+                extras,
+            )
+
+        while True:
+            # An answer that lies there may be to this very request, left by a kill: it goes first.
+            take_present(conversation, inbox)
+            session = conversation.session
+            if session.is_complete:
+                return
+            attend(conversation)
+            session = conversation.session
+            if taken >= command.max_turns:
+                raise _end(session, f"{taken} turns were taken (--max-turns) and it is not done")
+            show(Remark(f"request {session.sequence} goes to: {command.line}"))
+            name, digest = _answer(home, session, command, run)
+            conversation.take(name)
+            if (
+                conversation.session.sequence == session.sequence
+                and not conversation.session.is_complete
+            ):
+                what = (
+                    "the same answer twice" if digest == session.last_digest else "no answer to it"
+                )
+                raise _end(session, f"request {session.sequence}: the command gave {what}")
+            taken += 1
+
+
+def _answer(
+    home: Home,
+    session: Session,
+    command: ReplyCommand,
+    run: Callable[[str, Extras], Outcome],
+) -> tuple[str, str]:
+    """Has one request answered; gives the answer's name in the inbox, and its digest.
+
+    Raises:
+        WorkError: if there is none.
+    """
+    session_id, sequence = session.session_id, session.sequence
+    request = home.mailbox.outbox_path(session_id, sequence)
+    short = home.mailbox.short_path(session_id, sequence)
+    part = home.mailbox.part_path(session_id, sequence, "reply")
+    variables = {
+        SESSION_VARIABLE: session_id,
+        SEQUENCE_VARIABLE: str(sequence),
+        SHORT_VARIABLE: str(short) if short.exists() else "",
+    }
+
+    def is_flooded() -> bool:
+        try:
+            return part.stat().st_size > REPLY_LIMIT_BYTES
+        except OSError:
+            return False
+
+    try:
+        extras = Extras(variables, is_flooded=is_flooded)
+        outcome = run(_redirected(command.line, request, part), extras)
+        if fault := _fault(outcome):
+            kept = _kept(home, session_id, part, fault)
+            raise _end(session, f"the command that replies {fault}{kept}")
+        size_bytes = part.stat().st_size if part.exists() else 0
+        if not size_bytes:
+            raise _end(session, "the command that replies printed nothing")
+        if size_bytes > REPLY_LIMIT_BYTES:
+            limit = REPLY_LIMIT_BYTES // 2**20
+            raise _end(session, f"the command that replies printed more than {limit} MiB")
+        digest = digest_of(part.read_bytes())
+        return home.mailbox.put_in(part, session_id, sequence, "replied"), digest
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
+    """Sets aside what a command had printed before it failed: it may be a whole answer, and dear.
+
+    Gives in words where it lies; nothing if there is none of it.
+    """
+    try:
+        if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
+            return ""
+        name = home.mailbox.set_aside(part.name, f"the command that replies {fault}")
+    except (OSError, WorkError):
+        return ""
+    path = shlex.quote(str(home.mailbox.rejected / name))
+    return f"; what it had printed is kept: codingagent resume {session_id} --accept {path}"
+
+
+def _redirected(line: str, request: Path, part: Path) -> str:
+    if os.name == "nt":
+        return f'({line}) <"{request}" >"{part}"'
+    return f"exec <{shlex.quote(str(request))} >{shlex.quote(str(part))}\n{line}"
+
+
+def _fault(outcome: Outcome) -> str:
+    """Says why a command gave no answer; nothing if it may have given one."""
+    said = plain_text.without_controls(outcome.output).strip().split("\n")[-1]
+    because = f": {plain_text.one_line(said)}" if said else ""
+    if outcome.failure:
+        return f"could not be started: {outcome.failure}"
+    if outcome.ended_by == "time_limit":
+        return f"did not end within {outcome.limit} (--reply-timeout){because}"
+    if outcome.ended_by == "output_limit":
+        return f"printed more than {outcome.limit}"
+    if outcome.ended_by != "itself":
+        return f"was ended after {outcome.limit}{because}"
+    return f"failed (exit code {outcome.exit_code}){because}" if outcome.exit_code else ""
+
+
+def _end(session: Session, reason: str) -> WorkError:
+    return WorkError(
+        f"{reason}; nothing is lost: `codingagent resume {session.session_id}`, with --reply-with or without,"
+        " goes on"
+    )

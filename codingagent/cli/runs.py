@@ -1,0 +1,206 @@
+"""The commands for runs: an operations message in, the events message out, an exit status."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from codingagent.agent import factory
+from codingagent.agent.factory import Person
+from codingagent.agent.run import Run
+from codingagent.agent.space import Space
+from codingagent.checkpoints import history
+from codingagent.checkpoints.layout import Archive, check_present, place_of
+from codingagent.cli.output import fail, silence
+from codingagent.errors import ApprovalError, InterruptError, UsageError
+from codingagent.model.approval import Answer
+from codingagent.model.session_state import Session
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ModelSaid, Notice, Remark
+from codingagent.protocols.json.convert import read_answer
+from codingagent.protocols.json.errors import MessageError
+from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage
+from codingagent.protocols.json.parser import SIZE_LIMIT_BYTES, to_json_bytes
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+from codingagent.storage.session_log import Ledger
+
+_STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_status}
+
+
+def read_message(name: str) -> bytes:
+    """Gives the bytes of a message, from a file or with `-` from stdin; no more than may be executed.
+
+    Raises:
+        UsageError: if there is no such file, or it can't be read.
+    """
+    # One byte more than is allowed: the reader then says what is wrong.
+    most = SIZE_LIMIT_BYTES + 1
+    if name == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(most)
+    except OSError as fault:
+        raise UsageError(f"{name} can't be read: {fault.strerror or fault}") from fault
+
+
+def execute(
+    home: Home, root: Path, settings: Settings, data: bytes, *, approves_all: bool, streams: bool
+) -> int:
+    """Executes a message; gives the exit status."""
+    tell: Callable[[Event], None] = _print_event if streams else lambda _: None
+    with _space(home, root, settings, approves_all, tell) as space:
+        try:
+            run = space.run(message=data)
+        except MessageError as fault:
+            return _refuse(str(fault), streams=streams)
+        return _report(run, len(run.events) if streams else 0)
+
+
+def answer(
+    home: Home,
+    session: Session,
+    settings: Settings,
+    given: str | bytes | None,
+    decided: Answer,
+    *,
+    approves_all: bool,
+) -> int:
+    """Answers what a run waits for and prints what came of it; gives the exit status.
+
+    Args:
+        home: where the run is kept.
+        session: its state.
+        settings: to go on with.
+        given: the operation's id, or a message that holds the answer.
+        decided: the answer, if no message holds it.
+        approves_all: what would be asked next is approved beforehand.
+    """
+    name = given if not isinstance(given, bytes) else None
+    if isinstance(given, bytes):
+        try:
+            name, said = read_answer(given)
+        except MessageError as fault:
+            raise UsageError(f"the answer on stdin {fault}") from fault
+        if decided.decision == "no" and said.decision != "no":
+            raise UsageError("`deny` was told to approve: use `codingagent approve`")
+        always = decided.decision == "always" and said.decision == "yes"
+        decision = decided.decision if always else said.decision
+        decided = replace(said, decision=decision, reason=said.reason or decided.reason)
+    check_present(session)
+    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
+        factory.check_workspace(home, session)
+        run = space.open_run(session.session_id)
+        known = len(run.session.ends)
+        run.decide(name, decided)
+        return _report(run, known)
+
+
+def finish(home: Home, session: Session, settings: Settings, *, approves_all: bool) -> int:
+    """Finishes a run that was interrupted and prints all its events; gives the exit status.
+
+    Raises:
+        UsageError: if it is done, or its workspace is gone.
+    """
+    if session.is_complete:
+        raise UsageError(
+            f"{session.session_id} is done; `codingagent show {session.session_id}` tells of it"
+        )
+    check_present(session)
+    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
+        factory.check_workspace(home, session)
+        run = space.open_run(session.session_id)
+        if run.pending_approval is None or approves_all:
+            run.go_on()
+        return _report(run, 0)
+
+
+def undo(
+    home: Home, session: Session, turns: int | None, show: Callable[[Notice], None], *, force: bool
+) -> None:
+    """Takes back what a run changed, or with None its last undo.
+
+    Raises:
+        UsageError: if there is nothing to take back, or no git.
+        WorkError: if the disk does not let it.
+    """
+    journal = home.runs.open(session.session_id)
+    try:
+        ledger = Ledger(journal, session)
+        if session.undoing is None:
+            history.take_back(home, ledger, turns, show, force=force)
+            return
+        with contextlib.closing(Archive(place_of(home, session))) as archive:
+            if archive.opened() is None:
+                raise UsageError(history.NO_GIT)
+            history.finish_undo(home, ledger, archive, show)
+        show(Remark("an undo that was interrupted is finished; nothing more was taken back"))
+    finally:
+        journal.close()
+
+
+@contextlib.contextmanager
+def _space(
+    home: Home,
+    root: Path,
+    settings: Settings,
+    approves_all: bool,
+    tell: Callable[[Event], None],
+) -> Iterator[Space]:
+    person = Person(_say, approves_all=approves_all)
+    with Space.of(home, root, settings, person, tell) as space:
+        try:
+            yield space
+        except KeyboardInterrupt:
+            raise InterruptError(
+                "stopped; `codingagent list --runs` names the run, `codingagent resume RUN_ID` finishes it"
+            ) from None
+
+
+def _say(notice: Notice) -> None:
+    """Passes on what is meant for a person: stdout is for the program."""
+    match notice:
+        case ModelSaid():
+            sys.stderr.write(f"{notice.text}\n")
+        case Remark():
+            fail(notice.text)
+        case _:
+            pass
+
+
+def _print_event(event: Event) -> None:
+    try:
+        _print(event)
+    except BrokenPipeError:
+        # Whoever read has gone (`| head`); the work goes on without them, as in a session.
+        silence(sys.stdout)
+
+
+def _print(value: Event | EventsMessage) -> None:
+    """Prints JSON and a line end: in bytes, for a copy as text of ten megabytes is ten megabytes more."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(to_json_bytes(value))
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _report(run: Run, since: int) -> int:
+    _print(run.message(since))
+    return _STATUS[run.status]
+
+
+def _refuse(reason: str, *, streams: bool) -> int:
+    """Tells of what is no operations message, as the protocol does: with one error event."""
+    event = ErrorEvent(timestamp=now(), category="validation", message=reason)
+    if streams:
+        _print_event(event)
+    message = EventsMessage(
+        protocol_version="1.0",
+        run_id=factory.new_run_id(),
+        status="error",
+        events=() if streams else (event,),
+    )
+    _print(message)
+    return fail(reason, UsageError.exit_status)

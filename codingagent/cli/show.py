@@ -1,0 +1,254 @@
+"""What `show` prints: a session turn by turn, what it waits for, and how to go on."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from codingagent.cli import layout
+from codingagent.cli.layout import Line, Look, Span, look_of
+from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.tables import STATES, show_lines
+from codingagent.model import plain_text, results
+from codingagent.model.events import CommandRan, Event, changed_paths
+from codingagent.model.journal_entries import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.timeline import Asking, Entry, TurnTold
+from codingagent.storage.session_file import document
+
+# Of a task the screen shows the beginning; the rest is in the request, and in --json.
+_TASK_LINES = 10
+
+Counts = Mapping[str, tuple[int, int]]
+"""How many lines came and went, by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that is told of a session.
+
+    `counts` are by turn, as far as they are known. `requests` are the files that wait to be sent.
+    """
+
+    session: Session
+    entries: tuple[Entry, ...]
+    counts: Mapping[int, Counts]
+    requests: tuple[Path, ...] = ()
+
+
+def show_session(story: Story, *, json: bool) -> None:
+    """Prints a session's turns, their results, the files that they changed, and how to go on."""
+    if json:
+        turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
+        said = [asdict(each) for each in story.session.said]
+        granted = sorted(story.session.granted)
+        more = {"turns": turns, "said": said, "granted": granted}
+        write_json_line(sys.stdout, {**document(story.session), **more})
+        return
+    look = look_of(sys.stdout)
+    for line in story_lines(story, look, layout.local_now()):
+        show_lines([line])
+
+
+def story_lines(story: Story, look: Look, now: datetime) -> Iterator[Line]:
+    """Gives a session as it is told to people."""
+    yield from _head(story.session, look, now)
+    for entry in story.entries:
+        yield []
+        yield from _entry(entry, story.counts, look, now)
+    yield from _way_on(story, look, now)
+
+
+def _head(session: Session, look: Look, now: datetime) -> Iterator[Line]:
+    what = "run" if session.is_run else "session"
+    turn = "" if session.is_run else f", turn {session.sequence}"
+    phase = (session.phase.value, STATES[session.phase])
+    yield from layout.hang(
+        [(f"{what} ", ""), (session.session_id, "bold"), (": ", ""), phase, (turn, "")], look, 2
+    )
+    yield [(f"workspace {session.workspace}", "dim")]
+    terms = f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}"
+    since = layout.ago(session.created_at, now) if look.is_terminal else session.created_at
+    yield from layout.hang([(f"{terms}, started {since}", "dim")], look, 2)
+    for number, grant in enumerate(sorted(session.granted), start=1):
+        yield from layout.hang([(f"granted {number}: ", "warn"), (grant, "")], look, 2)
+    if session.is_run:
+        return
+    lines = plain_text.without_controls(session.task).strip("\n").split("\n")
+    shown = lines[:_TASK_LINES] if look.is_terminal else lines
+    for index, line in enumerate(shown):
+        yield from layout.hang([(line if index else f"task {line}", "")], look, 2)
+    if left := len(lines) - len(shown):
+        yield [(f"{look.dots} {left} more {'line' if left == 1 else 'lines'}", "dim")]
+
+
+def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime) -> Iterator[Line]:
+    when = layout.clock(entry.at, now) if look.is_terminal else entry.at[:16].replace("T", " ")
+    if isinstance(entry, TurnTold):
+        yield from _turn(entry, counts.get(entry.sequence, {}), when, look)
+        return
+    notes: tuple[str, ...] = ()
+    if isinstance(entry, ReplySetAside):
+        heading, notes = "set aside", (f"{entry.name}: {entry.reason}",)
+    elif isinstance(entry, UndoEnded):
+        heading, notes = "undo", entry.notes
+    elif isinstance(entry, PersonSaid):
+        heading = "you said" if entry.text else "you attached"
+        notes = (*entry.text.split("\n"), *entry.attached) if entry.text else entry.attached
+    else:
+        heading = "reopened"
+    yield [(heading, "bold"), (f"  {when}", "dim")]
+    for note in notes:
+        yield from layout.hang([("  ", ""), (plain_text.without_controls(note), "")], look, 4)
+
+
+def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Line]:
+    took = ""
+    if turn.ended_at:
+        seconds = layout.moment_of(turn.ended_at) - layout.moment_of(turn.at)
+        took = f", {layout.duration(max(seconds.total_seconds(), 0))}"
+    yield from layout.hang(
+        [(f"turn {turn.sequence}", "bold"), (f"  {when}{took}  {turn.reply_name}", "dim")], look, 2
+    )
+    for item in turn.items:
+        if isinstance(item, Asking):
+            yield from _asking(item, look)
+        elif isinstance(item, CheckEnded):
+            yield from _result(results.check_result(item.event), item.event, look)
+        else:
+            yield from _result(results.result_of(item.event), item.event, look)
+    for note in turn.notes:
+        yield from layout.hang(
+            [("  ", ""), ("note: ", "warn"), (plain_text.without_controls(note), "")], look, 4
+        )
+    changed = dict.fromkeys((*changed_paths(turn.results), *counts))
+    if changed:
+        said = ", ".join(
+            plain_text.without_controls(path) + _count(path, counts, look) for path in changed
+        )
+        yield from layout.hang([("  files changed: ", "dim"), (said, "")], look, 4)
+
+
+def _count(path: str, counts: Counts, look: Look) -> str:
+    if path not in counts:
+        return ""
+    added, removed = counts[path]
+    return f" +{added} {look.minus}{removed}"
+
+
+def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
+    summary = plain_text.without_controls(result.summary)
+    spans: list[Span] = [
+        ("  ", ""),
+        look.mark(result.success),
+        (f" {result.command_type}: {summary}", ""),
+    ]
+    if isinstance(event, CommandRan):
+        spans.append((f", {layout.duration(event.duration_s)}", "dim"))
+    yield from layout.hang(spans, look, 4)
+
+
+def _asking(asking: Asking, look: Look) -> Iterator[Line]:
+    question, answered = asking.asked.question, asking.answered
+    said = "waits for an answer" if answered is None else answered.answer.said
+    subject = plain_text.one_line(question.subject)
+    mark = "?" if look.has_marks else "asked "
+    spans = [
+        ("  ", ""),
+        (mark, "warn"),
+        (f" {question.tag}: {subject} ({'; '.join(question.reasons)}): ", ""),
+    ]
+    yield from layout.hang([*spans, (plain_text.without_controls(said), "bold")], look, 4)
+
+
+def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
+    session = story.session
+    resume = f"codingagent resume {session.session_id}"
+    yield []
+    match session.phase:
+        case Phase.AWAITING_REPLY:
+            since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
+            yield from layout.hang(
+                [(f"request {session.sequence} waits for its answer{since}:", "name")], look, 2
+            )
+            for path in story.requests:
+                yield [(f"  {path}", "bold")]
+            yield [("then: ", "dim"), (resume, "")]
+        case Phase.AWAITING_APPROVAL:
+            yield [("it waits for your yes or no:", "warn")]
+            yield [(f"  codingagent approve {session.session_id}", "")]
+            yield [(f"  codingagent deny {session.session_id}", "")]
+        case Phase.EXECUTING | Phase.OUTBOX_DUE:
+            yield from layout.hang([("at work, or interrupted; in that case:", "warn")], look, 2)
+            yield [(f"  {resume}", "")]
+        case Phase.COMPLETE if session.is_run:
+            yield [("done", "good")]
+        case Phase.COMPLETE:
+            yield [("done", "good"), ("; to go on all the same:", "dim")]
+            yield [(f"  {resume}", "")]
+
+
+def counts_in(text: str) -> dict[str, tuple[int, int]]:
+    """Gives how many lines came and went in each file of a unified difference, as git writes it."""
+    found: dict[str, tuple[int, int]] = {}
+    path = old = ""
+    left = [0, 0]
+    for line in text.split("\n"):
+        if left[0] > 0 or left[1] > 0:
+            # Within a hunk a line may look like any heading.
+            added, removed = found[path]
+            found[path] = (added + line.startswith("+"), removed + line.startswith("-"))
+            left[0] -= not line.startswith(("+", "\\"))
+            left[1] -= not line.startswith(("-", "\\"))
+        elif line.startswith("--- "):
+            old = _name(line[4:])
+        elif line.startswith("+++ "):
+            path = _name(line[4:]) or old
+            found[path] = (0, 0)
+        elif line.startswith("@@ "):
+            left = [_length(part) for part in line.split()[1:3]]
+    return found
+
+
+def _name(said: str) -> str:
+    """Gives the path of a heading; empty for none."""
+    said = said.rstrip("\t")
+    if said.startswith('"'):
+        # As C writes it: the bytes that are not ASCII in octal.
+        said = (
+            said[1:-1]
+            .encode()
+            .decode("unicode_escape")
+            .encode("latin-1")
+            .decode("utf-8", "replace")
+        )
+    return "" if said == "/dev/null" else said[2:]
+
+
+def _length(part: str) -> int:
+    """Gives how many lines a side of a hunk has: `-3,4` has 4, `-3` has 1."""
+    _, _, count = part.partition(",")
+    return int(count) if count else 1
+
+
+def _document(turn: TurnTold) -> dict[str, object]:
+    return {
+        "sequence": turn.sequence,
+        "reply": turn.reply_name,
+        "at": turn.at,
+        "endedAt": turn.ended_at,
+        "results": [_told(results.result_of(event), event) for event in turn.results],
+        "check": None
+        if turn.checked is None
+        else _told(results.check_result(turn.checked), turn.checked),
+        "changed": list(changed_paths(turn.results)),
+        "notes": list(turn.notes),
+    }
+
+
+def _told(result: results.Result, event: Event) -> dict[str, object]:
+    document = asdict(result)
+    if isinstance(event, CommandRan):
+        document |= {"exit_code": results.exit_code_of(event), "duration_s": event.duration_s}
+    return document

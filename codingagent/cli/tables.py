@@ -1,0 +1,205 @@
+"""What `list`, `log`, `diff` and `config` print: for a terminal, as plain lines, or as JSON."""
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from codingagent.checkpoints.undo_history import Step
+from codingagent.cli import layout, log_format
+from codingagent.cli.layout import Line, Look, Span, look_of
+from codingagent.cli.output import is_living
+from codingagent.cli.plain_output import write_json_line
+from codingagent.errors import UsageError
+from codingagent.model import plain_text
+from codingagent.model.journal_entries import Record
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.settings import Resolved, meanings
+from codingagent.storage.session_file import document
+
+STATES = {
+    Phase.AWAITING_REPLY: "name",
+    Phase.AWAITING_APPROVAL: "warn",
+    Phase.EXECUTING: "warn",
+    Phase.OUTBOX_DUE: "warn",
+    Phase.COMPLETE: "good",
+}
+
+
+def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
+    """Print one line a session; where there is none, what there is: so many runs."""
+    if json:
+        for session in sessions:
+            write_json_line(sys.stdout, document(session))
+        return
+    if not sessions:
+        if runs:
+            _print("no session yet; `codingagent list --runs` lists the runs")
+        else:
+            _print("none yet; start one with `codingagent new`, or `run`")
+        return
+    look = look_of(sys.stdout)
+    show_lines(session_lines(sessions, look, layout.local_now()))
+
+
+def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Line]:
+    """Gives one line a session; on a terminal as much of it as fits, in a pipe all of it."""
+    if not look.is_terminal:
+        # As scripts know it.
+        headings = ("session", "state", "turn", "changed (UTC)", "task")
+        rows = [_session(s, f"{s.updated_at[:16].replace('T', ' ')}", 60) for s in sessions]
+        return list(layout.table(headings, rows, look))
+    headings = ("session", "state", "turn", "changed", "task")
+    rows = [_session(s, layout.ago(s.updated_at, now), 2 * look.width) for s in sessions]
+    if any(session.is_run for session in sessions):
+        # A run has one turn and no task.
+        chosen: tuple[int, ...] = (0, 1, 3)
+        return list(_columns(headings, rows, look, chosen))
+    for chosen in ((0, 1, 2, 3, 4), (0, 1, 3, 4), (0, 1, 4)):
+        widths = [max(len(headings[i]), *(layout.cells(row[i][0]) for row in rows)) for i in chosen]
+        taken = sum(width + 2 for width in widths[:-1])
+        if look.width - taken >= _TASK_CELLS:
+            break
+    return list(_columns(headings, rows, look, chosen))
+
+
+# A task that is cut to less tells nothing.
+_TASK_CELLS = 20
+
+
+def _columns(
+    headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, chosen: Sequence[int]
+) -> Iterator[Line]:
+    picked = [[row[i] for i in chosen] for row in rows]
+    return layout.table([headings[i] for i in chosen], picked, look, cuts=True)
+
+
+def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
+    return (
+        (session.session_id, "bold"),
+        (session.phase.value, STATES[session.phase]),
+        (str(session.sequence), ""),
+        (changed, ""),
+        (plain_text.one_line(session.task, limit), ""),
+    )
+
+
+def show_log(records: Iterable[Record], *, json: bool) -> None:
+    """Prints a session's records, one a line: the time, and what happened."""
+    for record in records:
+        if json:
+            write_json_line(sys.stdout, asdict(record))
+        else:
+            _print(f"{record.at[:19].replace('T', ' ')}  {log_format.line_of(record)}")
+
+
+def show_diff(
+    diff: Callable[[str, str, Collection[str]], str],
+    changed: Callable[[str, str], Iterable[str]],
+    steps: Sequence[Step],
+    turn: int | None,
+    *,
+    json: bool,
+) -> None:
+    """Prints what a turn changed, or all of them together.
+
+    Args:
+        diff: gives the difference between two checkpoints, for some paths.
+        changed: gives the paths that differ between two.
+        steps: all of the session's.
+        turn: its number; None for all.
+        json: one object.
+
+    Raises:
+        UsageError: if there is no such turn, or it changed nothing that is kept.
+    """
+    chosen = [step for step in steps if turn is None or step.sequence == turn]
+    if not chosen:
+        which = "no turn" if turn is None else f"no turn {turn}"
+        raise UsageError(f"{which} of this session changed files; see `codingagent show`")
+    last = steps.index(chosen[-1])
+    later = [step.before for step in steps[last + 1 :]]
+    after = chosen[-1].after or next(iter(later), "")
+    if not after:
+        raise UsageError(
+            "the last turn has no checkpoint after it: `codingagent resume` ends one that is under way,"
+            " `codingagent diff --turn N` shows an earlier one"
+        )
+    # Between the parts the person may have changed other files: those are not the session's doing.
+    touched = {path for step in chosen for path in changed(step.before, step.after or after)}
+    text = (
+        plain_text.without_controls(diff(chosen[0].before, after, sorted(touched)))
+        if touched
+        else ""
+    )
+    left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
+    if json:
+        turns = [step.sequence for step in chosen if step.sequence]
+        write_json_line(sys.stdout, {"turns": turns, "diff": text, "left_out": left_out})
+        return
+    if is_living(sys.stdout):
+        from codingagent.cli.terminal import Console
+
+        Console().diff(text)
+    else:
+        sys.stdout.write(text)
+    if not text:
+        _print("nothing was changed")
+    if left_out:
+        _print(f"not covered: {', '.join(left_out)}")
+
+
+def show_settings(
+    home: Path,
+    resolved: Resolved,
+    policy: str,
+    granted: Mapping[str, Sequence[str]],
+    *,
+    json: bool,
+) -> None:
+    """Print each setting in force, where it came from, and what it means.
+
+    With them what the policy does, and what was approved for always, by session.
+    """
+    values = asdict(resolved.settings)
+    if json:
+        for name, value in {"home": str(home), **values}.items():
+            origin = resolved.origins.get(name, "")
+            write_json_line(sys.stdout, {"name": name, "value": value, "origin": origin})
+        for session_id, grants in granted.items():
+            write_json_line(sys.stdout, {"name": "granted", "session": session_id, "value": grants})
+        return
+    told, look = meanings(), look_of(sys.stdout)
+    rows = [
+        ((name, "bold"), (_value(value), "name"), (resolved.origins[name], ""), (told[name], "dim"))
+        for name, value in values.items()
+    ]
+    # A path is never broken, so that it can be copied whole.
+    show_lines([[("home ", ""), (str(home), "")]])
+    show_lines(layout.table(("setting", "value", "from", "meaning"), rows, look))
+    lines = f"policy {policy}".split("\n")
+    for session_id, grants in granted.items():
+        lines += [f"always in session {session_id}: {grant}" for grant in grants]
+    for line in lines:
+        show_lines(layout.hang([(line, "")], look, 2))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"  # as it is written in the file
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def show_lines(lines: Iterable[Line]) -> None:
+    """Prints lines: in colour on a terminal."""
+    if is_living(sys.stdout):
+        from codingagent.cli.terminal import Console
+
+        Console().lines(lines)
+        return
+    sys.stdout.write(layout.plain_lines(lines))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,348 @@
+"""Notices on a terminal: colour, live output, a spinner while waiting. The only user of rich."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
+
+from rich.console import Console as RichConsole
+from rich.markup import escape
+from rich.status import Status
+from rich.text import Text
+
+from codingagent.cli import keyboard, layout
+from codingagent.cli.keyboard import Keyboard, PasteError
+from codingagent.cli.layout import Line, Span
+from codingagent.cli.output import Elsewhere
+from codingagent.cli.plain_output import Changes, done_lines, question_line, turn_line, waiting_line
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.plain_text import on_screen, unmasked, without_controls
+from codingagent.model.results import CHECK
+from codingagent.model.ui_events import (
+    ApprovalAwaited,
+    FileChanged,
+    ModelSaid,
+    Notice,
+    OperationBegan,
+    OperationDone,
+    OutboxReady,
+    OutputCame,
+    QuestionAsked,
+    Remark,
+    ReplyAccepted,
+    ReplyRejected,
+    SessionDone,
+    TurnDone,
+    Waiting,
+)
+
+# Of a failure's output the end says most; the request to the model has more of it.
+_FAILURE_LINES = 15
+
+
+_LOOK_ELSEWHERE_S = 0.2
+
+_TYPED_BEFORE = "  what was typed before this question was discarded"
+_PASTED = "  pasted text is no answer: type it"
+
+_DECISIONS: dict[str, Decision] = {
+    "y": "yes",
+    "yes": "yes",
+    "n": "no",
+    "no": "no",
+    "a": "always",
+    "always": "always",
+}
+
+
+# What the styles of `looks` are here.
+_COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
+
+_WAITING = "waiting (Ctrl-C stops)"
+
+# A change of a file stands below the operation that made it.
+_MARGIN = "      "
+
+
+_SIGNS = {"+": "green", "-": "red", "@": "cyan", "…": "dim"}
+
+
+def _style_of(line: str) -> str:
+    """Gives the colour of a line of a difference."""
+    if line.startswith(("+++", "---")):
+        return "bold"
+    return _SIGNS.get(line[:1], "")
+
+
+_COLOUR_SYSTEMS = {
+    "standard": "16 colours",
+    "256": "256 colours",
+    "truecolor": "16 million colours",
+    "windows": "16 colours",
+}
+
+
+class Console:
+    """Shows notices on a terminal as they come."""
+
+    def __init__(self, *, can_ask: bool = False) -> None:
+        self._can_ask = can_ask
+        # no-color.org: not a single code then.
+        has_colour = not os.environ.get("NO_COLOR")
+        self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
+        self._look = layout.look_of(sys.stdout)
+        self._changes = Changes("short")
+        self._status: Status | None = None
+        self._said_output = False
+        self._within_line = False
+
+    def tell_changes(self, how: str, *, asked: bool) -> None:
+        del asked  # on a terminal somebody looks
+        self._changes.how = how
+
+    def show(self, notice: Notice) -> None:
+        self._stop_status()
+        self._look = layout.look_of(sys.stdout)  # a window may have another size by now
+        self._changes.note(notice)
+        match notice:
+            case OutboxReady():
+                self._show_ready(notice)
+            case Waiting():
+                self._show_waiting(notice)
+            case ReplyAccepted():
+                self._rich.rule(f"Reply {notice.sequence}", style="dim")
+            case ReplyRejected():
+                self._say(("Not taken:", "warn"), (f" {notice.name}: {notice.reason}", ""))
+                self._say(("  kept as", ""))
+                self._say_path(notice.path)
+                self._rich.print(Text(f"  {notice.remedy}"), soft_wrap=True)
+            case OperationBegan():
+                self._begin(notice)
+            case OutputCame():
+                self._show_output(notice.text)
+            case FileChanged():
+                pass  # it is shown with its operation's result
+            case OperationDone():
+                self._show_result(notice)
+            case ApprovalAwaited():
+                self._show_awaited(notice)
+            case ModelSaid():
+                for line in notice.text.split("\n"):
+                    self._say((line, "name"), indent=0)
+            case QuestionAsked():
+                self._say(("? ", "warn"), (question_line(notice), ""))
+            case TurnDone():
+                self._say((turn_line(notice), "dim"))
+                for note in notice.notes:
+                    self._say(("  ", ""), ("note:", "warn"), (f" {note}", ""), indent=4)
+            case SessionDone():
+                first, *rest = done_lines(notice)
+                for line in first.split("\n"):
+                    self._say((line, "bold green"))
+                for line in rest:
+                    self._say((line, "warn"), indent=4)
+            case Remark():
+                self._say((notice.text, "dim"))
+            case _:
+                assert_never(notice)
+
+    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
+        """Asks the person for a yes or no to what was shown; None if their keyboard is not ours.
+
+        An answer given in another terminal counts as theirs.
+
+        Raises:
+            KeyboardInterrupt: passed on; so is the end of input, which is no answer.
+        """
+        if not self._can_ask:
+            return None
+        while not keyboard.is_ours(sys.stdin):
+            if (found := elsewhere(notice)) is not None:
+                return self._answered_elsewhere(found)
+            time.sleep(_LOOK_ELSEWHERE_S)
+        try:
+            with Keyboard(sys.stdin, sys.stdout) as keys:
+                return self._ask(keys, lambda: elsewhere(notice), notice.grants)
+        except EOFError:
+            raise KeyboardInterrupt from None
+
+    def _ask(
+        self, keys: Keyboard, elsewhere: Callable[[], Answer | None], grants: Sequence[str]
+    ) -> Answer:
+        choices = "([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session"
+        for grant in grants:
+            self._say(("    ", ""), ("always would cover:", "warn"), (f" {grant}", ""), indent=6)
+        if keys.discard():
+            self._say((_TYPED_BEFORE, "dim"))
+        while True:
+            found = self._line(keys, f"  Do it? {choices}: ", elsewhere)
+            if isinstance(found, Answer):
+                self._rich.print()
+                return self._answered_elsewhere(found)
+            if (said := found.strip().lower()) in _DECISIONS:
+                break
+            keys.discard(settles=True)
+        decision, reason = _DECISIONS[said], ""
+        if decision == "no":
+            with contextlib.suppress(EOFError):
+                why = "  Why not? (for the model; may be empty): "
+                typed = self._line(keys, why, lambda: None)
+                reason = typed.strip() if isinstance(typed, str) else ""
+        return Answer(decision, reason=reason, how="terminal")
+
+    def _line(
+        self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]
+    ) -> str | Answer:
+        """Return what is typed after a prompt, or the answer that came from elsewhere first."""
+        while True:
+            keys.discard()
+            try:
+                return keys.line(lambda: self._rich.print(prompt, end=""), elsewhere)
+            except PasteError:
+                self._say((_PASTED, "warn"))
+
+    def _answered_elsewhere(self, answer: Answer) -> Answer:
+        self._say((f"  answered elsewhere: {answer.decision}", "dim"))
+        return answer
+
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Ask the person for one of these, by its number; None if nobody can answer.
+
+        Raises:
+            KeyboardInterrupt: passed on; so is the end of input, which is no answer.
+        """
+        if not self._can_ask or not keyboard.is_ours(sys.stdin):
+            return None
+        self._say((f"? {question}", "bold yellow"))
+        for number, choice in enumerate(choices, start=1):
+            self._say((f"  {number}  {choice}", ""))
+        numbers = [str(number) for number in range(1, len(choices) + 1)]
+        said = ""
+        try:
+            with Keyboard(sys.stdin, sys.stdout) as keys:
+                while said not in numbers:
+                    said = str(self._line(keys, "  Its number: ", lambda: None)).strip()
+        except EOFError:
+            raise KeyboardInterrupt from None
+        return numbers.index(said)
+
+    def _show_awaited(self, notice: ApprovalAwaited) -> None:
+        mark = (f"? {notice.command_type}", "bold yellow")
+        self._say(("  ", ""), mark, (" needs your approval:", ""), indent=4)
+        for line in unmasked(notice.shown).split("\n"):
+            self._rich.print(Text(f"{_MARGIN}{line}", style=_style_of(line)), soft_wrap=True)
+        for reason in notice.reasons:
+            self._say(("    ", ""), ("because:", "warn"), (f" {reason}", ""), indent=6)
+
+    def close(self) -> None:
+        """Puts the terminal back as it was: no spinner, the cursor shown."""
+        self._stop_status()
+
+    def diff(self, text: str) -> None:
+        """Shows a unified difference in colour."""
+        for line in text.splitlines():
+            self._rich.print(Text(line, style=_style_of(line)), soft_wrap=True)
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Shows lines that were laid out to fit."""
+        for line in lines:
+            spans = [(text, _COLOURS.get(style, style)) for text, style in line]
+            self._rich.print(Text.assemble(*spans), soft_wrap=True)
+
+    def colours(self) -> str:
+        """Gives in words how many colours there are."""
+        return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
+
+    def _say(self, *spans: Span, indent: int = 2) -> None:
+        """Shows a line, laid out to fit."""
+        clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
+        self.lines(layout.hang(clean, self._look, indent))
+
+    def _say_path(self, path: str) -> None:
+        # Never broken by us, so that it can be copied whole.
+        self.lines([[("     ", ""), (without_controls(path), "bold cyan")]])
+
+    def _show_ready(self, notice: OutboxReady) -> None:
+        size = layout.size(notice.characters, notice.tokens)
+        self._say((f"Request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
+        if notice.budget:
+            drawn = layout.bar(notice.characters, notice.budget, self._look)
+            said = layout.share(notice.characters, notice.budget)
+            self._say(("  ", ""), *drawn, (f" {said}", "dim"))
+        if notice.short_path:
+            size = layout.size(notice.short_characters, notice.short_tokens)
+            self._say((f"  short, for the same chat: {size}", "dim"), indent=4)
+
+    def _show_waiting(self, notice: Waiting) -> None:
+        self._say(("Now it is your turn:", ""))
+        first = "Attach this file to any chat, or paste its text, and send it:"
+        if notice.short:
+            self._step("1.", "In the same chat send this file, attached or pasted:")
+            self._say_path(notice.short)
+            self._say(("     or in a new chat this one, which is whole:", ""), indent=5)
+        else:
+            self._step("1.", first)
+        self._say_path(notice.outbox)
+        self._step("2.", "Save the chat's whole answer as a .txt file in this folder:")
+        self._say_path(notice.inbox)
+        hint = "(`codingagent copy` and `paste` do both by way of the clipboard)"
+        self._say((f"     {hint}", "dim"), indent=5)
+        if not notice.watched:
+            self._say((waiting_line(notice), ""))
+        elif len(waiting_line(notice)) < self._look.width - 2:
+            self._start_status(waiting_line(notice))
+        else:
+            # What moves has one line; Ctrl-C says how to go on.
+            self._start_status(layout.cut(_WAITING, self._look.width - 3, self._look))
+
+    def _step(self, number: str, text: str) -> None:
+        self._say(("  ", ""), (number, "bold"), (f" {text}", ""), indent=5)
+
+    def _begin(self, notice: OperationBegan) -> None:
+        self._said_output = False
+        if notice.command_type in ("RUN_COMMAND", CHECK):
+            whose = " (your check)" if notice.command_type == CHECK else ""
+            self._say(
+                ("  ", ""), ("$", "bold"), (f" {notice.subject}", ""), (whose, "dim"), indent=4
+            )
+            self._start_status("running")
+
+    def _show_output(self, text: str) -> None:
+        if text:
+            self._said_output = True
+            self._within_line = not text.endswith("\n")
+            self._rich.print(Text(text, style="dim"), end="", soft_wrap=True)
+
+    def _show_result(self, notice: OperationDone) -> None:
+        if self._within_line:
+            self._rich.print()
+            self._within_line = False
+        result, told = notice.result, self._changes.take()
+        if result.command_type not in ("MESSAGE", "DONE") or not result.success:
+            count = "" if told is None else layout.counted(told[0], self._look)
+            mark = self._look.mark(result.success)
+            summary = f" {result.command_type}: {result.summary}"
+            self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
+        for line in told[1] if told is not None else ():
+            shown = layout.cut(f"{_MARGIN}{line}", self._look.width, self._look)
+            self._rich.print(Text(shown, style=_SIGNS.get(line[:1], "")), soft_wrap=True)
+        if not result.success and result.output and not self._said_output:
+            for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
+                clean = f"{_MARGIN}{on_screen(line)}"
+                self._rich.print(Text(clean, style="dim"), soft_wrap=True)
+        for note in result.notes:
+            self._say((_MARGIN, ""), ("note:", "warn"), (f" {note}", ""), indent=len(_MARGIN))
+
+    def _start_status(self, text: str) -> None:
+        if not sys.stdout.isatty():
+            return  # colours were wanted in a pipe; what moves would only fill it
+        spinner = "dots" if self._look.has_marks else "line"
+        self._status = self._rich.status(f"[dim]{escape(text)}[/]", spinner=spinner)
+        self._status.start()
+
+    def _stop_status(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None

@@ -1,0 +1,855 @@
+"""say, refresh, and what is handed to a process that waits: real processes, terminals and kills."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from codingagent.model.approval import Answer
+from codingagent.storage.lock import HomeLock
+from codingagent.storage.queued_request import Errand, encode
+from codingagent.storage.request_queue import Desk
+from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
+from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
+from tests.killing import (
+    command_line_here,
+    has_lines,
+    kill_when,
+    lines_of,
+    no_halves,
+    tree,
+)
+from tests.sandboxes import needs_bwrap
+
+MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
+REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
+QUESTION = "to answer: codingagent say"
+AGAIN = "the request was written anew: send the chat this one"
+HANDED = "the other terminal has written the request anew: send the chat this one"
+LATER = "noted: it goes with the next request"
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(name="waiting")
+def _waiting(home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A home with a session that waits for its first reply."""
+    assert run(home, "new", "--no-wait", "Write", "a", "file") == 0
+    capsys.readouterr()
+    return home
+
+
+def request(home: Path, sequence: int = 1, *, session: str = "", short: bool = False) -> str:
+    folder = home / "outbox" / "short" if short else home / "outbox"
+    return (folder / f"{session or session_of(home)}_seq{sequence:04d}.txt").read_text("utf-8")
+
+
+def words(home: Path, session: str = "") -> list[str]:
+    """Gives what the record says that the person said, in order."""
+    journal = home / "sessions" / (session or session_of(home)) / "journal.jsonl"
+    records = map(json.loads, journal.read_text("utf-8").splitlines())
+    return [record["text"] for record in records if record["kind"] == "person_said"]
+
+
+def on_desk(home: Path) -> list[str]:
+    folder = home / "sessions" / "desk"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def take(home: Path, reply: str) -> None:
+    drop(home, reply)
+    status, _, err = command_line_here(home, "resume", "--once")
+    assert status in (0, 3), err
+
+
+class Holder:
+    """A `new` or `resume` that waits; what it prints is read as it comes."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.said = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said += line
+
+    def says(self, text: str, times: int = 1) -> None:
+        wait_until(lambda: self.said.count(text) >= times)
+
+    def ends(self) -> int:
+        status = self.process.wait(HANG_S)
+        self._reader.join(HANG_S)
+        return status
+
+
+@contextmanager
+def holding(home: Path, *arguments: str) -> Iterator[Holder]:
+    """Runs a command that waits for an answer, until it waits."""
+    with started(home, *(arguments or ("resume",))) as process:
+        holder = Holder(process)
+        holder.says("waiting for the answer")
+        yield holder
+        process.kill()
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Holds the home's lock, and attends to nobody."""
+    lock = HomeLock(home / "sessions" / ".lock")
+    try:
+        yield
+    finally:
+        lock.close()
+
+
+# --- by itself -------------------------------------------------------------------------------------
+
+
+def test_say_writes_the_request_anew_under_its_number(waiting: Path) -> None:
+    """Design, command line: the outbox that awaits its reply is rewritten, whole; send it again."""
+    before = request(waiting)
+    status, out, err = command_line_here(waiting, "say", "Python 3.9", "must still work")
+    assert (status, err) == (0, "")
+    assert AGAIN in out
+    assert "The person says:\nPython 3.9 must still work\n" in request(waiting)
+    assert request(waiting).startswith(before.partition("=== PROMPT ===")[0])
+    assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
+    assert on_desk(waiting) == []
+    no_halves(waiting)
+
+
+def test_all_that_is_said_stays_and_the_short_request_has_it_too(waiting: Path) -> None:
+    assert run(waiting, "say", "one") == 0
+    take(waiting, CREATE)
+    assert run(waiting, "say", session_of(waiting), "two") == 0
+    assert run(waiting, "say", "three") == 0
+    for short in (False, True):
+        text = request(waiting, 2, short=short)
+        assert "before your last answer, which may not have seen it:\none\n" in text
+        assert "The person says:\ntwo\n\nthree\n" in text
+    take(waiting, CREATE.replace("a.txt", "b.txt"))
+    take(waiting, CREATE.replace("a.txt", "c.txt"))
+    assert "Earlier the person said:\none\n\ntwo\n\nthree\n" in request(waiting, 4)
+    assert words(waiting) == ["one", "two", "three"]
+
+
+def test_say_reopens_a_session_that_is_complete_if_it_is_named(waiting: Path) -> None:
+    take(waiting, DONE)
+    status, _, err = command_line_here(waiting, "say", "one more thing")
+    assert (status, words(waiting)) == (2, [])
+    assert f"name {session_of(waiting)} (" in err
+    assert run(waiting, "say", session_of(waiting), "one more thing") == 0
+    assert "The person says:\none more thing\n" in request(waiting, 2)
+    take(waiting, DONE.replace("well", "done"))
+    assert json.loads(next((waiting / "sessions").glob("*.json")).read_text("utf-8"))["isComplete"]
+
+
+def test_words_and_a_file_are_said_together(waiting: Path, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("Traceback\n  in pool\n")
+    assert run(waiting, "say", "it", "still", "fails:", "--file", str(log)) == 0
+    assert words(waiting) == ["it still fails:\n\nTraceback\n  in pool"]
+    assert run(waiting, "say", "twice", "--file", str(log), "--edit") == 2
+
+
+def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
+    waiting: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("from a file\nof two lines\n", "utf-8")
+    assert run(waiting, "say", session_of(waiting), "--file", str(file)) == 0
+    assert "The person says:\nfrom a file\nof two lines\n" in request(waiting)
+    for arguments in (["say"], ["say", session_of(waiting)], ["say", " "]):
+        status, _, err = command_line_here(waiting, *arguments)
+        assert (status, "nothing is said" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("say", "deadbeef", "is", "meant"), "no session deadbeef"),
+        (("say", "run_0123456789ab", "hello"), "is a run"),
+        (("refresh", "deadbeef"), "no session deadbeef"),
+        (("refresh", "run_0123456789ab"), "run_0123456789ab is a run: it is one message"),
+        (("say", "x", "--attach", "missing.py"), "no file of the workspace fits"),
+        (("say", "x", "--attach", "../../etc/passwd"), "outside"),
+    ],
+)
+def test_words_for_what_is_not_there_go_nowhere(
+    waiting: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    """What was meant for one session must not go into another, and from there to a chat."""
+    before = tree(waiting)
+    status, _, err = command_line_here(waiting, *arguments)
+    assert status == 2
+    assert said in err
+    assert err.count("\n") == 1
+    assert words(waiting) == []
+    assert tree(waiting / "outbox") == {
+        name.removeprefix("outbox/"): what
+        for name, what in before.items()
+        if name.startswith("outbox/")
+    }
+
+
+def test_a_word_that_looks_like_an_id_is_a_word(waiting: Path) -> None:
+    assert run(waiting, "say", "deadbeef") == 0
+    assert run(waiting, "say", "cafebabe is the commit") == 0
+    assert words(waiting) == ["deadbeef", "cafebabe is the commit"]
+
+
+def test_in_a_home_that_is_none_nothing_is_made(home: Path) -> None:
+    for arguments in (("say", "hello"), ("refresh",)):
+        status, _, err = command_line_here(home, *arguments)
+        assert (status, err.count("\n")) == (2, 1)
+    assert not home.exists()
+
+
+def test_refresh_writes_the_request_from_the_workspace_as_it_is_now(waiting: Path) -> None:
+    assert run(waiting, "say", "stays") == 0
+    (waiting / "workspace" / "new.py").write_text("x\n", "utf-8")
+    assert "new.py" not in request(waiting)
+    status, out, _ = command_line_here(waiting, "refresh")
+    assert (status, AGAIN in out) == (0, True)
+    assert "new.py (2 bytes)" in request(waiting)
+    assert "The person says:\nstays\n" in request(waiting)
+    take(waiting, DONE)
+    status, _, err = command_line_here(waiting, "refresh", session_of(waiting))
+    assert status == 2
+    assert "has no request that waits; it is complete" in err
+
+
+def test_attached_files_are_in_the_request_until_it_is_answered(home: Path) -> None:
+    workspace = home / "workspace"
+    (workspace / "src").mkdir(parents=True)
+    for name in ("src/a.py", "src/b.py", "c.txt"):
+        (workspace / name).write_text(f"text of {name}\n", "utf-8")
+    assert run(home, "new", "--no-wait", "task", "--attach", "src/*.py", "--attach", "c.txt") == 0
+    assert all(f"text of {name}" in request(home) for name in ("src/a.py", "src/b.py", "c.txt"))
+    take(home, MESSAGE)
+    assert "text of c.txt" not in request(home, 2)
+    assert run(home, "say", "--attach", str(workspace / "c.txt")) == 0
+    assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2)
+    assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2, short=True)
+    assert "The person attaches c.txt: see Requested File Contents." in request(home, 2)
+
+
+def test_json_is_one_object_a_line(waiting: Path) -> None:
+    for arguments in (("say", "x", "--json"), ("refresh", "--json")):
+        status, out, err = command_line_here(waiting, *arguments)
+        assert (status, err) == (0, "")
+        assert [json.loads(line)["type"] for line in out.splitlines()] == [
+            "outbox_ready",
+            "remark",
+            "waiting",
+        ]
+
+
+def test_what_was_said_is_shown(waiting: Path) -> None:
+    (waiting / "workspace" / "a.py").touch()
+    assert run(waiting, "say", "only\tthis\x1b[2J", "--attach", "a.py") == 0
+    assert "a.py" in command_line_here(waiting, "log")[1]
+    for command in ("show", "log"):
+        out = command_line_here(waiting, command)[1]
+        assert "only" in out
+        assert "\x1b" not in out
+    said = json.loads(command_line_here(waiting, "show", "--json")[1])["said"]
+    assert [(each["sequence"], each["attached"]) for each in said] == [(1, ["a.py"])]
+    assert command_line_here(waiting, "list")[0] == 0
+    document = json.loads(next((waiting / "sessions").glob("*.json")).read_text("utf-8"))
+    assert (document["sequenceNumber"], document["isComplete"]) == (1, False)
+
+
+def test_undo_after_words_keeps_them(waiting: Path) -> None:
+    take(waiting, CREATE)
+    assert run(waiting, "say", "not like that") == 0
+    assert run(waiting, "undo") == 0
+    assert "The person says:\nnot like that\n" in request(waiting, 2)
+    assert not (waiting / "workspace" / "a.txt").exists()
+    assert run(waiting, "undo", "--redo") == 0
+    assert request(waiting, 2).count("not like that") == 1
+
+
+@pytest.mark.parametrize("protocol", ["tags", "json"])
+def test_a_message_alone_is_a_question(home: Path, protocol: str) -> None:
+    assert run(home, "new", "--no-wait", "task", "--protocol", protocol) == 0
+    operations = [{"type": "message", "content": "Tabs or blanks?"}]
+    message = json.dumps({"protocolVersion": "1.0", "operations": operations})
+    drop(home, MESSAGE if protocol == "tags" else message)
+    status, out, _ = command_line_here(home, "resume", "--once")
+    assert status == 0
+    assert f'{QUESTION} {session_of(home)} "your words"' in out
+    assert "adds nothing" in request(home, 2)
+    assert run(home, "say", "blanks") == 0
+    assert "adds nothing" not in request(home, 2)
+    assert "The person says:\nblanks\n" in request(home, 2)
+    take(home, CREATE if protocol == "tags" else message.replace("Tabs", "So tabs"))
+    assert "which may not have seen it:\nblanks\n" in request(home, 3)
+
+
+def test_words_in_mid_turn_go_with_the_next_request(waiting: Path) -> None:
+    (waiting / "workspace" / "build").mkdir()
+    take(waiting, REMOVE + DONE)
+    status, out, _ = command_line_here(waiting, "say", "and keep src")
+    assert status == 0
+    assert LATER in out
+    assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
+    status, _, err = command_line_here(waiting, "refresh")
+    assert (status, "it is awaiting approval" in err) == (2, True)
+    assert run(waiting, "approve", session_of(waiting)) == 0
+    # The task was ended without them, so it goes on.
+    assert "The person says:\nand keep src\n" in request(waiting, 2)
+    drop(waiting, MESSAGE)
+    assert run(waiting, "resume", "--once") == 0
+    assert "may not have seen" not in request(waiting, 3), "request 2 had them from the first"
+    assert "Earlier the person said:\nand keep src\n" in request(waiting, 3)
+    take(waiting, DONE)
+    assert words(waiting) == ["and keep src"]
+    assert len(outboxes(waiting)) == 3
+
+
+def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> None:
+    """Whoever is told of the fault must not say them twice."""
+    path = waiting / "outbox" / outboxes(waiting)[0]
+    path.unlink()
+    path.mkdir()
+    status, _, err = command_line_here(waiting, "say", "hello")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "what was said is kept, don't say it again: `codingagent refresh" in err
+    status, _, err = command_line_here(waiting, "refresh")
+    assert (status, "`codingagent refresh" in err, "said" in err) == (1, True, False)
+    path.rmdir()
+    assert run(waiting, "refresh") == 0
+    assert request(waiting).count("hello") == 1
+
+
+def test_a_desk_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> None:
+    (waiting / "sessions" / "desk").symlink_to(tmp_path)
+    before = tree(tmp_path)
+    for arguments in (("say", "x"), ("refresh",), ("resume", "--once")):
+        status, _, err = command_line_here(waiting, *arguments)
+        assert (status, "desk is a link" in err) == (2, True)
+    assert tree(tmp_path) == before
+
+
+def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
+    """Read-only for whoever runs this, root too."""
+    needs_bwrap()
+    ours = [sys.executable, "-m", "codingagent", "--home", str(waiting)]
+    confined = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *ours]
+    for arguments in (["say", "x"], ["refresh"]):
+        ended = subprocess.run(
+            [*confined, *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+        assert "sessions/.lock can't be written" in ended.stderr
+    assert words(waiting) == []
+
+
+# --- handed to the other terminal --------------------------------------------------------------------
+
+
+def test_words_and_refreshes_are_handed_to_the_other_terminal(home: Path) -> None:
+    """Design, command line: say, refresh and approve are handed to the waiting one."""
+    with holding(home, "new", "Write a file") as holder:
+        status, out, err = command_line_here(home, "say", "with a test")
+        assert (status, err) == (0, "")
+        assert HANDED in out
+        assert "the other terminal waits for the answer" in out
+        assert "The person says:\nwith a test\n" in request(home)
+        holder.says("more was said in another terminal: send the chat this request")
+        holder.says("waiting for the answer", 2)
+        (home / "workspace" / "new.py").touch()
+        status, out, _ = command_line_here(home, "refresh", "--json")
+        assert status == 0
+        shown = [json.loads(line) for line in out.splitlines()]
+        assert [(each["type"], each.get("elsewhere")) for each in shown] == [
+            ("remark", None),
+            ("waiting", True),
+        ]
+        assert "new.py" in request(home)
+        assert command_line_here(home, "say", "--attach", "new.py")[0] == 0
+        assert "(attached: new.py)" in request(home)
+        status, _, err = command_line_here(home, "approve", session_of(home))
+        assert (status, "awaits approval" in err) == (2, True)
+        assert on_desk(home) == []
+        drop(home, DONE)
+        assert holder.ends() == 0
+    assert words(home) == ["with a test", ""]
+
+
+def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
+    said = [f"word {number}" for number in range(4)]
+    with holding(waiting):
+        askers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "codingagent", "--home", str(waiting), "say", word],
+                cwd=REPOSITORY,
+                stdout=subprocess.DEVNULL,
+            )
+            for word in said
+        ]
+        assert [asker.wait(HANG_S) for asker in askers] == [0] * 4
+    assert sorted(words(waiting)) == said
+    assert all(request(waiting).count(word) == 1 for word in said)
+    assert on_desk(waiting) == []
+
+
+def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
+    said = [f"word {number}" for number in range(3)]
+    askers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "codingagent", "--home", str(waiting), "say", word],
+            cwd=REPOSITORY,
+            stdout=subprocess.DEVNULL,
+        )
+        for word in said
+    ]
+    assert [asker.wait(HANG_S) for asker in askers] == [0] * 3
+    assert sorted(words(waiting)) == said
+    assert all(request(waiting).count(word) == 1 for word in said)
+    assert on_desk(waiting) == []
+    no_halves(waiting)
+
+
+def test_one_at_work_on_another_session_refuses(waiting: Path) -> None:
+    first = session_of(waiting)
+    with holding(waiting, "new", "Another task"):
+        second = next(n.stem for n in (waiting / "sessions").glob("*.json") if n.stem != first)
+        status, _, err = command_line_here(waiting, "say", first, "to the first")
+        assert status == 2
+        assert f"at work here with session {second}: stop it with Ctrl-C" in err
+        assert command_line_here(waiting, "say", "to the latest")[0] == 0
+    assert (words(waiting, first), words(waiting, second)) == ([], ["to the latest"])
+    assert on_desk(waiting) == []
+
+
+def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(waiting: Path) -> None:
+    with holding(waiting) as holder:
+        for number in range(1, 4):
+            drop(waiting, CREATE.replace("a.txt", f"{number}.txt"))
+            status, _, err = command_line_here(waiting, "say", f"word {number}")
+            assert (status, err) == (0, "")
+            holder.says(f"turn {number}: 1 ok")
+        wait_until(lambda: len(outboxes(waiting)) == 4)
+    assert words(waiting) == ["word 1", "word 2", "word 3"]
+    assert run(waiting, "refresh") == 0
+    assert all(request(waiting, 4).count(word) == 1 for word in words(waiting))
+
+
+def test_words_behind_an_answer_that_lies_in_the_inbox_are_said_to_be_late(
+    waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a DONE that knows nothing of them would end the task, and nobody would notice."""
+    assert run(waiting, "say", "first") == 0
+    assert "lies in the inbox already" not in capsys.readouterr().out
+    drop(waiting, DONE)
+    assert run(waiting, "say", "one more thing") == 0
+    assert "an answer lies in the inbox already" in capsys.readouterr().out
+
+
+def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
+    waiting: Path,
+) -> None:
+    assert run(waiting, "say", "one more thing") == 0
+    take(waiting, DONE)
+    with holding(waiting, "resume", session_of(waiting)):
+        text = request(waiting, 2)
+    assert "which may not have seen it:\none more thing\n" in text
+
+
+def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path) -> None:
+    marker = new_marker()
+    command = f"[RUN_COMMAND]\nsleep {marker} || test -e go\n[/RUN_COMMAND]\n"
+    with none_left(marker), holding(waiting) as holder:
+        drop(waiting, command)
+        wait_until(lambda: bool(processes_with(marker)))
+        with started(waiting, "say", "too late") as asker:
+            said = Holder(asker)
+            said.says("is at work in")
+            assert "waiting until it has time (Ctrl-C takes this back)" in said.said
+            asker.send_signal(signal.SIGINT)
+            assert said.ends() == 130
+            assert asker.stderr is not None
+            assert "nothing was handed over" in asker.stderr.read()
+        assert on_desk(waiting) == []
+        with started(waiting, "say", "in time") as asker:
+            wait_until(lambda: bool(on_desk(waiting)))
+            for pid in processes_with(marker):
+                if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]:
+                    os.kill(pid, signal.SIGTERM)
+            assert asker.wait(HANG_S) == 0
+        holder.says("waiting for the answer", 2)
+    assert words(waiting) == ["in time"]
+    assert "The person says:\nin time\n" in request(waiting, 2)
+    assert on_desk(waiting) == []
+
+
+def test_a_command_that_does_not_attend_is_waited_for(waiting: Path) -> None:
+    """`run`, `undo`, `serve`: whoever asks does it itself once they have ended."""
+    with started(waiting, "say", "patient") as asker:
+        with locked(waiting):
+            wait_until(lambda: bool(on_desk(waiting)))
+            assert asker.poll() is None
+        assert asker.wait(HANG_S) == 0
+    assert words(waiting) == ["patient"]
+    assert "The person says:\npatient\n" in request(waiting)
+    assert on_desk(waiting) == []
+
+
+def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Path) -> None:
+    marker = new_marker()
+    message = tmp_path / "message.json"
+    shell = {"type": "shell", "command": f"touch begun; sleep {marker} || true"}
+    message.write_text(json.dumps({"protocolVersion": "1.0", "operations": [shell]}), "utf-8")
+    with none_left(marker), started(waiting, "run", str(message)) as runner:
+        wait_until(lambda: bool(processes_with(marker)))
+        with started(waiting, "say", "behind it") as asker:
+            wait_until(lambda: bool(on_desk(waiting)))
+            assert asker.poll() is None
+            runner.send_signal(signal.SIGINT)
+            assert asker.wait(HANG_S) == 0
+    assert words(waiting) == ["behind it"]
+    assert on_desk(waiting) == []
+
+
+# --- garbage on the desk -----------------------------------------------------------------------------
+
+
+def test_garbage_on_the_desk_breaks_nothing(waiting: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret", "utf-8")
+    desk = Desk(waiting / "sessions" / "desk")
+    desk.open()
+    session = session_of(waiting)
+    for data in (
+        os.urandom(1000),
+        b"[" * 100_000,
+        b'{"what": "say"}',
+        b'{"what": ["say"], "text": 5}',
+        encode(Errand("say", session, "planted", ("../../outside/secret.txt",))),
+        encode(Errand("say", session, "planted", (str(outside / "secret.txt"),))),
+        encode(Errand("answer", session)),
+        encode(Errand("refresh", "../../outside")),
+    ):
+        desk.leave(desk.new_name(), data)
+    (desk.folder / f"{desk.new_name()}.errand").symlink_to(outside / "secret.txt")
+    (desk.folder / f"{desk.new_name()}.errand").mkdir()
+    os.mkfifo(desk.folder / f"{desk.new_name()}.errand")
+    with (desk.folder / f"{desk.new_name()}.errand").open("wb") as large:
+        large.truncate(100 * 2**20)
+    for number in range(3000):
+        (desk.folder / f"{number}.errand").touch()
+    before = tree(outside)
+    with holding(waiting) as holder:
+        assert command_line_here(waiting, "say", "all is well")[0] == 0
+        drop(waiting, DONE)
+        assert holder.ends() == 0
+        assert holder.process.stderr is not None
+        assert holder.process.stderr.read() == ""
+    assert words(waiting) == ["all is well"]
+    assert "secret" not in request(waiting)
+    assert tree(outside) == before
+
+
+# --- kills -------------------------------------------------------------------------------------------
+
+
+def _taken(home: Path) -> bool:
+    return any(name.endswith(".taken") for name in on_desk(home))
+
+
+_MOMENTS: dict[str, Callable[[Path], bool]] = {
+    "left": lambda home: bool(on_desk(home)),
+    "taken": _taken,
+    "said": lambda home: bool(words(home)),
+    "written": lambda home: "THE WORDS" in request(home),
+    "reported": lambda home: any(name.endswith(".report") for name in on_desk(home)),
+}
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("moment", _MOMENTS)
+def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, moment: str) -> None:
+    """Design, nothing is lost: killed at any instant; whoever asked does it then."""
+    with holding(waiting) as holder, started(waiting, "say", "THE WORDS") as asker:
+        pause = threading.Event()
+        while not _MOMENTS[moment](waiting) and asker.poll() is None:
+            pause.wait(0.0002)
+        holder.process.kill()
+        assert holder.ends() == -signal.SIGKILL
+        status = asker.wait(HANG_S)
+        assert asker.stderr is not None
+        assert (status, asker.stderr.read()) == (0, "")
+    assert words(waiting) == ["THE WORDS"]
+    assert request(waiting).count("THE WORDS") == 1
+    assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
+    assert on_desk(waiting) == []
+    no_halves(waiting)
+    take(waiting, DONE)
+    assert "THE WORDS" not in "".join(outboxes(waiting))
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_words_are_in_once_though_say_itself_is_killed(waiting: Path, more: int) -> None:
+    """Killed behind its record, before the request or behind it: refresh, or the next say, writes it."""
+    journal = waiting / "sessions" / session_of(waiting) / "journal.jsonl"
+    kill_when(waiting, ["say", "THE WORDS"], has_lines(journal, lines_of(journal) + more))
+    assert run(waiting, "refresh") == 0
+    assert words(waiting) == ["THE WORDS"]
+    assert request(waiting).count("THE WORDS") == 1
+    assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
+    no_halves(waiting)
+
+
+def test_whoever_asked_is_heard_by_the_next_that_waits(waiting: Path) -> None:
+    """One had begun, was killed, and another took its place before the one who asked could."""
+    desk = Desk(waiting / "sessions" / "desk")
+    name = desk.new_name()
+    desk.leave(name, encode(Errand("say", session_of(waiting), "THE WORDS")))
+    assert [left.name for left in desk.take()] == [name]
+    with holding(waiting):
+        wait_until(lambda: desk.fetch(name) is not None)
+    assert words(waiting) == ["THE WORDS"]
+    assert on_desk(waiting) == []
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("moment", ["left", "taken", "said"])
+def test_nothing_hangs_though_the_one_who_asked_is_killed(waiting: Path, moment: str) -> None:
+    with holding(waiting) as holder:
+        with started(waiting, "say", "THE WORDS") as asker:
+            pause = threading.Event()
+            while not _MOMENTS[moment](waiting) and asker.poll() is None:
+                pause.wait(0.0002)
+            asker.kill()
+        assert command_line_here(waiting, "say", "second")[0] == 0
+        assert words(waiting).count("THE WORDS") <= 1
+        assert words(waiting)[-1] == "second"
+        drop(waiting, DONE)
+        assert holder.ends() == 0
+
+
+# --- a question on another terminal ------------------------------------------------------------------
+
+
+class Terminal:
+    """A `resume` on a terminal of its own."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", handle: int) -> None:
+        self.process = process
+        self._handle = handle
+        self._seen = b""
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._handle, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            self._seen += data
+
+    @property
+    def said(self) -> str:
+        text = self._seen.decode("utf-8", "replace")
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
+
+    def says(self, text: str, times: int = 1) -> None:
+        wait_until(lambda: self.said.count(text) >= times)
+
+    def types(self, text: str) -> None:
+        os.write(self._handle, text.encode())
+
+
+@contextmanager
+def terminal(home: Path, *arguments: str) -> Iterator[Terminal]:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
+        cwd=REPOSITORY,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+    )
+    os.close(theirs)
+    with process:
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+@pytest.fixture(name="building")
+def _building(waiting: Path) -> Path:
+    """A home whose workspace has a folder that a reply wants to remove."""
+    (waiting / "workspace" / "build").mkdir()
+    drop(waiting, REMOVE)
+    return waiting
+
+
+def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
+    """Design, policy: the question, `show` and `config` say what it covers; `revoke` takes it back."""
+    with terminal(building, "resume") as asked:
+        asked.says("always would cover: `rm -r` of 'build'")
+        asked.says("Do it?")
+        asked.types("a\n")
+        asked.says("Request 2 is ready")
+        assert "granted 1: `rm -r` of 'build'" in command_line_here(building, "show")[1]
+        assert "`rm -r` of 'build'" in command_line_here(building, "config")[1]
+        status, _, err = command_line_here(building, "revoke", session_of(building), "2")
+        assert (status, "'2' is not the number of an approval, 1 to 1" in err) == (2, True)
+        status, out, err = command_line_here(building, "revoke")
+        assert (status, err) == (0, "")
+        assert "the other terminal asks again from now on: `rm -r` of 'build'" in out
+        asked.says("no longer granted: `rm -r` of 'build'")
+        (building / "workspace" / "build").mkdir()
+        drop(building, f"once more\n{REMOVE}")
+        asked.says("Do it?", 2)
+        asked.types("n\n\n")
+        drop(building, DONE)
+    assert command_line_here(building, "revoke")[0] == 2
+
+
+def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> None:
+    """Design, command line: approve while one waits is handed to it."""
+    with terminal(building, "resume") as asked:
+        asked.says("Do it?")
+        status, _, err = command_line_here(building, "approve", session_of(building), "op-7")
+        assert (status, "op-1" in err) == (2, True)
+        assert command_line_here(building, "say", "keep src")[0] == 0
+        assert (building / "workspace" / "build").exists()
+        status, out, err = command_line_here(building, "approve", session_of(building), "op-1")
+        assert (status, err) == (0, "")
+        assert "answered; the other terminal goes on" in out
+        asked.says("answered elsewhere: yes")
+        asked.says("Request 2 is ready")
+        asked.says("waiting for the answer", 2)
+        assert not (building / "workspace" / "build").exists()
+        assert "The person says:\nkeep src\n" in request(building, 2)
+        drop(building, DONE)
+        assert asked.process.wait(HANG_S) == 0
+    assert on_desk(building) == []
+    assert words(building) == ["keep src"]
+
+
+def test_a_no_from_another_terminal_says_why(building: Path) -> None:
+    with terminal(building, "resume") as asked:
+        asked.says("Do it?")
+        assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
+        asked.says("answered elsewhere: no")
+        asked.says("Request 2 is ready")
+        asked.says("waiting for the answer", 2)
+    assert "the person said no: keep it" in request(building, 2)
+    _, told, _ = command_line_here(building, "log")
+    assert "answered no, by person, with `codingagent deny`: keep it" in told
+    assert (building / "workspace" / "build").exists()
+
+
+def test_an_answer_is_never_one_to_what_is_asked_next(building: Path) -> None:
+    """Design, policy: a yes holds for exactly what was shown; one that was left over is for nothing."""
+    desk = Desk(building / "sessions" / "desk")
+    session = session_of(building)
+    for operation in ("", "op-1"):
+        errand = Errand(
+            "answer", session, "", (), operation, Answer("yes"), "what was shown before"
+        )
+        desk.leave(desk.new_name(), encode(errand))
+    with terminal(building, "resume") as asked:
+        asked.says("Do it?")
+        wait_until(lambda: sum(name.endswith(".report") for name in on_desk(building)) == 2)
+        assert "answered elsewhere" not in asked.said
+        asked.types("n\n")
+        asked.says("Why not?")
+        asked.types("\n")
+        asked.says("Request 2 is ready")
+        asked.says("waiting for the answer", 2)
+    assert (building / "workspace" / "build").exists()
+
+
+def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> None:
+    with terminal(building, "resume") as asked:
+        asked.says("Do it?")
+        assert run(building, "say", "fine") == 0
+        status, _, err = command_line_here(building, "refresh")
+        assert (status, "it is awaiting approval" in err) == (2, True)
+        asked.types("y\n")
+        asked.says("Request 2 is ready")
+        asked.says("waiting for the answer", 2)
+        assert not (building / "workspace" / "build").exists()
+    assert "The person says:\nfine\n" in request(building, 2)
+
+
+def test_a_question_without_a_terminal_ends_the_wait_and_is_answered_here(building: Path) -> None:
+    with started(building, "resume") as process:
+        assert process.wait(HANG_S) == 3
+    assert run(building, "approve", session_of(building)) == 0
+    assert not (building / "workspace" / "build").exists()
+
+
+def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(waiting: Path) -> None:
+    """Design, policy: a yes holds for exactly what was shown, also where whoever asked has ended."""
+    for folder in ("build", "kept"):
+        (waiting / "workspace" / folder).mkdir()
+    drop(waiting, REMOVE + REMOVE.replace("build", "kept"))
+    assert run(waiting, "resume", "--once") == 3
+    session = session_of(waiting)
+    journal = waiting / "sessions" / session / "journal.jsonl"
+    first = journal.read_bytes()
+    assert run(waiting, "deny", session) == 3
+    second = journal.read_bytes()
+    journal.write_bytes(first)
+    with started(waiting, "approve", session) as asker:
+        with locked(waiting):
+            wait_until(lambda: bool(on_desk(waiting)))
+            journal.write_bytes(second)
+        assert asker.wait(HANG_S) == 2
+    assert (waiting / "workspace" / "kept").exists()
+    assert run(waiting, "approve", session, "op-2") == 0
+    assert not (waiting / "workspace" / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "shown"),
+    [
+        ("\r ls -la", "\\r ls -la"),
+        ("\x1b] and more \x07", "\\x1b] and more \\x07"),
+        ("\u202edliub\u2066", "\\u202edliub\\u2066"),
+    ],
+)
+def test_what_needs_a_yes_can_not_hide(building: Path, hidden: str, shown: str) -> None:
+    """Design, policy: we ask, showing what: all of it, on a terminal and elsewhere."""
+    drop(building, REMOVE.replace("build", f"build # {hidden}"))
+    whole = f"rm -r build # {shown}"
+    with terminal(building, "resume") as asked:
+        asked.says(whole)
+        asked.says("Do it?")
+    for words_ in (("resume", "--once"), ("show",), ("log",)):
+        _, out, _ = command_line_here(building, *words_)
+        assert whole in out
+    session = session_of(building)
+    status, out, _ = command_line_here(building, "approve", session)
+    assert (status, whole in out) == (0, True)
+    assert whole in request(building, 2)

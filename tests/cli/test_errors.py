@@ -1,0 +1,83 @@
+"""Errors on the command line: what is wrong, in words of ours, with advice that leads on."""
+
+from pathlib import Path
+
+import pytest
+
+from codingagent.cli import main
+from tests.cli.terminals import on_terminal
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "new --check",
+            "--check needs a value: --check COMMAND; `codingagent new --help` shows how it is used",
+        ),
+        ("new --check --no-wait x", "--check needs a value: --check COMMAND;"),
+        ("run x.json --workspace", "--workspace needs a value: --workspace DIR;"),
+        ("deny --reason", "--reason needs a value;"),
+        ("resume --accept --once", "--accept needs a value: --accept FILE;"),
+        ("--home", "--home needs a value;"),
+        ("new --here=x", "--here takes no value;"),
+        ("diff --turn x", "--turn is 'x'; it must be a whole number, 1 or more"),
+        ("diff --turn 0", "--turn is 0; it must be a whole number, 1 or more"),
+        ("copy --split x", "--split is 'x'; it must be a whole number"),
+        ("serve --timeout x", "--timeout is 'x'; it must be a number"),
+        ("serve --vsock -1", "--vsock is -1; it must be a whole number from 0 to 4294967294"),
+        ("call ping --timeout 0", "--timeout: 0 is not more than 0 and at most 2000000 seconds"),
+        ("new --protocol xml x", "--protocol is 'xml'; it must be one of tags, json"),
+        ("schema it", "WHAT is 'it'; it must be one of operations, events, settings"),
+        ("run --workspace .", "FILE is missing; for example: codingagent run operations.json "),
+        ("call", "METHOD is missing; for example: codingagent call exec "),
+        ("diff a b c", "too many words: (b c); `codingagent diff --help` shows"),
+        ("show --turn 1", "there is no option --turn; `codingagent show --help` lists all"),
+    ],
+)
+def test_wrong_words_are_told_in_words_of_ours(
+    words: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never in those of a library; nothing is made, and nothing is taken for a value that is none."""
+    home = [] if words.startswith("--home") else ["--home", str(tmp_path / "home")]
+    assert main.run([*home, *words.split(" ")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"codingagent: {said}")
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_option_may_have_a_value_that_looks_like_one(tmp_path: Path) -> None:
+    """Said with `=` it is meant; and what is no option of the command is a value."""
+    words = ["--home", str(tmp_path), "new", "--no-wait", "--check=--yes", "x"]
+    assert main.run(words) == 0
+    assert main.run([*words[:4], "--check", "--version", "y"]) == 0
+
+
+def test_advice_on_a_workspace_that_is_the_home_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of `run`, which has no --here."""
+    monkeypatch.chdir(tmp_path)
+    text = '{"protocolVersion": "1.0", "operations": [{"type": "createFile", "path": "a", "content": ""}]}'
+    Path("x.json").write_text(text, "utf-8")
+    command = ["run", "x.json", "--workspace", "."]
+    assert main.run(command) == 2
+    assert "`codingagent --home .codingagent COMMAND`" in capfd.readouterr().err
+    assert main.run(["--home", ".codingagent", *command]) == 0
+    assert Path("a").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {".codingagent", "a", "x.json"}
+
+
+@pytest.mark.parametrize("columns", [24, 40, 80])
+def test_an_error_is_broken_between_words(tmp_path: Path, columns: int) -> None:
+    """As wide as the terminal; what one copies stays in one piece where it fits."""
+    value = "word " * 20 + "end"
+    shown = on_terminal(["--home", str(tmp_path), "diff", "--turn", value], columns)
+    assert shown.status == 2
+    lines = shown.text.rstrip("\n").split("\n")
+    assert max(map(len, lines)) <= columns
+    said = " ".join(line.strip() for line in lines)
+    assert said == f"codingagent: --turn is '{value}'; it must be a whole number, 1 or more"
+    shown = on_terminal(["--home", str(tmp_path), "list"], columns)
+    assert "`codingagent new`" in shown.text

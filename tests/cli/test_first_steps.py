@@ -1,0 +1,125 @@
+"""A newcomer's first steps and missteps: where they stand, what they meant, what they are told."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from codingagent.cli import main
+from tests.helpers import command_line
+from tests.killing import command_line_here
+
+
+@pytest.fixture(name="project")
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file, in which someone stands."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "cli.py").write_text("x = 1\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def run(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    status = main.run(list(words))
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_who_stands_among_files_and_starts_beside_them_is_told(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`new` in a project, without --here: the model would see nothing."""
+    status, out, _ = run("new", "--no-wait", "Add an option", capsys=capsys)
+    assert status == 0
+    assert "the model sees no files; to work in this folder: codingagent new --here" in out
+    (project / "workspace" / "a.py").touch()
+    assert "sees no files" not in run("new", "--no-wait", "Again", capsys=capsys)[1]
+
+
+def test_who_works_here_or_in_an_empty_folder_is_told_nothing(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is as it should be needs no words."""
+    assert "sees no files" not in run("new", "--here", "--no-wait", "x", capsys=capsys)[1]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    os.chdir(empty)
+    assert "sees no files" not in run("new", "--no-wait", "x", capsys=capsys)[1]
+    assert project.is_dir()
+
+
+def test_attaching_without_here_says_what_is_missing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of the current folder, and no workspace yet."""
+    status, _, err = run("new", "--attach", "cli.py", "x", capsys=capsys)
+    assert status == 2
+    assert "to work in this folder add --here" in err
+    assert sorted(path.name for path in project.iterdir()) == ["cli.py"]
+
+
+@pytest.mark.parametrize("limit", [["--max-turns", "3"], ["--reply-timeout", "5"]])
+def test_limits_of_a_reply_command_need_one(
+    tmp_path: Path, limit: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that would do nothing is refused."""
+    assert main.run(["--home", str(tmp_path / "home"), "new", "--no-wait", *limit, "x"]) == 2
+    assert f"{limit[0]} goes with --reply-with" in capsys.readouterr().err
+    assert not (tmp_path / "home").exists()
+
+
+def test_copy_and_paste_mean_the_session_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another that was just finished changed later, and waits for nothing."""
+    command_line(tmp_path, "new", "--no-wait", "the one that waits")
+    [waiting] = [path.stem for path in (tmp_path / "sessions").glob("*.json")]
+    command_line(tmp_path, "new", "--no-wait", "the one that is done")
+    [done] = {path.stem for path in (tmp_path / "sessions").glob("*.json")} - {waiting}
+    (tmp_path / "inbox" / "r.txt").write_text("[DONE]\nno work\n[/DONE]\n")
+    assert command_line_here(tmp_path, "resume", done, "--once")[0] == 0
+    status, out, _ = command_line_here(tmp_path, "copy")
+    assert status == 0
+    assert f"Session: {waiting}" in out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[DONE]\nx\n[/DONE]\n")))
+    status, out, _ = command_line_here(tmp_path, "paste")
+    assert status == 0
+    assert f"codingagent resume {waiting}" in out
+
+
+def test_where_no_session_can_be_read_nobody_is_told_to_start(tmp_path: Path) -> None:
+    """There are sessions, and what is wrong with them was said."""
+    command_line(tmp_path, "new", "--no-wait", "a task")
+    [journal] = tmp_path.glob("sessions/*/journal.jsonl")
+    journal.write_text("no record\n")
+    status, out, err = command_line_here(tmp_path, "list")
+    assert (status, out) == (0, "")
+    assert "is damaged at line 1" in err
+    status, _, err = command_line_here(tmp_path, "show")
+    assert status == 2
+    assert "none of the sessions here can be read" in err
+
+
+def test_a_record_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """One line, and no hanging."""
+    command_line(tmp_path, "new", "--no-wait", "a task")
+    [journal] = tmp_path.glob("sessions/*/journal.jsonl")
+    journal.unlink()
+    os.mkfifo(journal)
+    status, _, err = command_line_here(tmp_path, "show", journal.parent.name)
+    assert status == 1
+    assert "is no file; put back a copy" in err
+
+
+def test_what_turns_text_round_is_seen(tmp_path: Path) -> None:
+    """A message of the model's, and a change that is shown, say what they hold."""
+    command_line(tmp_path, "new", "--no-wait", "a task")
+    message = "[MESSAGE]\nsafe \u202edaer\n[/MESSAGE]\n"
+    creation = "[CREATE_FILE path=\"a.py\"]\nx = '\u2066'\n[/CREATE_FILE]\n"
+    (tmp_path / "inbox" / "r.txt").write_text(message + creation)
+    _, out, _ = command_line_here(tmp_path, "resume", "--once", "--diff", "full")
+    assert "safe \\u202edaer" in out
+    assert "+x = '\\u2066'" in out
+    assert "\u2066" in (tmp_path / "workspace" / "a.py").read_text()

@@ -1,0 +1,173 @@
+"""What `--help` says, of everything, and what completion offers."""
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codingagent.cli import main
+from tests.helpers import run_here
+
+NAMES = [name for group in main.COMMANDS.values() for name in group]
+ENTRIES = {name: entry for group in main.COMMANDS.values() for name, entry in group.items()}
+
+# A terminal of 24 lines scrolls a little; a page that must be searched is no help.
+_SCREEN_LINES = 40
+
+
+def test_each_command_is_where_the_table_says() -> None:
+    """A command that is missing from the table can't be reached, and one that is not there fails."""
+    defined = {
+        info.name: module
+        for module in {entry.module for entry in ENTRIES.values()}
+        for info in importlib.import_module(
+            f"codingagent.faces.commands.{module}"
+        ).app.registered_commands
+    }
+    assert defined == {name: entry.module for name, entry in ENTRIES.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_help_is_one_screen_with_an_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newcomer sees all of it at once, and what to type."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main.run([name, "--help"]) == 0
+    page = capsys.readouterr().out
+    lines = page.splitlines()
+    assert len(lines) <= _SCREEN_LINES
+    assert max(map(len, lines)) <= 80
+    assert lines[-1].startswith("  Example: ")
+    assert f"codingagent {name}" in lines[-1]
+
+
+def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the program can do stands on one screen."""
+    assert main.run(["--help"]) == 0
+    page = capsys.readouterr().out
+    assert all(f"\n  {name} " in page for name in NAMES)
+    assert len(page.splitlines()) <= _SCREEN_LINES + 5
+
+
+def test_naming_a_command_imports_no_other() -> None:
+    """Start-up is counted in imports."""
+    script = (
+        "import sys; from codingagent.cli import main; cli.run(['list', '--help']);"
+        "print([n for n in sys.modules if n.startswith('codingagent.faces.commands.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.splitlines()[-1]
+    assert "commands.looking" in loaded
+    assert "commands.loop" not in loaded
+    assert "commands.programs" not in loaded
+
+
+# How each shell asks, what it was given so far being the last of the words.
+def _of_bash(words: tuple[str, ...]) -> dict[str, str]:
+    return {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+
+
+def _of_zsh(words: tuple[str, ...]) -> dict[str, str]:
+    return {"_TYPER_COMPLETE_ARGS": " ".join(words)}
+
+
+def _of_fish(words: tuple[str, ...]) -> dict[str, str]:
+    return {"_TYPER_COMPLETE_ARGS": " ".join(words), "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+
+
+SHELLS = {"bash": _of_bash, "zsh": _of_zsh, "fish": _of_fish}
+
+
+def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
+    """Gives what a shell would be offered for the last word."""
+    asked = {"_CODINGAGENT_COMPLETE": f"complete_{shell}", **SHELLS[shell](("codingagent", *words))}
+    done = run_here(folder=home, variables=asked)
+    assert done.stderr == ""
+    if shell == "zsh":
+        return [re.sub(r":.*", "", each) for each in re.findall(r'"([^"]*)"', done.stdout)]
+    return [line.partition("\t")[0] for line in done.stdout.splitlines() if line]
+
+
+def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
+    """Completion by the shell knows what the command line knows."""
+    assert complete(tmp_path, "re") == ["resume", "refresh", "revoke"]
+    assert complete(tmp_path, "new", "--no-w") == ["--no-wait"]
+    assert complete(tmp_path, "new", "--protocol", "j") == ["json"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_the_values_of_options(tmp_path: Path, shell: str) -> None:
+    """What can be said in one of few words need not be remembered."""
+    values = {
+        "--policy": ["restrictive", "standard", "permissive"],
+        "--sandbox": ["auto", "require", "off"],
+        "--protocol": ["tags", "json"],
+        "--diff": ["never", "short", "full"],
+    }
+    for option, words in values.items():
+        assert complete(tmp_path, "new", option, "", shell=shell) == words
+    assert complete(tmp_path, "resume", "--diff", "s", shell=shell) == ["short"]
+
+
+def _home_with(folder: Path, *names: str) -> Path:
+    (folder / "inbox").mkdir(parents=True)
+    for name in ("runs", *names):
+        (folder / "sessions" / name).mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_the_ids_of_sessions(tmp_path: Path, shell: str) -> None:
+    """Of the home that the command would use, by the names there alone."""
+    home = _home_with(tmp_path / "home", "0a1b2c3d", "0affffff", "11111111", "no-session")
+    (home / "sessions" / "11111111.json").write_text("damaged", "utf-8")
+    (home / "sessions" / "runs" / "run_0123456789ab").mkdir()
+    both = ["0a1b2c3d", "0affffff"]
+    for command in ("show", "log", "diff", "undo", "resume", "approve", "deny", "copy", "paste"):
+        assert complete(home, command, "0a", shell=shell) == both
+    assert complete(home, "show", "", shell=shell) == [*both, "11111111"]
+    assert complete(home, "show", "run", shell=shell) == ["run_0123456789ab"]
+    assert complete(tmp_path, "--home", str(home), "show", "0", shell=shell) == both
+    here = _home_with(tmp_path / "project" / ".codingagent", "22222222").parent / "src"
+    here.mkdir()
+    assert complete(here, "show", "2", shell=shell) == ["22222222"]
+
+
+def test_what_can_not_be_completed_is_met_with_silence(tmp_path: Path) -> None:
+    """A word half typed is no place to complain; and nothing is made."""
+    assert complete(tmp_path, "show", "") == []
+    assert complete(tmp_path, "--home", str(tmp_path / "none"), "approve", "0") == []
+    (tmp_path / "sessions").write_text("", "utf-8")
+    assert complete(tmp_path, "show", "0") == []
+    assert [path.name for path in tmp_path.iterdir()] == ["sessions"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_for_the_shell_that_asks(tmp_path: Path, shell: str) -> None:
+    """`--install-completion` writes what makes the shell ask; the commands are made late all the same."""
+    script = Path(sys.executable).with_name("codingagent")
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    # What is asked which shell it is looks at the name of the process that started it.
+    found = shutil.which("bash")
+    assert found is not None
+    (bin_ / shell).symlink_to(found)
+    done = subprocess.run(
+        [bin_ / shell, "-c", f"'{script}' --install-completion; exit $?"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HOME": str(tmp_path), "SHELL": str(bin_ / shell)},
+    )
+    assert done.returncode == 0, done.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(f"complete_{shell}" in path.read_text("utf-8") for path in written), written
+    assert f"{shell} completion installed" in done.stdout

@@ -1,0 +1,29 @@
+"""The record in words: what a person reads who asks what was tried."""
+
+import pytest
+
+from codingagent.cli.log_format import line_of
+from codingagent.model.journal_entries import PersonSaid, Record, SessionStarted
+
+AT = "2026-01-01T00:00:00Z"
+TERMS = (
+    "workspace /w, policy strict, sandbox require, with network, answers in json, check `pytest -q`"
+)
+STARTED = SessionStarted("a1b2c3d4", "Mend it", "/w", AT)
+CHECKED = SessionStarted(
+    "a1b2c3d4", "Mend it", "/w", AT, "strict", "require", True, "json", "pytest -q"
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        (PersonSaid("be brief", (), AT), "the person said: be brief"),
+        (PersonSaid("see", ("a", "b"), AT), "the person said: see; attached: a, b"),
+        (PersonSaid("", ("a", "b"), AT), "the person attached a, b"),
+        (STARTED, "session started (workspace /w): Mend it"),
+        (CHECKED, f"session started ({TERMS}): Mend it"),
+    ],
+)
+def test_each_record_has_its_line(record: Record, line: str) -> None:
+    assert line_of(record) == line

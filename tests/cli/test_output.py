@@ -1,0 +1,425 @@
+"""What people see, on real terminals of many widths, and what pipes get."""
+
+import itertools
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from codingagent.cli import main
+from tests.cli.terminals import HIDDEN, SHOWN, Shown, on_terminal
+from tests.helpers import run_here
+
+CART = """\
+def total(items):
+    result = 0
+    for item in items:
+        result += item.price
+    return result
+"""
+EDIT = """\
+[EDIT_FILE path="cart.py"]
+<<<<<<< SEARCH
+        result += item.price
+=======
+        result += item.price * item.quantity
+>>>>>>> REPLACE
+[/EDIT_FILE]
+"""
+LINES = "".join(f"line {number}\n" for number in range(1, 31))
+CREATE = f'[CREATE_FILE path="notes.txt"]\n{LINES}[/CREATE_FILE]\n'
+FAIL = "[RUN_COMMAND]\necho hello; exit 3\n[/RUN_COMMAND]\n"
+PROTECTED = '[CREATE_FILE path=".envrc"]\nuse flake\n[/CREATE_FILE]\n'
+DONE = "[DONE]\nAll is well.\n[/DONE]\n"
+
+TASK = "Multiply by the quantity, and say in the notes what was done and why"
+
+# What a terminal may be.
+KINDS: dict[str, Mapping[str, str]] = {
+    "colours": {},
+    "no colours": {"NO_COLOR": "1"},
+    "dumb": {"TERM": "dumb"},
+    "ascii": {"PYTHONIOENCODING": "ascii"},
+    "latin-1": {"PYTHONIOENCODING": "latin-1"},
+}
+
+
+def run(home: Path, *words: str) -> int:
+    return main.run(["--home", str(home), *words])
+
+
+def drop(home: Path, text: str) -> None:
+    part = home / "reply.part"
+    part.write_text(text, "utf-8")
+    part.rename(home / "inbox" / "reply.txt")
+
+
+def seen(home: Path, *words: str, columns: int = 80, kind: str = "colours") -> Shown:
+    return on_terminal(["--home", str(home), *words], columns, KINDS[kind])
+
+
+def piped(home: Path, *words: str, variables: Mapping[str, str] | None = None) -> str:
+    done = run_here("--home", str(home), *words, variables=variables)
+    assert done.returncode in (0, 3), done.stderr
+    return done.stdout
+
+
+def steady(text: str, home: Path) -> str:
+    """Gives a screen without what is another in each run."""
+    text = text.replace(str(home), "HOME")
+    text = re.sub(r"\b[0-9a-f]{8}(?=\b|_)", "SESSION_", text)
+    text = re.sub(r"\b\d+\.\d s\b", "0.1 s", text)
+    text = re.sub(r"\b\d\d:\d\d\b", "12:00", text)
+    return re.sub(r"[\d,]+ characters, about [\d,]+ tokens", "N characters, about N tokens", text)
+
+
+@pytest.fixture(name="waiting")
+def _waiting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A home with a session that waits for its first reply."""
+    home = tmp_path / "home"
+    (home / "workspace").mkdir(parents=True)
+    (home / "workspace" / "cart.py").write_text(CART, "utf-8")
+    assert run(home, "new", "--no-wait", "--sandbox", "off", TASK) == 0
+    capsys.readouterr()
+    return home
+
+
+@pytest.fixture(name="told")
+def _told(waiting: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A home with a session in which much has happened."""
+    drop(waiting, EDIT + FAIL)
+    assert run(waiting, "resume", "--once") == 0
+    drop(waiting, PROTECTED)
+    assert run(waiting, "resume", "--once") == 3
+    session = next((waiting / "sessions").glob("*.json")).stem
+    assert run(waiting, "deny", session, "--reason", "not here") == 0
+    assert run(waiting, "undo") == 0
+    capsys.readouterr()
+    return waiting
+
+
+# --- changes of files ------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
+    """A glance at it: some lines, with one around them, and the numbers."""
+    drop(waiting, EDIT + CREATE)
+    shown = seen(waiting, "resume", "--once", columns=60, kind="no colours")
+    assert steady(shown.text, waiting) == (
+        f"{' Reply 1 ':─^60}\n"
+        "  ✓ EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n"
+        "    +1 −1\n"
+        "      @@ -3,3 +3,3 @@\n"
+        "           for item in items:\n"
+        "      -        result += item.price\n"
+        "      +        result += item.price * item.quantity\n"
+        "           return result\n"
+        "  ✓ CREATE_FILE: Created 'notes.txt'  +30 −0\n"
+        + "".join(f"      +line {number}\n" for number in range(1, 13))
+        + "      … 18 more lines\n"
+        "turn 1: 2 ok, 2 files changed\n"
+        "Request 2 is ready: N characters, about N tokens\n"
+        "  ━─────────────────── 3 % of 200,000 characters\n"
+        "  short, for the same chat: N characters, about N tokens\n"
+    )
+
+
+@pytest.mark.parametrize(("how", "lines"), [("never", 0), ("short", 12), ("full", 30)])
+def test_the_person_says_how_much_of_a_change_is_shown(waiting: Path, how: str, lines: int) -> None:
+    """By the option, as by the setting."""
+    drop(waiting, CREATE)
+    shown = seen(waiting, "resume", "--once", "--diff", how)
+    assert shown.text.count("+line ") == lines
+    assert ("\x1b[32m      +line 1\x1b[0m" in shown.raw) == bool(lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "lines"),
+    [
+        ((), {}, 0),
+        ((), {"CODINGAGENT_DIFF": "short"}, 0),
+        ((), {"CODINGAGENT_DIFF": "full"}, 30),
+        (("--diff", "short"), {}, 12),
+        (("--diff", "never"), {"CODINGAGENT_DIFF": "full"}, 0),
+    ],
+)
+def test_a_pipe_gets_a_change_only_if_somebody_asked(
+    waiting: Path, words: tuple[str, ...], variables: dict[str, str], lines: int
+) -> None:
+    """What reads it was written for what there was before; and JSON is never broken by it."""
+    drop(waiting, CREATE)
+    told = piped(waiting, "resume", "--once", *words, variables=variables)
+    assert told.count("         +line ") == lines
+    assert ("  +30 -0" in told) == bool(lines)
+    drop(waiting, CREATE.replace("line 1\n", "line one\n"))
+    told = piped(waiting, "resume", "--once", "--json", *words, variables=variables)
+    entries = [json.loads(line) for line in told.splitlines()]
+    changes = [entry for entry in entries if entry["type"] == "file_changed"]
+    assert len(changes) == bool(lines)
+    if changes:
+        assert changes[0]["path"] == "notes.txt"
+        assert (changes[0]["added"], changes[0]["removed"]) == (1, 1)
+        assert "-line 1\n+line one\n" in changes[0]["difference"]
+
+
+def test_what_was_shown_for_approval_is_not_shown_again(waiting: Path) -> None:
+    """Only what nobody has seen yet is news."""
+    drop(waiting, PROTECTED + EDIT)
+    words = ["--home", str(waiting), "resume", "--once"]
+    shown = on_terminal(words, 60, answers=[("Do it?", "y\r")])
+    assert shown.text.count("+use flake") == 1
+    assert shown.text.count("+        result += item.price *") == 1
+    assert "✓ CREATE_FILE: Created '.envrc'\n  ✓ EDIT_FILE" in shown.text
+
+
+def test_what_was_approved_beforehand_is_shown(waiting: Path) -> None:
+    """With --yes nobody has seen it; nor has who approves it later, on another screen."""
+    drop(waiting, PROTECTED)
+    assert seen(waiting, "resume", "--once", "--yes").text.count("+use flake") == 1
+    drop(waiting, PROTECTED.replace("flake", "nix"))
+    assert run(waiting, "resume", "--once") == 3
+    session = next((waiting / "sessions").glob("*.json")).stem
+    assert seen(waiting, "approve", session).text.count("+use nix") == 1
+
+
+def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
+    """And one that can't move the terminal: its control characters are left away."""
+    drop(
+        waiting,
+        '[CREATE_FILE path="a.bin" encoding="base64"]\nAAEC\n[/CREATE_FILE]\n'
+        '[CREATE_FILE path="b.txt"]\na\x1b]0;owned\x07b\x1b[2Jc\n[/CREATE_FILE]\n',
+    )
+    shown = seen(waiting, "resume", "--once")
+    assert "      3 bytes that are not text\n" in shown.text
+    assert "      +abc\n" in shown.text
+    assert "owned" not in shown.raw
+
+
+# --- what is looked at -----------------------------------------------------------------------------
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize(
+    ("words", "columns", "kind"),
+    [
+        *itertools.product(["list", "show", "config"], [20, 60], KINDS),
+        *itertools.product(["list", "show", "config"], [80, 200], ["colours"]),
+        *itertools.product(["doctor"], [20, 60], ["colours", "ascii"]),
+    ],
+)
+def test_every_screen_follows_its_terminal(told: Path, words: str, columns: int, kind: str) -> None:
+    """Its width, its colours, its characters: nothing is wider, coloured against the wish, or garbled."""
+    shown = seen(told, words, columns=columns, kind=kind)
+    assert shown.status == 0
+    assert shown.width <= columns, shown.text
+    assert shown.has_colour == (kind not in ("no colours", "dumb"))
+    if kind in ("ascii", "latin-1"):
+        assert shown.text.replace("asked ", "").count("?") == 0
+    session = next((told / "sessions").glob("*.json")).stem
+    if words in ("list", "show"):
+        assert session in shown.text  # it is what one copies
+
+
+def test_the_list_on_a_terminal_of_60_columns(told: Path) -> None:
+    """The state in a word, the time as people say it, and as much of the task as fits."""
+    shown = seen(told, "list", columns=60)
+    assert steady(shown.text, told) == (
+        "session   state           changed   task\n"
+        "SESSION_  awaiting reply  just now  Multiply by the quantit…\n"
+    )
+    assert "\x1b[36mawaiting reply" in shown.raw
+
+
+def test_the_list_on_a_terminal_of_20_columns(told: Path) -> None:
+    """There each session has lines of its own."""
+    shown = seen(told, "list", columns=20, kind="ascii")
+    assert steady(shown.text, told) == (
+        "SESSION_\n  awaiting reply\n  Multiply by the\n  quantity, and s...\n"
+    )
+
+
+def test_a_session_as_a_timeline(told: Path) -> None:
+    """Turns with what was asked and what came of it, what was taken back, and how to go on."""
+    shown = seen(told, "show", columns=72, kind="no colours")
+    session = next((told / "sessions").glob("*.json")).stem
+    assert steady(shown.text, told) == (
+        "session SESSION_: awaiting reply, turn 3\n"
+        "workspace HOME/workspace\n"
+        "policy standard, sandbox off, started just now\n"
+        "task Multiply by the quantity, and say in the notes what was done and\n"
+        "  why\n"
+        "\n"
+        "turn 1  12:00, 0.1 s  SESSION__seq0001.txt\n"
+        "  ✓ EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n"
+        "  ✗ RUN_COMMAND: Ran 'echo hello; exit 3' (exit code 3), 0.1 s\n"
+        "  files changed: cart.py +1 −1\n"
+        "\n"
+        "turn 2  12:00, 0.1 s  SESSION__seq0002.txt\n"
+        "  ? CREATE_FILE: .envrc ('.envrc' is protected: what it says is run by\n"
+        "    other programs): no, by person, with `codingagent deny`: not here\n"
+        "  ✗ CREATE_FILE: DENIED '.envrc': the person said no: not here\n"
+        "\n"
+        "undo  12:00\n"
+        "  undid turn 1; restored cart.py\n"
+        "\n"
+        "request 3 waits for its answer, since just now:\n"
+        "  HOME/outbox/short/SESSION__seq0003.txt\n"
+        "  HOME/outbox/SESSION__seq0003.txt\n"
+        "then: codingagent resume SESSION_\n"
+    )
+    in_pipe = piped(told, "show")
+    assert "  ok     EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n" in in_pipe
+    assert "  files changed: cart.py +1 -1\n" in in_pipe
+    (document,) = map(json.loads, piped(told, "show", "--json").splitlines())
+    first = document["turns"][0]
+    assert first["changed"] == ["cart.py"]
+    assert first["at"] < first["endedAt"]
+    assert first["results"][1]["exitCode"] == 3
+    assert document["sessionId"] == session
+
+
+def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> None:
+    """Also on the smallest screen the words can be copied."""
+    drop(waiting, PROTECTED)
+    assert run(waiting, "resume", "--once") == 3
+    session = next((waiting / "sessions").glob("*.json")).stem
+    shown = seen(waiting, "show", columns=60)
+    assert f"  codingagent approve {session}\n  codingagent deny {session}\n" in shown.text
+    assert "waits for an answer\n" in shown.text
+
+
+# --- the loop --------------------------------------------------------------------------------------
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60, 80, 200], KINDS)])
+def test_the_screen_that_waits_gives_the_terminal_back(
+    waiting: Path, columns: int, kind: str
+) -> None:
+    """Ctrl-C: status 130, the cursor shown; the words fit, and nothing is garbled."""
+    words = ["--home", str(waiting), "resume"]
+    shown = on_terminal(words, columns, KINDS[kind], [("waiting", "\x03")])
+    assert shown.status == 130
+    assert shown.raw.rfind(HIDDEN) <= shown.raw.rfind(SHOWN)
+    assert "stopped; nothing is lost" in " ".join(shown.text.split())
+    if kind == "dumb":
+        assert "\x1b" not in shown.raw
+        return
+    assert HIDDEN in shown.raw
+    before = shown.text.partition("waiting")[0]
+    assert all(len(line) <= columns for line in before.split("\n") if "/" not in line)
+    assert shown.has_colour == (kind != "no colours")
+    if kind in ("ascii", "latin-1"):
+        assert "?" not in shown.text
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60], KINDS)])
+def test_a_turn_with_a_question_fits_its_terminal(waiting: Path, columns: int, kind: str) -> None:
+    """The rule, the difference, the output, the question, the bar: all of a turn."""
+    drop(waiting, EDIT + FAIL + PROTECTED + DONE)
+    words = ["--home", str(waiting), "resume", "--once"]
+    shown = on_terminal(words, columns, KINDS[kind], [("Do it?", "n\r"), ("Why not?", "so\r")])
+    assert shown.raw.rfind(HIDDEN) <= shown.raw.rfind(SHOWN)
+    if kind == "dumb":
+        # Nobody can be asked there: plain lines are for logs, too.
+        assert shown.status == 3
+        assert "\x1b" not in shown.raw
+        return
+    assert shown.status == 0
+    assert "hello" in shown.text
+    assert "the person said no" in shown.text.replace("\n    ", " ")
+    assert shown.has_colour == (kind != "no colours")
+    if kind in ("ascii", "latin-1"):
+        mark = "\N{REPLACEMENT CHARACTER}"
+        assert mark not in shown.text
+        assert shown.text.count("?") == 3  # what is asked: the change, Do it? and Why not?
+        assert "FAILED" in shown.text
+
+
+@pytest.mark.parametrize("columns", [20, 60])
+def test_a_command_that_is_interrupted_leaves_the_cursor_shown(waiting: Path, columns: int) -> None:
+    """Live output, a spinner, Ctrl-C in the middle of both."""
+    drop(waiting, "[RUN_COMMAND]\necho begun; sleep 60\n[/RUN_COMMAND]\n")
+    words = ["--home", str(waiting), "resume", "--once"]
+    shown = on_terminal(words, columns, answers=[("begun", ""), ("begun", "\x03")])
+    assert shown.status == 130
+    assert shown.raw.rfind(HIDDEN) < shown.raw.rfind(SHOWN)
+
+
+def test_colours_can_be_forced_into_a_pipe(told: Path) -> None:
+    """As rich does it: for `less -R`; what moves stays away."""
+    forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
+    assert "\x1b[36mawaiting reply" in piped(told, "list", variables=forced)
+    drop(told, EDIT)
+    text = piped(told, "resume", "--once", variables=forced)
+    assert "\x1b[32m      +        result" in text
+    assert HIDDEN not in text
+    assert "\x1b" not in piped(told, "list")
+
+
+def test_a_request_that_is_copied_is_said_in_the_same_words(waiting: Path) -> None:
+    """Its size, the tokens as an estimate, and how much of the budget it takes."""
+    words = ["--home", str(waiting), "copy"]
+    shown = on_terminal(words, variables={"SSH_TTY": "/dev/pts/0"})
+    told = piped(waiting, "resume", "--once")
+    assert told.startswith("no answer in ")
+    assert re.search(r"\([\d,]+ characters, about [\d,]+ tokens\): paste it", shown.text)
+    assert re.search(r"\n  \[#-{9}\] \d % of 200,000 characters\n", shown.text)
+
+
+# --- doctor ----------------------------------------------------------------------------------------
+
+
+def findings(
+    home: Path, *, variables: Mapping[str, str] | None = None
+) -> dict[str, dict[str, object]]:
+    told = piped(home, "doctor", "--json", variables=variables)
+    return {entry["name"]: entry for entry in map(json.loads, told.splitlines())}
+
+
+def test_doctor_tries_out_this_very_inbox_and_leaves_nothing(waiting: Path) -> None:
+    """A watch is believed by what it tells of a file there, and the file is gone after."""
+    before = sorted(path.name for path in waiting.rglob("*"))
+    found = findings(waiting, variables={"EDITOR": sys.executable})
+    assert found["inbox"]["holds"] is True
+    assert "is watched" in str(found["inbox"]["detail"])
+    assert sorted(path.name for path in waiting.rglob("*")) == before
+    assert found["editor"]["holds"] is True
+    assert str(waiting) in str(found["home"]["detail"])
+    assert str(waiting / "workspace") in str(found["workspace"]["detail"])
+
+
+def test_doctor_names_the_remedy_for_what_is_missing(waiting: Path) -> None:
+    """A finding without a remedy helps nobody."""
+    nothing = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "SSH_TTY": "", "SSH_CONNECTION": ""}
+    found = findings(waiting, variables={**nothing, "EDITOR": "no-such-editor -w", "VISUAL": ""})
+    assert found["editor"]["holds"] is False
+    assert "set EDITOR" in str(found["editor"]["remedy"])
+    if sys.platform == "linux" and not found["clipboard"]["holds"]:
+        assert "xclip" in str(found["clipboard"]["remedy"])
+    found = findings(waiting, variables={**nothing, "SSH_TTY": "/dev/pts/0"})
+    assert "OSC 52" in str(found["clipboard"]["detail"])
+
+
+def test_doctor_tells_of_settings_that_can_not_be_used(waiting: Path) -> None:
+    """It is what one calls when nothing else goes."""
+    found = findings(waiting, variables={"CODINGAGENT_DIFF": "purple"})
+    assert found["home"]["holds"] is False
+    assert "diff is 'purple'; it must be one of never, short, full" in str(found["home"]["detail"])
+
+
+def test_doctor_says_what_the_terminal_can(waiting: Path) -> None:
+    """Its width, its colours, its characters."""
+    text = seen(waiting, "doctor", columns=100).text
+    assert "✓ terminal   100 columns, 256 colours\n" in text
+    assert "✓ encoding   utf-8 on the screen\n" in text
+    text = seen(waiting, "doctor", columns=100, kind="ascii").text
+    assert (
+        "MISSING encoding   ascii on the screen; set LANG=C.UTF-8 to see all characters\n" in text
+    )
+    assert "no colours (NO_COLOR is set)" in seen(waiting, "doctor", kind="no colours").text
+    assert "TERM=dumb: plain lines" in seen(waiting, "doctor", kind="dumb").text
