@@ -1,1 +1,0 @@
-"""Decides: values in, values out. No files, processes, clock, terminal or network."""

@@ -1,1 +1,0 @@
-"""Tests of the core: values in, values out."""

@@ -1,1 +1,0 @@
-"""World tests: real files, links and processes."""
