@@ -11,19 +11,27 @@ LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 
 # File, an import that must not stand there, and the contract that forbids it.
 VIOLATIONS = [
-    ("model/paths.py", "import os", "the core has no files"),
-    ("model/plain_text.py", "import time", "the core has no files"),
-    ("editing/apply.py", "from codingagent.storage import atomic_write", "faces -> compose"),
-    ("agent/executor.py", "from codingagent.storage import atomic_write", "faces -> compose"),
-    ("workspace/workspace.py", "from codingagent.process import runner", "do not know one another"),
+    ("model/paths.py", "import os", "pure rooms"),
+    ("model/plain_text.py", "import time", "pure rooms"),
+    ("rpc/protocol.py", "import socket", "pure rooms"),
+    ("editing/apply.py", "from codingagent.storage import atomic_write", "what is below"),
+    ("policy/rules.py", "from codingagent.prompt import split", "what is below"),
+    ("workspace/walk.py", "from codingagent.protocols.tags import reply", "what is below"),
+    ("process/runner.py", "from codingagent.storage import clock", "what is below"),
+    ("storage/homes.py", "from codingagent.agent import executor", "what is below"),
+    ("agent/factory.py", "from codingagent.cli import inbox_loop", "what is below"),
+    ("agent/factory.py", "from codingagent.rpc import client", "what is below"),
+    ("cli/stdio.py", "from codingagent.cli import output", "no circles"),
+    (
+        "process/runner.py",
+        "from codingagent.process import bubblewrap",
+        "does not know its siblings",
+    ),
     ("storage/mailbox.py", "import subprocess", "start processes"),
     ("agent/executor.py", "import watchdog", "only watch"),
-    ("cli/inbox_loop.py", "import rich", "only console"),
-    ("cli/inbox_loop.py", "import typer", "only cli"),
-    ("agent/factory.py", "from codingagent.cli import inbox_loop", "faces -> compose"),
-    ("agent/factory.py", "from codingagent.rpc import client", "faces -> compose"),
+    ("cli/inbox_loop.py", "import rich", "only the terminal"),
+    ("cli/inbox_loop.py", "import typer", "only main"),
     ("rpc/client.py", "from codingagent.agent import executor", "a host's client"),
-    ("rpc/protocol.py", "import socket", "the core has no files"),
 ]
 
 
@@ -54,7 +62,8 @@ def test_each_violation_breaks_its_contract(tmp_path: Path) -> None:
         [said] = [text for name, text in sections.items() if contract in name]
         module = f"codingagent.{file.removesuffix('.py').replace('/', '.')}"
         imported = line.removeprefix("from ").removeprefix("import ").replace(" import ", ".")
-        assert f"{module} -> {imported} (l." in said, said
+        short = f"- .{module.rpartition('.')[2]} -> .{imported.rpartition('.')[2]} ("  # of a circle
+        assert f"{module} -> {imported} (l." in said or short in said, said
 
 
 def modules() -> list[str]:
@@ -88,9 +97,9 @@ def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
     """Design, speed: import late. --version needs little, a new session no pydantic and no watchdog."""
     program = (
         "import sys\n"
-        "from codingagent.faces import cli\n"
+        "from codingagent.cli import main as cli\n"
         "cli.run(['--version'])\n"
-        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent.executor'} & set(sys.modules)\n"
+        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "assert cli.run(['--home', sys.argv[1], 'new', '--no-wait', 'x']) == 0\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'pathspec'} & set(sys.modules)\n"
@@ -114,8 +123,8 @@ def test_no_test_has_a_limit_in_seconds() -> None:
     """What must be bounded is counted, or CPU beside a loop; HANG_S is how long one waits for a hang."""
     files = [
         path
-        for part in (".", "core", "core/formats", "faces", "world")
-        for path in (ROOT / "tests" / part).glob("*.py")
+        for path in (ROOT / "tests").rglob("*.py")
+        if not {"transcripts", "replies", "benchmarks"} & set(path.parts)
     ]
     found = [
         f"{path.name}:{number}: {line.strip()}"

@@ -17,7 +17,7 @@ from codingagent.agent.run import Run
 from codingagent.protocols.json.parser import to_wire
 
 EXAMPLES = json.loads(
-    (Path(__file__).parent / "core" / "messages" / "examples.json").read_text("utf-8")
+    (Path(__file__).parent / "protocols" / "json" / "examples.json").read_text("utf-8")
 )
 
 # In place of bun: what to run, with the output that the documents show.

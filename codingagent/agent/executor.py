@@ -780,8 +780,8 @@ def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
     elision = match.elision_in(operation.content, _text_of(seen) or "", operation.path)
     if elision:
         raise OperationError(
-            f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}', and a"
-            " part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
+            f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}',"
+            " and a part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
         )
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from codingagent.cli import clipboard, layout
 from codingagent.cli.layout import Line, Look, look_of
-from codingagent.cli.output import is_living
 from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.stdio import is_living
 from codingagent.cli.tables import show_lines
 from codingagent.errors import CodingAgentError
 from codingagent.process.runner import editor_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
-from codingagent.cli.output import can_show_marks, is_seen
+from codingagent.cli.stdio import can_show_marks, is_seen
 from codingagent.editing.diff import Difference
 
 Span = tuple[str, str]

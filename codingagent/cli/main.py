@@ -17,7 +17,8 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
-from codingagent.cli.output import be_plainer, fail, silence
+from codingagent.cli.output import fail
+from codingagent.cli.stdio import be_plainer, silence
 from codingagent.errors import CodingAgentError, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class _Commands(TyperGroup):
         entry = next((group[cmd_name] for group in COMMANDS.values() if cmd_name in group), None)
         if entry is None:
             return None
-        found = import_module(f"codingagent.faces.commands.{entry.module}").app
+        found = import_module(f"codingagent.cli.commands.{entry.module}").app
         info = next(each for each in found.registered_commands if each.name == cmd_name)
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
 

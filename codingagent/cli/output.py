@@ -1,28 +1,19 @@
-"""Which face shows what happens, and whether there is someone to ask."""
+"""Choose how events are shown: a terminal, plain lines or JSON; and report errors."""
 
-import codecs
 import contextlib
-import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from codingagent.cli.stdio import is_living, silence
 
 if TYPE_CHECKING:
     from codingagent.agent.factory import Person
     from codingagent.model.approval import Answer
     from codingagent.model.settings import Settings
-    from codingagent.model.ui_events import ApprovalAwaited, Notice
-
-
-# What we write ourselves and an old terminal can't show.
-_PLAINER = dict(zip("…✓✗−—–━─→", ("...", "+", "x", "-", "-", "-", "#", "-", ">"), strict=True))
-_ERRORS = "codingagent"
-
-
-Elsewhere: TypeAlias = "Callable[[ApprovalAwaited], Answer | None]"
-"""Gives the answer that was given to a question in another terminal, if one was."""
+    from codingagent.model.ui_events import ApprovalAwaited, Elsewhere, Notice
 
 
 class Screen(Protocol):
@@ -42,44 +33,6 @@ class Screen(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def silence(stream: TextIO) -> None:
-    """Sends what is still to be said nowhere: its reader has gone, or its disk is full."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def is_seen(stream: TextIO) -> bool:
-    """Tells whether people look at a stream, or say by FORCE_COLOR that they will."""
-    return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
-
-
-def is_living(stream: TextIO) -> bool:
-    """Tells whether a stream leads to a terminal that can do more than lines."""
-    return is_seen(stream) and os.environ.get("TERM") not in ("dumb", "unknown")
-
-
-def can_show_marks(stream: TextIO) -> bool:
-    """Tells whether a stream's encoding has all marks of ours."""
-    try:
-        "".join(_PLAINER).encode(stream.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
-def be_plainer(stream: TextIO) -> None:
-    """Has a stream write the marks that its encoding does not have in plainer ones; all else as `?`."""
-    if isinstance(stream, io.TextIOWrapper):
-        codecs.register_error(_ERRORS, _plainer)
-        stream.reconfigure(errors=_ERRORS)
-
-
-def _plainer(fault: UnicodeError) -> tuple[str, int]:
-    assert isinstance(fault, UnicodeEncodeError), "it is for what is written"
-    text = fault.object[fault.start : fault.end]
-    return "".join(_PLAINER.get(char, "?") for char in text), fault.end
 
 
 @contextlib.contextmanager

@@ -6,13 +6,13 @@ from dataclasses import asdict, replace
 from typing import TextIO, assert_never
 
 from codingagent.cli import layout
-from codingagent.cli.output import Elsewhere
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.model.approval import Answer
 from codingagent.model.plain_text import on_screen, unmasked
 from codingagent.model.ui_events import (
     ApprovalAwaited,
+    Elsewhere,
     FileChanged,
     ModelSaid,
     Notice,

@@ -12,7 +12,8 @@ from codingagent.agent.run import Run
 from codingagent.agent.space import Space
 from codingagent.checkpoints import history
 from codingagent.checkpoints.layout import Archive, check_present, place_of
-from codingagent.cli.output import fail, silence
+from codingagent.cli.output import fail
+from codingagent.cli.stdio import silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session

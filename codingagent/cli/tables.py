@@ -9,8 +9,8 @@ from pathlib import Path
 from codingagent.checkpoints.undo_history import Step
 from codingagent.cli import layout, log_format
 from codingagent.cli.layout import Line, Look, Span, look_of
-from codingagent.cli.output import is_living
 from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 from codingagent.model import plain_text
 from codingagent.model.journal_entries import Record

@@ -15,13 +15,13 @@ from rich.text import Text
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line, Span
-from codingagent.cli.output import Elsewhere
 from codingagent.cli.plain_output import Changes, done_lines, question_line, turn_line, waiting_line
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import CHECK
 from codingagent.model.ui_events import (
     ApprovalAwaited,
+    Elsewhere,
     FileChanged,
     ModelSaid,
     Notice,

@@ -1,7 +1,10 @@
 """What the person is told while the agent works. Each face shows these in its own way."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from codingagent.model.approval import Answer
 from codingagent.model.results import Result
 
 
@@ -112,6 +115,10 @@ class ApprovalAwaited:
     reasons: tuple[str, ...]
     shown: str
     grants: tuple[str, ...] = ()
+
+
+Elsewhere: TypeAlias = Callable[[ApprovalAwaited], Answer | None]
+"""Return the answer that was given to a question in another terminal, if one was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,4 @@
-"""The client for a host that drives a workspace or a guest over JSON-RPC.
-
-    from codingagent.rpc.client import Client, UnixSocket
-
-    with Client.connect(UnixSocket("/run/agent.sock")) as guest:
-        print(guest.exec("uname -a").stdout)
-
-What can go wrong:
-
-RpcError                        a call, or the connection, came to nothing
-├── ConnectError                nobody answers at the endpoint
-├── ClosedError                 the connection ended before the answer came
-├── CallTimeoutError            no answer in time; the connection is closed
-├── AnswerError                 what came is no answer to the call
-└── RemoteError                 the server answered with an error: its code, message and data
-    ├── ParseError              -32700
-    ├── InvalidRequestError     -32600
-    ├── MethodNotFoundError     -32601
-    ├── InvalidParamsError      -32602
-    └── InternalError           -32603
-"""
+"""The client: one connection to a server, a method for each call, an exception for each failure."""
 
 import contextlib
 import json
@@ -34,30 +14,9 @@ from typing import Any, Final, Literal, Self, TypeVar
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import visible
 from codingagent.rpc.dial import dial, may_come
-from codingagent.rpc.endpoints import Command, Endpoint, Tcp, UnixSocket, Vsock
+from codingagent.rpc.endpoints import Command, Endpoint
 from codingagent.rpc.framing import LineBuffer, TooLong
 from codingagent.rpc.protocol import Code
-
-__all__ = [
-    "AnswerError",
-    "CallTimeoutError",
-    "Client",
-    "ClosedError",
-    "Command",
-    "ConnectError",
-    "ExecResult",
-    "FileEntry",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
-    "MethodNotFoundError",
-    "ParseError",
-    "RemoteError",
-    "RpcError",
-    "Tcp",
-    "UnixSocket",
-    "Vsock",
-]
 
 # 004's host: a guest that boots is there after some seconds.
 _RETRY_EVERY_S = 0.1

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from codingagent.protocols.json.parser import read_operations_message, validate_operations_message
 from tests.benchmarks.measuring import Figure, ratio
 
-SCHEMA = Path(__file__).parent.parent / "core" / "messages" / "specification_001.schema.json"
+SCHEMA = Path(__file__).parent.parent / "protocols" / "json" / "specification_001.schema.json"
 
 
 def operations(count: int) -> list[dict[str, Any]]:

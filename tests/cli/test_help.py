@@ -26,7 +26,7 @@ def test_each_command_is_where_the_table_says() -> None:
         info.name: module
         for module in {entry.module for entry in ENTRIES.values()}
         for info in importlib.import_module(
-            f"codingagent.faces.commands.{module}"
+            f"codingagent.cli.commands.{module}"
         ).app.registered_commands
     }
     assert defined == {name: entry.module for name, entry in ENTRIES.items()}
@@ -59,7 +59,7 @@ def test_naming_a_command_imports_no_other() -> None:
     """Start-up is counted in imports."""
     script = (
         "import sys; from codingagent.cli import main; cli.run(['list', '--help']);"
-        "print([n for n in sys.modules if n.startswith('codingagent.faces.commands.')])"
+        "print([n for n in sys.modules if n.startswith('codingagent.cli.commands.')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

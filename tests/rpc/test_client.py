@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import codingagent.rpc
 from codingagent.errors import CodingAgentError, UsageError
 from codingagent.process.runner import open_transport
 from codingagent.rpc import (
@@ -32,7 +33,7 @@ from codingagent.rpc import (
     RpcError,
     Vsock,
 )
-from codingagent.rpc import client as rpc
+from codingagent.rpc import client as client_module
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
 from tests.helpers import HANG_S, REPOSITORY, children, wait_until
 from tests.serving import World, beside, server_at
@@ -142,12 +143,12 @@ def test_other_errors_of_a_server(code: int, kind: type[RemoteError]) -> None:
 
 def test_the_tree_of_errors_is_the_one_drawn() -> None:
     """One except clause catches all, and the command line says any of them in one line."""
-    kinds = [each for each in vars(rpc).values() if isinstance(each, type)]
+    kinds = [each for each in vars(client_module).values() if isinstance(each, type)]
     errors = [each for each in kinds if issubclass(each, RpcError)]
     assert {each.exit_status for each in errors} == {1}
-    assert rpc.__doc__ is not None
-    assert [each.__name__ for each in errors if each.__name__ not in rpc.__doc__] == []
-    assert set(rpc.__all__) >= {each.__name__ for each in errors}
+    assert codingagent.rpc.__doc__ is not None
+    assert [each.__name__ for each in errors if each.__name__ not in codingagent.rpc.__doc__] == []
+    assert set(codingagent.rpc.__all__) >= {each.__name__ for each in errors}
 
 
 # --- typed methods ---------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ from codingagent.protocols.json.parser import (
 )
 from codingagent.protocols.json.schema import events_schema, operations_schema
 
-DATA = Path(__file__).parent / "messages"
+DATA = Path(__file__).parent
 SPECIFIED = json.loads((DATA / "specification_001.schema.json").read_text("utf-8"))
 EXAMPLES = json.loads((DATA / "examples.json").read_text("utf-8"))
 
