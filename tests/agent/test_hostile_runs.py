@@ -14,7 +14,7 @@ from codingagent.agent.run import Run
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from tests.helpers import HANG_S
 
-SCRIPT = "import sys; from codingagent.cli import main; sys.exit(cli.run(sys.argv[1:]))"
+SCRIPT = "import sys; from codingagent.cli import main; sys.exit(main.run(sys.argv[1:]))"
 
 # The standard policy asks for this one; the log tells whether it ran.
 ASKED = {"type": "shell", "id": "ask", "command": "rm -rf none; echo ran >> log"}

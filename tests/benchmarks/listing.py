@@ -31,7 +31,7 @@ _INNER_RULES = "/build/\n*.tmp\nout_*/gen/\n"
 _CHILD = """
 import re, sys
 from codingagent.cli import main
-assert cli.run(["new", "--here", "--no-wait", "task"]) == 0
+assert main.run(["new", "--here", "--no-wait", "task"]) == 0
 sys.stderr.write("VmHWM " + re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
 """
 

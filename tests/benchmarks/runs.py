@@ -18,10 +18,10 @@ CONTENT_BYTES = 10_000_000
 # Runs a message as the command does, and tells the most memory that it took; with no file, nothing runs.
 _CHILD = """
 import re, sys
-from codingagent.cli import main, runs as run
+from codingagent.cli import main
 from codingagent.agent.space import Space
 if sys.argv[1:]:
-    status = cli.run(["--home", sys.argv[1], "run", sys.argv[2]])
+    status = main.run(["--home", sys.argv[1], "run", sys.argv[2]])
     assert status == 0, status
 most = re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]
 sys.stderr.write(str(int(most) * 1024))

@@ -95,7 +95,7 @@ def on_terminal(
 # Ctrl-C is a signal only on the terminal that is one's own.
 _OWN_TERMINAL = (
     "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
-    "from codingagent.cli import main; cli.main()"
+    "from codingagent.cli import main; main.main()"
 )
 
 

@@ -58,7 +58,7 @@ def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture[str]) 
 def test_naming_a_command_imports_no_other() -> None:
     """Start-up is counted in imports."""
     script = (
-        "import sys; from codingagent.cli import main; cli.run(['list', '--help']);"
+        "import sys; from codingagent.cli import main; main.run(['list', '--help']);"
         "print([n for n in sys.modules if n.startswith('codingagent.cli.commands.')])"
     )
     done = subprocess.run(

@@ -302,7 +302,7 @@ def test_a_question_gives_the_terminal_back(home: Path, ending: str | signal.Sig
     """However it ends: pastes are as they were, and so is the line editing of the system."""
     drop(home, BUILD)
     words = ["--home", str(home), "resume"]
-    program = f"from codingagent.cli import main; import sys; sys.exit(cli.run({words}))"
+    program = f"from codingagent.cli import main; import sys; sys.exit(main.run({words}))"
     with owning(program) as (process, ours, theirs):
         before = termios.tcgetattr(theirs)
         seen = read_until(ours, lambda text: ASKED in text)
