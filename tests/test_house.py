@@ -17,7 +17,7 @@ VIOLATIONS = [
     ("editing/apply.py", "from codingagent.storage import atomic_write", "what is below"),
     ("policy/rules.py", "from codingagent.prompt import split", "what is below"),
     ("workspace/walk.py", "from codingagent.protocols.tags import reply", "what is below"),
-    ("process/runner.py", "from codingagent.storage import clock", "what is below"),
+    ("storage/lock.py", "from codingagent.process import runner", "what is below"),
     ("storage/homes.py", "from codingagent.agent import executor", "what is below"),
     ("agent/factory.py", "from codingagent.cli import inbox_loop", "what is below"),
     ("agent/factory.py", "from codingagent.rpc import client", "what is below"),

@@ -28,6 +28,7 @@ from codingagent.process.bubblewrap import (
     tools_for,
 )
 from codingagent.process.runner import Runner, environment, find_program, run_tool, try_out
+from codingagent.storage.toml_file import read_toml
 
 if TYPE_CHECKING:
     from codingagent.process.probe_run import Promise
@@ -72,27 +73,6 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
             f"the check `{settings.check}` is refused by the policy: {verdict.reason}; name another with"
             " --check, or another policy"
         )
-
-
-_SETTINGS_LIMIT_BYTES = 1_000_000
-
-
-def read_toml(path: Path) -> dict[str, object]:
-    """Gives what a TOML file says; nothing if it is not there.
-
-    Raises:
-        UsageError: if it can't be read.
-    """
-    if not path.exists():
-        return {}
-    import tomllib
-
-    if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
-        raise UsageError(f"{path} can't be read: it is no file, or too large for settings")
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as fault:
-        raise UsageError(f"{path} can't be read: {fault}") from fault
 
 
 # Reads what the kernel says of the shell that runs it, with no other program.

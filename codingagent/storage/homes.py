@@ -13,12 +13,12 @@ from codingagent.model.journal_entries import Record, is_run_id
 from codingagent.model.plain_text import one_line
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Resolved, Settings, Source
-from codingagent.process.select_sandbox import read_toml
 from codingagent.storage import home_registry
 from codingagent.storage.journal import Messages, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.request_queue import Desk
+from codingagent.storage.toml_file import read_toml
 from codingagent.workspace import git_exclude
 from codingagent.workspace.workspace import Workspace
 

@@ -1,0 +1,25 @@
+"""Read a TOML file that a person wrote."""
+
+from pathlib import Path
+
+from codingagent.errors import UsageError
+
+_SETTINGS_LIMIT_BYTES = 1_000_000
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """Return what a TOML file says; nothing if it is not there.
+
+    Raises:
+        UsageError: it can't be read.
+    """
+    if not path.exists():
+        return {}
+    import tomllib  # only a home with settings needs it
+
+    if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
+        raise UsageError(f"{path} can't be read: it is no file, or too large for settings")
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as fault:
+        raise UsageError(f"{path} can't be read: {fault}") from fault
