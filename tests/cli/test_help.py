@@ -65,8 +65,8 @@ def test_naming_a_command_imports_no_other() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     loaded = done.stdout.splitlines()[-1]
-    assert "commands.looking" in loaded
-    assert "commands.loop" not in loaded
+    assert "commands.inspect" in loaded
+    assert "commands.session" not in loaded
     assert "commands.programs" not in loaded
 
 
