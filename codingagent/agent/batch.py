@@ -59,7 +59,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
 _FAILED_BESIDE = (
     "Not taken: an edit in another format beside the commands was not done (see above); send it as a"
-    " command, then [DONE] again"
+    " command, then DONE again"
 )
 _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
@@ -240,7 +240,7 @@ class Execution:
     def _why_not_done(self) -> str:
         assert self.session.checked is not None, "it was just run"
         result = results.check_result(self.session.checked)
-        return f"Not accepted: the person's check fails: {result.summary}; mend that, then send [DONE] again"
+        return f"Not accepted: the person's check fails: {result.summary}; mend that, then send DONE again"
 
     def _decide(self, order: Order, name: str) -> Event:
         """Does an operation, once what the policy wants approved is; `name` is what the reply calls it.

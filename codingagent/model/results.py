@@ -1,5 +1,6 @@
 """Events in the words of specification 003: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
 
+import re
 import signal
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -34,6 +35,9 @@ CHECK = "CHECK"
 """What the person's own check is called where a command has its tag."""
 
 _MORE_TIME = '; timeout="SECONDS" allows more'
+
+# A model copies what it is shown.
+_END_TAG = re.compile(r"\[(/?DONE\b[^\]\n]*)\]")
 
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
@@ -77,7 +81,8 @@ def lines_of(result: Result) -> str:
 
     All text from outside is indented, so that no line of it can pass for a heading or a result.
     """
-    lines = [f"[{'OK' if result.success else 'FAILED'}] {result.command_type}: {result.summary}"]
+    summary = without_end_tags(result.summary)
+    lines = [f"[{'OK' if result.success else 'FAILED'}] {result.command_type}: {summary}"]
     if result.output:
         output = result.output.strip("\n").split("\n")
         if len(output) == 1:
@@ -85,8 +90,13 @@ def lines_of(result: Result) -> str:
         else:
             lines.append("  Output:")
             lines.extend(f"    {line}".rstrip() for line in output)
-    lines.extend(f"  Note: {note}" for note in result.notes)
+    lines.extend(f"  Note: {without_end_tags(note)}" for note in result.notes)
     return "\n".join(lines)
+
+
+def without_end_tags(text: str) -> str:
+    """Return what we say in a result without a tag in it that would end the task where it is copied."""
+    return _END_TAG.sub(r"\1", text)
 
 
 def _words(event: Event) -> tuple[str, str, str]:

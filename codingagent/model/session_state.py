@@ -63,7 +63,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.plain_text import json_length
 
 _REOPENED = (
-    "the person goes on with the task after your [DONE]: what FAILED above, or is missing from the"
+    "the person goes on with the task after your DONE: what FAILED above, or is missing from the"
     " task, is still to be done"
 )
 

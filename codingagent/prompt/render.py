@@ -5,12 +5,21 @@ a quarter of what is left, the results half of the rest, the requested contents 
 What does not fit is cut there and the cut says how to ask for the rest.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.model import plain_text, results
-from codingagent.model.events import Event, MessageShown
+from codingagent.model.events import (
+    CommandRan,
+    Event,
+    FileCreated,
+    FileDeleted,
+    MessageShown,
+    Refused,
+    succeeded,
+)
 from codingagent.model.results import check_result
 from codingagent.model.session_state import Said, Session
 from codingagent.prompt import file_list as listing
@@ -37,6 +46,10 @@ _FEWEST_ENTRIES = 20
 # More changed files than that are not read one by one; nor are more failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
+
+# What is said and what ends the task is not owed to anybody, and an answer is no block.
+_NEVER_AGAIN = frozenset({"DONE", "REPLY", "MESSAGE", "message", results.CHECK})
+_READING = frozenset({"READ_FILE", "readFile"})
 
 # Words of the person from requests before the last two may take this part of a request.
 _EARLIER_SHARE = 4
@@ -188,15 +201,42 @@ def _changes(changed: Sequence[str]) -> str:
 
 
 def _again(session: Session) -> str:
-    """Names what failed: that alone is to be sent again."""
-    failed = [
-        result for event in session.results if not (result := results.result_of(event)).success
-    ]
-    sendable = [result for result in failed if result.command_type != "RUN_COMMAND"]
-    if not sendable or len(sendable) > _FAILED_NAMED:
+    """Name what failed and is to be sent again, and what is to be run again after it."""
+    failed = _owed(session.results)
+    lines = dict.fromkeys(
+        f"{each.tag}: {results.without_end_tags(each.reason)}" for each in failed.values()
+    )
+    if not lines or len(lines) > _FAILED_NAMED:
         return ""
-    names = "\n".join(f"  {result.command_type}: {result.summary}" for result in sendable)
-    return f"Of your last answer these failed; send only these blocks again, mended:\n{names}\n\n"
+    names = "".join(f"  {line}\n" for line in lines)
+    first = next((i for i, each in failed.items() if each.tag not in _READING), math.inf)
+    commands = dict.fromkeys(
+        plain_text.one_line(event.command)
+        for index, event in enumerate(session.results)
+        if index > first
+        and isinstance(event, CommandRan)
+        and not (succeeded(event) or event.command == session.check)
+    )
+    runs = "".join(f"  {command}\n" for command in commands)
+    after = f"and then run again what failed after them:\n{runs}" if runs else ""
+    return (
+        f"Of your last answer these failed; send only these blocks again, mended:\n{names}{after}\n"
+    )
+
+
+def _owed(events: Sequence[Event]) -> dict[int, Refused]:
+    """Return what was refused and must be sent again, by its place; no later block made up for it."""
+    found: dict[int, Refused] = {}
+    made: set[str] = set()
+    for index in reversed(range(len(events))):
+        match events[index]:
+            case FileCreated(path=path) | FileDeleted(path=path):
+                made.add(path)
+            case Refused() as event if event.tag not in _NEVER_AGAIN and event.subject not in made:
+                found[index] = event
+            case _:
+                pass
+    return dict(reversed(found.items()))
 
 
 def _header(session: Session) -> str:
@@ -321,7 +361,7 @@ def _results(session: Session, room: int) -> str:
     lines = [results.lines_of(result) for result in told]
     if sum(map(len, lines)) > room:
         lines = _shorter(session.results, room)
-    notes = [f"Note: {note}" for note in session.all_notes]
+    notes = [f"Note: {results.without_end_tags(note)}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"
 

@@ -75,7 +75,7 @@ def test_words_in_mid_turn_keep_a_task_open_that_the_turn_ends() -> None:
     done = (OperationEnded(0, Finished("ok"), LATER), TurnEnded(1, ("a note",), LATER))
     session = session_of(*begun, say("also this"), *done)
     assert (session.phase, session.sequence) == (Phase.OUTBOX_DUE, 2)
-    assert "after your [DONE]" in session.notes[-1]
+    assert "after your DONE" in session.notes[-1]
     assert "The person says:\nalso this" in whole(session)
     assert session_of(*begun, *done).is_complete
 

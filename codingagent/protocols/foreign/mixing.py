@@ -24,7 +24,7 @@ from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 _MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 _NOT_DONE = (
     "Not taken: beside the commands stand edits in another format that were not used (see above); send"
-    " them as commands, then [DONE] again"
+    " them as commands, then DONE again"
 )
 
 
@@ -82,7 +82,7 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
     if any(_says_the_same(operation, ours[i]) for i in same):
         return "", None
     if done and item.line > done:
-        return f"it changes '{shown}' after [DONE]; send it as a command before [DONE]", -1
+        return f"it changes '{shown}' after DONE; send it as a command before DONE", -1
     match operation:
         case EditFile():
             return "", max(same[-1] if same else -1, before)

@@ -10,6 +10,7 @@ from textwrap import fill
 from typing import Any
 
 from codingagent.model import plain_text
+from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import Dialect, check_lines
 from codingagent.protocols.json.convert import event_of
@@ -187,7 +188,7 @@ def _results(session: Session, room: int) -> str:
     if left_out:
         notes.append(f"{left_out} events did not fit here; send fewer operations in one answer")
     head = to_json(_message(session)).removesuffix("]}")
-    said = "".join(f"Note: {note}\n" for note in notes)
+    said = "".join(f"Note: {without_end_tags(note)}\n" for note in notes)
     return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
 
 

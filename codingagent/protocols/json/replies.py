@@ -9,10 +9,7 @@ from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.parser import read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
-EXAMPLE = (
-    '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}\n'
-    '{"protocolVersion": "1.0", "operations": [{"type": "message", "content": "DONE: tests pass."}]}'
-)
+EXAMPLE = '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}'
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _DONE = "DONE:"
@@ -51,7 +48,7 @@ def no_message() -> Problem:
     return Problem(
         "REPLY",
         "No operations message was found in the reply, so nothing was done. Answer with one JSON"
-        " object, for example one of these:",
+        " object, for example:",
         1,
         EXAMPLE,
     )

@@ -18,7 +18,8 @@ NO_BLOCK = (
     "No command was found in the reply, so nothing was done. Write commands at the start of a line,"
     " for example:"
 )
-_NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example + "\n" + commands.BY_TAG["DONE"].example
+# One block, and none that would end the task where it is copied.
+_NO_BLOCK_EXAMPLE = commands.BY_TAG["READ_FILE"].example
 
 _UNUSED_LIMIT = 20
 
@@ -36,7 +37,10 @@ _OTHER_FORMAT = re.compile(
 )
 _INVENTED = (
     "Not taken: before it the answer shows results that this program did not write. Look at the real"
-    " ones, then send [DONE] again"
+    " ones, then send DONE again"
+)
+_DONE_OPEN = (
+    "DONE has no closing tag, so it was not taken: end the task once results show that it is right"
 )
 
 
@@ -128,8 +132,9 @@ def read(text: str) -> Reply:
         if block is found.blocks[-1] and not found.ended:
             cut = continuation.cut_of(mended.text, block)
         if cut:
-            reason, lines = continuation.advice(cut, block)
-            item = Problem(block.name, reason, block.line, lines)
+            if block.name != "DONE":
+                reason, lines = continuation.advice(cut, block)
+                item = Problem(block.name, reason, block.line, lines)
         elif invented is not None and invented[0] < block.start and _finishes(item):
             item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the reply)", block.line)
         items.append(item)
@@ -214,6 +219,8 @@ def _read_block(
         block = block._replace(notes=said + block.notes)
     if doubt := mended.doubts.get(block.line):
         return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
+    if not block.closed and block.name == "DONE":
+        return Problem(block.name, f"{_DONE_OPEN} (line {block.line} of the reply)", block.line)
     if not block.closed:
         closing = block.closing
         reason = (
@@ -268,7 +275,8 @@ def _list(names: list[str]) -> str:
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return a reply without what stands behind the end of a block whose first half does not fit."""
     before = [item for item in reply.items if item.line < half.line and item.tag != "REPLY"]
-    behind = [f"{item.tag} at line {item.line}" for item in reply.items if item.line > half.line]
+    rest = [item for item in reply.items if item.line > half.line]
+    behind = [f"{item.tag} at line {item.line}" for item in rest if item.tag != "DONE"]
     reason = (
         f"{half.name} was cut short before, and this answer ends it at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
@@ -277,6 +285,8 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     if behind:
         reason += f", and what may need it was not executed: {_list(behind)}"
         again += ", and then those"
+    if len(behind) < len(rest):
+        again += "; its DONE was not taken"
     problem = Problem(half.command, f"{reason}; {again}", half.line)
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
     return replace(reply, items=(*before, problem), notes=notes, is_bare=False, cut=cut, beside="")

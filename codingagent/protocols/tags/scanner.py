@@ -295,7 +295,7 @@ class _Scanner:
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
             self._add_closed(name, head, start, (line_end + 1, close), inner=head.until is None)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
-            note = "a bare [DONE] was taken as the end; write [DONE], a summary, [/DONE]"
+            note = "a bare DONE was taken as the end; write a summary and its closing tag behind it"
             self._add(name, head, "", start, line_end, notes=(note,))
         else:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)

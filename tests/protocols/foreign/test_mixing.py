@@ -63,7 +63,7 @@ def test_what_is_not_certain_is_named_first_and_the_task_does_not_end() -> None:
         RunCommand,
         (
             "DONE: Not taken: beside the commands stand edits in another format that were not used (see"
-            " above); send them as commands, then [DONE] again"
+            " above); send them as commands, then DONE again"
         ),
     ]
 
@@ -101,7 +101,7 @@ def test_what_comes_after_done_is_named() -> None:
     """Design, tag blocks: after DONE nothing more is executed."""
     found = read(f"{RUN}\n{DONE}\n{search('a.py', 'a', 'b')}")
     first, _, last = kinds(found)
-    assert "it changes 'a.py' after [DONE]; send it as a command before [DONE]" in str(first)
+    assert "it changes 'a.py' after DONE; send it as a command before DONE" in str(first)
     assert str(last).startswith("DONE: Not taken")
 
 

@@ -481,7 +481,9 @@ def test_a_bare_done_as_the_last_line_is_accepted_and_noted(text: str) -> None:
     """Design, tag blocks: a bare `[DONE]` as the last line is accepted, and noted."""
     block = only(text)
     assert (block.closed, block.body, block.behind_end) == (True, "", False)
-    assert block.notes == ("a bare [DONE] was taken as the end; write [DONE], a summary, [/DONE]",)
+    assert block.notes == (
+        "a bare DONE was taken as the end; write a summary and its closing tag behind it",
+    )
     assert scan(text).ended is ("[END]" in text)
 
 

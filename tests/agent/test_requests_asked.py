@@ -1,0 +1,182 @@
+"""What a request asks for: what is to be sent again, nothing that ends the task where it is copied."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent.agent import factory
+from codingagent.model.journal_entries import Protocol
+from codingagent.model.settings import Settings
+from codingagent.storage.homes import Home
+from tests.helpers import Desk, desk_at
+
+DONE = "[DONE]\nIt works.\n[/DONE]\n"
+EDIT = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\nnot there\n=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
+BAD_JSON_EDIT = {
+    "type": "editFile",
+    "path": "a.py",
+    "edits": [{"oldContent": "not there", "newContent": "x"}],
+}
+
+
+def command(line: str) -> str:
+    return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
+
+
+def create(path: str, body: str) -> str:
+    return f'[CREATE_FILE path="{path}"]\n{body}\n[/CREATE_FILE]\n'
+
+
+def message(*operations: object) -> str:
+    return json.dumps({"protocolVersion": "1.0", "operations": operations})
+
+
+@contextlib.contextmanager
+def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterator[Desk]:
+    """A session in a workspace that holds `a.py`."""
+    (root / "workspace").mkdir(parents=True)
+    (root / "workspace" / "a.py").write_text("def f():\n    return 1\n")
+    settings = Settings(check=check, sandbox="off")
+    home = Home.at(root, create=True)
+    session = factory.start_session(home, root / "workspace", "task", settings, protocol)
+    person = factory.Person(lambda _: None)
+    with factory.conversation_in(home, session, settings, person) as conversation:
+        conversation.recover()
+        yield Desk(home, session.session_id, conversation)
+
+
+def short(desk: Desk) -> str:
+    name = f"{desk.session_id}_seq{desk.conversation.session.sequence:04d}.txt"
+    return (desk.home.mailbox.outbox / "short" / name).read_text("utf-8")
+
+
+def again(desk: Desk) -> list[str]:
+    """Return what the short request asks for once more, line by line; first what to do with it."""
+    head, found, rest = short(desk).partition("Of your last answer these failed; ")
+    assert "Of your last answer" not in head
+    return rest.partition("\n\n")[0].splitlines() if found else []
+
+
+# --- no end of the task to copy --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I think that we should talk first.\n",
+        "[DONE] will follow.\n",
+        "[done]\nAll is well.\n[/done]\n",
+        "[Done]\nAll is well.\n[/Done]\n",
+        "[/DONE]\n" + command("true"),
+        command("true") + "[DONE] All is well, says\n the model\n",
+        '[REPLY sequence="1"]\n' + command("true") + "[DONE]\nAll is w",
+        command("true") + "[DONE]\nAll is well.\n\nAnd more of that.\n",
+        create("b.py", "x = 1") + DONE,
+        command("true") + "[OK] RUN_COMMAND: Ran 'true' (exit code 0)\n" + DONE,
+        EDIT + "\n```diff\n--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-old\n+new\n```\n" + DONE,
+        '[CREATE_FILE path="b.py"]\nx = 1\n' + DONE,
+        '[CREATE_FILE path="b.py"]\nx = 1\n[DONE]\nx\n',
+        "\\[DONE\\] and then [DONE\\]\nx\n[/DONE]\n" + EDIT,
+    ],
+)
+def test_no_result_shows_an_end_to_copy(tmp_path: Path, answer: str) -> None:
+    """Design, no block at all: never a DONE. A model that copies what it is shown must not end the task."""
+    with working(tmp_path, "false") as desk:
+        desk.drop(answer)
+        desk.conversation.take("reply.txt")
+        assert not desk.conversation.session.is_complete
+        for text in (desk.request(), short(desk)):
+            results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
+            results = results.partition("## Environment")[0]
+            assert "[DONE" not in results
+            assert "[/DONE" not in results
+
+
+def test_no_event_shows_an_end_to_copy(tmp_path: Path) -> None:
+    with working(tmp_path, "false", "json") as desk:
+        for answer in (
+            "Let us talk first.",
+            message(BAD_JSON_EDIT, {"type": "message", "content": "well"}),
+            message({"type": "createFile", "path": "b.py", "content": "x = 1\n"}),
+            DONE,
+        ):
+            desk.drop(answer)
+            desk.conversation.take("reply.txt")
+            results = desk.request().partition("## Previous Command Results\n")[2]
+            results = results.partition("## Environment")[0]
+            assert "DONE:" not in results
+            assert "[DONE" not in results
+
+
+# --- what is to be sent again ----------------------------------------------------------------------
+
+
+def test_only_what_must_be_sent_again_is_named(tmp_path: Path) -> None:
+    """Not what ends the task, what is said, what ran, what the check says, nor what was made up for."""
+    with working(tmp_path, "false") as desk:
+        desk.answer(
+            EDIT.replace("a.py", "later.py")
+            + EDIT.replace("a.py", "later.py")
+            + command("exit 3")
+            + EDIT
+            + EDIT
+            + create("later.py", "x = 1")
+            + "[MESSAGE]\nSo\n"
+            + DONE
+        )
+        lines = again(desk)
+    assert lines[0] == "send only these blocks again, mended:"
+    assert len(lines) == 2, lines
+    assert lines[1].startswith("  EDIT_FILE: ")
+    assert "'a.py'" in lines[1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Let us talk.\n",
+        command("exit 3"),
+        create("b.py", "x = 1") + DONE,
+        command("true") + "[DONE]\nnever closed, and more\nof that\n",
+    ],
+)
+def test_where_nothing_is_to_be_sent_again_nothing_is_named(tmp_path: Path, answer: str) -> None:
+    with working(tmp_path, "false") as desk:
+        desk.answer(answer)
+        assert again(desk) == []
+
+
+def test_commands_that_failed_behind_a_failed_edit_are_to_be_run_again(tmp_path: Path) -> None:
+    """They could not succeed: what they try was not there. The check is run without being asked for."""
+    check = "test -e mended"
+    with working(tmp_path, check) as desk:
+        desk.answer(command("exit 2") + EDIT + command("exit 4") + command("true") + command(check))
+        lines = again(desk)
+        assert lines[2:] == ["and then run again what failed after them:", "  exit 4"]
+        assert lines[1].startswith("  EDIT_FILE: ")
+        desk.answer('[READ_FILE path="no.py"]\n' + command("exit 5"))
+        assert len(again(desk)) == 2, "a file that is not there breaks no command"
+
+
+def test_operations_to_be_sent_again_are_named_in_json_too(tmp_path: Path) -> None:
+    with working(tmp_path, protocol="json") as desk:
+        fails = {"type": "shell", "command": "exit 4"}
+        desk.drop(message(BAD_JSON_EDIT, fails, {"type": "message", "content": "so"}))
+        desk.conversation.take("reply.txt")
+        lines = again(desk)
+    assert lines[1].startswith("  editFile: ")
+    assert lines[2:] == ["and then run again what failed after them:", "  exit 4"]
+
+
+def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
+    """Design, truncation: what may need the missing block is sent again behind it, but for the end."""
+    with desk_at(tmp_path, settings=Settings(sandbox="off")) as desk:
+        header = f'[REPLY session="{desk.session_id}" sequence="1"]\n'
+        desk.answer(f'{header}[CREATE_FILE path="b.py"]\nfirst line of it\nsecond li')
+        text = desk.answer("third line\n[/CREATE_FILE]\n" + command("touch ran") + DONE + "[END]\n")
+        assert not (desk.workspace / "ran").exists()
+    assert "not executed: RUN_COMMAND at line 3; send" in " ".join(text.split())
+    assert "and then those; its DONE was not taken" in text
