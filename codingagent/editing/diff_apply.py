@@ -6,6 +6,7 @@ one place is then asked in turn: the order of the hunks, the line number, the en
 number alone proves nothing, for models count wrong; of several places that fit it may name one.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,8 @@ from codingagent.model.operations import Diff, DiffHunk, FileEnd
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16
 _SHOWN_PLACES = 3
+# Fewer lines with blanks than one in so many are text within code that has tabs.
+_TABS_FOR_EACH_BLANK = 250
 # Of all hunks together; a file of like lines could have all of them compared for minutes.
 _PLACES_LIMIT = 100_000
 
@@ -66,6 +69,7 @@ def apply(diff: Diff, lines: list[str], shifts: Sequence[int]) -> tuple[list[Put
     placed = [hunk for hunk in hunks if hunk.fits]
     _choose(file, placed)
     proven = _proven_tabs(placed)
+    file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
     notes: list[str] = []
     left: list[_Hunk] = []
     ordered: list[tuple[int, int, int, Put]] = []
@@ -108,6 +112,9 @@ class _File:
         bare = [line.strip() for line in lines]
         self.known = set(bare)
         self.has_inner_tabs = any("\t" in line for line in self.known)
+        by_blanks, by_tabs = (sum(line.startswith(lead) for line in lines) for lead in ("  ", "\t"))
+        self.is_mixed = by_blanks * _TABS_FOR_EACH_BLANK > by_tabs > 0
+        self.is_shown = False  # the answer has lines of it with their indentation
         self.rows = [row for row, line in enumerate(bare) if line]
         self._bare = match.framed(bare)
         self._bare_rows = match.framed(bare[row] for row in self.rows)
@@ -533,14 +540,10 @@ def _added(
     ways = [place.change for place in fit.places]
     if proven and not any(line[:1].isspace() for line in hunk.old if line.strip()):
         ways = list(proven.values())
-    if proven and file.has_inner_tabs:
-        run = " " * min(proven)
-        within = next((line for line in adds if run in line.strip()), None)
-        if within is not None and within.strip() not in file.known:
-            raise OperationError(
-                f"the tabs of {hunk.label} came as blanks, and '{within.strip()[:60]}' may have had one"
-                " inside; send it with tabs, or only one blank in their place"
-            )
+    if proven:
+        _check_tabs(
+            file, hunk, [line for line in adds if line.strip() not in file.known], min(proven)
+        )
     results: set[tuple[str, ...]] = set()
     fault = OperationError(f"{hunk.label} fits with tabs of several widths; send it with tabs")
     for change in ways:
@@ -551,6 +554,25 @@ def _added(
     if len(results) != 1:
         raise fault
     return results.pop()
+
+
+def _check_tabs(file: _File, hunk: _Hunk, adds: list[str], width: int) -> None:
+    """Refuse new lines whose blanks may be tabs that were lost, or blanks that are meant."""
+    run = " " * width
+    both = next((line for line in adds if file.is_mixed and line.startswith("  ")), None)
+    if both is not None:
+        raise OperationError(
+            f"the tabs of {hunk.label} came as blanks, and the file has lines with either, so that"
+            f" '{both.strip()[:60]}' may have had tabs or blanks; send it with tabs"
+        )
+    # What is aligned has blanks inside; the code in a comment is indented as code is.
+    inner = run if file.has_inner_tabs else rf"^[^\w\s]{{1,3}}{run}"
+    within = next((line.strip() for line in adds if re.search(inner, line.strip())), None)
+    if within is not None:
+        raise OperationError(
+            f"the tabs of {hunk.label} came as blanks, and '{within[:60]}' may have had one inside; send it"
+            " with tabs, or only one blank in their place"
+        )
 
 
 def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
@@ -564,8 +586,7 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     there = tuple(file.lines[fit.start : fit.start + fit.count])
     place = fit.places[0]
     if not place.note and hunk.said.is_verbatim:
-        # A line that fits with its indentation shows that tabs, or blanks, are meant as they came.
-        if not any(line.startswith(("\t", "  ")) for line in there):
+        if not file.is_shown:
             known = set(there)
             match.check_indentation(file.lines, [line for line in new if line not in known])
         return
@@ -574,6 +595,14 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     said = hunk.said
     sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
     match.check_new_lines(file.lines, sought, new)
+
+
+def _shows_indentation(file: _File, hunk: _Hunk) -> bool:
+    """Tell whether a line fits with its indentation: tabs and blanks are then meant as they came."""
+    if not hunk.said.is_verbatim or hunk.fits[0].places[0].note:
+        return False
+    there = file.lines[hunk.fits[0].start :][: hunk.fits[0].count]
+    return any(line.startswith(("\t", "  ")) for line in there)
 
 
 def _spliced(lines: list[str], puts: list[Put]) -> list[str]:

@@ -297,6 +297,46 @@ def test_tabs_that_one_hunk_has_shown_to_be_lost_are_put_back_in_another() -> No
     assert "may have had one inside" in refusal(text + "\tx\ty\n", shown, doubtful)
 
 
+def test_lost_tabs_are_not_put_where_blanks_may_be_meant() -> None:
+    text = "func a() {\n\tone()\n}\n"
+    new = hunk(" func a() {\n-    one()\n+    two()\n+    three()\n }")
+    assert after(text, new) == "func a() {\n\ttwo()\n\tthree()\n}\n"
+    assert "may have had tabs or blanks" in refusal(text + "    - item\n", new)
+    # One line in hundreds is text within code.
+    assert "\tthree()" in after(text + "\tx\n" * 500 + "  y\n", new)
+    assert "may have had tabs or blanks" in refusal(text + "\tx\n" * 200 + "  y\n", new)
+    # What is not indented, or is in the file already, is certain.
+    flush = hunk(" func a() {\n-    one()\n+two()\n }")
+    assert "\ntwo()\n" in after(text + "    - item\n", flush)
+
+
+@pytest.mark.parametrize("sign", ["//", "#", "*", "--"])
+def test_code_in_a_comment_may_have_lost_a_tab(sign: str) -> None:
+    text = "func a() {\n\tone()\n}\n"
+    new = f" func a() {{\n+{sign}BLANKSone()\n-    one()\n+    two()\n }}"
+    refused = hunk(new.replace("BLANKS", "    "))
+    assert "may have had one inside" in refusal(text, refused)
+    assert f"{sign} one()" in after(text, hunk(new.replace("BLANKS", " ")))
+    aligned = hunk(" func a() {\n-    one()\n+    x      = 1    // one\n }")
+    assert "\tx      = 1    // one" in after(text, aligned)
+
+
+def test_one_line_that_fits_with_its_indentation_shows_that_none_is_lost() -> None:
+    """What of it is in a line of context of one hunk is believed of all of them."""
+    text = "int a() {\n    one();\n}\n\nint b() {\n}\n"
+    new = "    one();\n    two();\n"
+    other = hunk(" int b() {\n+\tthree();\n }", 5)
+    shown = hunk("     one();\n+    two();", 2, is_counted=False)
+    expected = text.replace("    one();\n", new).replace("b() {\n", "b() {\n\tthree();\n")
+    assert after(text, shown, other) == expected
+    assert "indented by blanks and REPLACE by tabs" in refusal(text, other)
+    # Not where it was fitted, nor where it came in no code block.
+    for lines, is_verbatim in (("   one();\n+  two();", True), ("     one();\n+    two();", False)):
+        fitted = hunk(lines, 2, is_counted=False, is_verbatim=is_verbatim)
+        assert after(text, fitted) == text.replace("    one();\n", new)
+        assert "indented by blanks and REPLACE by tabs" in refusal(text, fitted, other)
+
+
 def test_a_line_that_says_that_something_was_left_out_is_one_only_where_nothing_was_counted() -> (
     None
 ):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS
+from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
 
 
@@ -113,7 +113,8 @@ def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
     # Empty lines that lost their "+": a new file has no other kind.
     text = joined(hunk.new)
     text = text.removesuffix("\n") if hunk.new_open else text
-    arrival = None if hunk.is_counted and hunk.is_verbatim else AS_IT_IS
+    is_exact = hunk.is_counted and hunk.is_verbatim
+    arrival = None if is_exact else Arrival(in_code=hunk.is_verbatim)
     return CreateFile(path, text, overwrite=False, arrival=arrival)
 
 

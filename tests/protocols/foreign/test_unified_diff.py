@@ -203,6 +203,17 @@ def test_the_lines_over_a_hunk_of_a_patch_say_which_of_several_it_is() -> None:
         assert (files, failures) == ({"n.py": "\n".join(lines)}, ())
 
 
+def test_a_new_file_without_indentation_may_have_wrong_counts_in_a_fence(tmp_path: Path) -> None:
+    """Nothing is said of indentation that came in a code block."""
+    lines = "".join(f"+int {name}(void) {{\n+return 1;\n+}}\n" for name in "abcdef")
+    diff = f"--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,9 @@\n{lines}"
+    (bare := tmp_path / "bare").mkdir()
+    assert "no line is indented" in do(diff, {}, bare).failures[0]
+    (shown := tmp_path / "shown").mkdir()
+    came = do(fenced(diff), {}, shown)
+    assert (came.failures, came.files) == ((), {"n.c": lines.replace("+", "").encode()})
+
+
 # --- each advice can be followed -------------------------------------------------------------------
 
 TWICE = "def a():\n    return 1\ndef b():\n    return 1\n"
