@@ -67,7 +67,7 @@ def test_naming_a_command_imports_no_other() -> None:
     loaded = done.stdout.splitlines()[-1]
     assert "commands.inspect" in loaded
     assert "commands.session" not in loaded
-    assert "commands.programs" not in loaded
+    assert "commands.programmatic" not in loaded
 
 
 # How each shell asks, what it was given so far being the last of the words.
