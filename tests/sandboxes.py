@@ -124,6 +124,15 @@ class Lures:
     def unix_socket(self) -> Path:
         return self.outside / "socket"
 
+    @property
+    def program(self) -> Path:
+        """A tool of the person's, with credentials beside it."""
+        return self.root / "application" / "bin" / "program"
+
+    @property
+    def credentials(self) -> list[Path]:
+        return [self.root / "application" / name for name in (".netrc", "etc/npmrc")]
+
     def argument(self) -> dict[str, object]:
         """Gives the argument of the probe that names them all."""
         return {
@@ -140,6 +149,8 @@ class Lures:
             "network": False,
             "git": str(self.git),
             "agent_home": str(self.agent_home),
+            "program": str(self.program),
+            "credentials": list(map(str, self.credentials)),
         }
 
     def files(self) -> list[str]:
@@ -175,6 +186,9 @@ def lures() -> Iterator[Lures]:
             folder.mkdir(parents=True)
         laid.home_file.write_text("a secret")
         (laid.agent_home / "settings.toml").touch()
+        for lure in (laid.program, *laid.credentials):
+            lure.parent.mkdir(parents=True, exist_ok=True)
+            lure.write_text("a lure")
         by_path = stack.enter_context(socket.socket(socket.AF_UNIX))
         by_path.bind(str(laid.unix_socket))
         by_path.listen()

@@ -887,7 +887,7 @@ BOX, FLOW, RUN, SUP = (
     "process/supervisor.py",
 )
 SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "storage/homes.py"
-MOUNTS = "process/mounts.py"
+MOUNTS, SAFE = "process/mounts.py", "process/credentials.py"
 MARKER = "{marker}"
 
 NO_FILTER = (BOX, 'argv += ["--seccomp", 0]', "pass")
@@ -963,6 +963,15 @@ ROWS: dict[str, Row] = {
             "return [real]",
         ),
         needs="bwrap",
+    ),
+    "credentials beside tools covered": prove(
+        "credentials beside tools hidden", (BOX, "[*covers, *shown]", "shown")
+    ),
+    "what is under a dot": prove(
+        "credentials beside tools hidden", (SAFE, 'name.startswith(".") or ', "")
+    ),
+    "what is a credential by its name": prove(
+        "credentials beside tools hidden", (SAFE, " or _is_named(name))", ")")
     ),
     "our home covered": prove("agent home hidden", flag("*self._covers(),")),
     "a home of its own": Row(

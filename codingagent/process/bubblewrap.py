@@ -15,14 +15,14 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from codingagent.process import seccomp, toolchains
+from codingagent.process import credentials, seccomp, toolchains
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import walk_names
 
@@ -71,6 +71,9 @@ _NOT_LOOKED_INTO = frozenset({".git", "node_modules", ".venv", "venv", "target",
 _REPOSITORY_LIMIT = 400
 
 _MEMORY_BYTES = 256 * 2**20
+
+# Of what is only to hold the places of mounts.
+_PLACES_BYTES = 2**16
 
 # Since then a mount can be made read-only by its descriptor (mount_setattr).
 _LINUX = (5, 12)
@@ -209,7 +212,9 @@ class Bubblewrap:
             path may be a link.
         home: the person's home folder, of which commands see their tools only.
         has_network: leave the network on.
-        tools: folders outside of the system's that commands need to find their programs.
+        tools: folders outside of the system's that commands need to find their programs; credentials
+            beside these are hidden.
+        others: other people's home folders, where commands would see them with the system's folders.
         repositories: those within the workspace, whose `.git` is read-only too.
     """
 
@@ -221,7 +226,9 @@ class Bubblewrap:
     has_network: bool = False
     tools: tuple[Path, ...] = ()
     repositories: tuple["Repository", ...] = ()
+    others: tuple[Path, ...] = ()
     tier: str = "bwrap"
+    _look: credentials.Look = field(default_factory=credentials.Look, repr=False, compare=False)
 
     @property
     def remark(self) -> str:
@@ -322,13 +329,10 @@ class Bubblewrap:
         return chosen
 
     def _has_own_home(self) -> bool:
-        """Tells whether the home folder's name can be covered without covering the system.
-
-        What has a `bin` and lies below a folder of the system's (/usr/local) is part of that.
-        """
+        """Tells whether the home folder's name can be covered without covering the system."""
         if not _is_within(self.home, _bound_roots()):
             return self.home != Path("/")
-        return self.home.is_dir() and not (self.home / "bin").is_dir() and len(self.home.parts) > 2
+        return _is_home_in_system(self.home)
 
     def _flags(self, gate: tuple[str, ...] = ()) -> list[str]:
         return [
@@ -358,8 +362,9 @@ class Bubblewrap:
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
         return [
             *(Mount("bind", each, self.temporary, own, is_read_only=False) for each in places),
+            *(self._covered(each) for each in self.others if each != self.home),
             *(self._own_home() if self._has_own_home() else ()),
-            *(Mount("bind", folder, folder) for folder in self.tools),
+            *self._tools(),
             Mount("bind", root, root, _identity(root), is_read_only=False),
             *(self._kept(git) for git in git_folders(self.workspace)),
             *(kept for each in self.repositories for kept in self._kept_where_it_is(each)),
@@ -369,6 +374,24 @@ class Bubblewrap:
     @staticmethod
     def _resolver() -> tuple[str, ...]:
         return ("--ro-bind-try", _RESOLVER, _RESOLVER)
+
+    def _tools(self) -> list[Mount]:
+        """Gives what shows the tools, and covers the credentials beside them."""
+        shown = [Mount("bind", folder, folder) for folder in self.tools]
+        hidden = self._look.hidden_in(frozenset(self.tools), self.workspace)
+        covers: list[Mount] = []
+        for path in hidden:
+            with contextlib.suppress(OSError):  # removed since
+                covers.append(self._covered(path))
+        # What lies in another comes after it; a tool may lie in what is covered.
+        return sorted([*covers, *shown], key=lambda mount: mount.target.parts)
+
+    def _covered(self, path: Path) -> Mount:
+        """Gives what covers a file or a folder; what is shown in it has yet to be mounted there."""
+        is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
+        size = _PLACES_BYTES if is_around else 0
+        mode = 0o700 if is_around else 0o500
+        return Mount("empty", path, None, _identity(path), not is_around, mode, size)
 
     def _own_home(self) -> tuple[Mount]:
         return (Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES),)
@@ -504,10 +527,8 @@ def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -
     found = toolchains.folders(path, home, workspace, prefixes)
     roots = [*_bound_roots(), workspace]
     # A home folder below one of the system's is covered, and its tools with it.
-    is_covered = _is_within(home, _bound_roots())
-    return tuple(
-        f for f in found if not _is_within(f, roots) or (is_covered and _is_within(f, [home]))
-    )
+    covered = [each for each in (home, *homes_in_system()) if _is_within(each, _bound_roots())]
+    return tuple(f for f in found if not _is_within(f, roots) or _is_within(f, covered))
 
 
 @cache
@@ -530,6 +551,20 @@ def _system() -> list[str]:
 @cache
 def _bound_roots() -> list[Path]:
     return [Path(name) for name in _ROOTS if os.path.isdir(name) and not os.path.islink(name)]
+
+
+@cache
+def homes_in_system() -> tuple[Path, ...]:
+    """Gives people's home folders below a folder of the system's, which commands would see with that."""
+    real = {each.resolve() for each in toolchains.homes()}
+    within = (each for each in real if _is_within(each, _bound_roots()))
+    return tuple(sorted(each for each in within if _is_home_in_system(each)))
+
+
+def _is_home_in_system(home: Path) -> bool:
+    """Tells whether a home below a folder of the system's is no part of that, as /usr/local and its like."""
+    is_system = home.parts[1] == "usr" and (home / "bin").is_dir()
+    return home.is_dir() and not is_system and len(home.parts) > 2
 
 
 def _add_filter(argv: list[str | int]) -> tuple[int, ...]:

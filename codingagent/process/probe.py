@@ -24,6 +24,8 @@ All keys of the argument may be left out:
     network          true if commands may use the network
     git              the workspace's .git, a folder or a file, if it has one
     agent_home       the home of codingagent, if it lies in the workspace
+    program          a program outside of the system's folders that commands may run
+    credentials      a list of files that lie beside it and are none of theirs
 
 It changes nothing wherever it runs, also with no sandbox at all: files are made without a name, or
 unmade at once; what must not be written is opened and closed; calls get arguments that come to nothing.
@@ -148,6 +150,17 @@ def _outside_read_only(order: _Order) -> _Verdict:
 
 def _home_hidden(order: _Order) -> _Verdict:
     return _is_absent(_text(order, "home_file"), "home_file")
+
+
+def _credentials_hidden(order: _Order) -> _Verdict:
+    names = order.get("credentials")
+    if not isinstance(names, list) or not names:
+        return None, "not asked: credentials"
+    program = _text(order, "program")
+    if not _holds_text(program):
+        return False, f"could not be checked: {program} is not there"
+    seen = [name for name in names if _holds_text(name)]
+    return not seen, f"can read {_words(seen)}" if seen else f"tried {_words(names)}"
 
 
 def _tmp_private(order: _Order) -> _Verdict:
@@ -511,6 +524,7 @@ PROMISES: tuple[tuple[str, Callable[[_Order], _Verdict]], ...] = (
     ("kernel settings read-only", _kernel_settings),
     ("system secrets hidden", _system_secrets),
     ("home hidden", _home_hidden),
+    ("credentials beside tools hidden", _credentials_hidden),
     ("git folder read-only", _git_read_only),
     ("agent home hidden", _agent_home_hidden),
     ("agent process hidden", _agent_hidden),

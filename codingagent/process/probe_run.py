@@ -27,12 +27,13 @@ class Promise:
 class Lures:
     """What lies outside of a sandbox that is to be proved, and the workspace inside.
 
-    `order` is the probe's argument.
+    `path` is to be on its PATH; `order` is the probe's argument.
     """
 
     workspace: Path
     agent_home: Path
     temporary: Path
+    path: Path
     order: dict[str, object]
 
 
@@ -54,6 +55,7 @@ def lures(outside: Path) -> Iterator[Lures]:
             home.mkdir()
             (home / "journal.jsonl").write_text("", "utf-8")
             in_tmp = stack.enter_context(tempfile.NamedTemporaryFile(prefix="codingagent-"))
+            application = _lay_application(folder / "application")
             sockets = _listeners(outside, stack)
         except OSError as fault:
             raise WorkError(f"the sandbox can't be proved: {fault}") from fault
@@ -64,10 +66,11 @@ def lures(outside: Path) -> Iterator[Lures]:
             "outside_folder": os.fspath(outside),
             "tmp_file": in_tmp.name,
             "agent_pid": os.getpid(),
+            **application,
             **sockets,
             **_from_home(),
         }
-        yield Lures(workspace, home, folder / "tmp", order)
+        yield Lures(workspace, home, folder / "tmp", folder / "application" / "bin", order)
 
 
 def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tuple[Promise, ...]:
@@ -89,6 +92,31 @@ def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tupl
     except (ValueError, KeyError, TypeError) as fault:
         raise WorkError("the sandbox can't be proved: the probe gave no answer in it") from fault
     return tuple(Promise(each["name"], each["enforced"], each["detail"]) for each in told)
+
+
+# As applications keep them: by name, under a dot, in a folder of their own.
+_CREDENTIALS = (
+    *(
+        ".netrc",
+        ".env",
+        ".ssh/id_ed25519",
+        ".aws/credentials",
+        ".config/gh/hosts.yml",
+        ".kube/config",
+    ),
+    *("credentials.toml", "etc/npmrc", "etc/pip.conf", "share/uv/credentials/credentials.toml"),
+    *("bin/.docker/config.json", "terraform/credentials.tfrc.json"),
+)
+
+
+def _lay_application(folder: Path) -> dict[str, object]:
+    """Lays a program as a person installs it, and credentials beside it."""
+    program, credentials = folder / "bin" / "program", [folder / name for name in _CREDENTIALS]
+    (folder / "lib").mkdir(parents=True)
+    for file in (program, *credentials):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a lure", "utf-8")
+    return {"program": os.fspath(program), "credentials": list(map(os.fspath, credentials))}
 
 
 def _listeners(outside: Path, stack: contextlib.ExitStack) -> dict[str, object]:

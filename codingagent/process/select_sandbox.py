@@ -22,6 +22,7 @@ from codingagent.process.bubblewrap import (
     Unconfined,
     advice_on,
     find_bubblewrap,
+    homes_in_system,
     lack_for_mounts,
     plain_path,
     repositories_in,
@@ -106,19 +107,30 @@ def choose_sandbox(
 
 
 def bubblewrap_for(
-    workspace: Path, hidden: tuple[Path, ...], temporary: Path, has_network: bool
+    workspace: Path,
+    hidden: tuple[Path, ...],
+    temporary: Path,
+    has_network: bool,
+    path: Path | None = None,
 ) -> Bubblewrap | None:
-    """Gives bubblewrap as it would confine commands in a workspace; None where it is not installed."""
+    """Gives bubblewrap as it would confine commands in a workspace; None where it is not installed.
+
+    With `path` as if that were on PATH too.
+    """
     program = find_bubblewrap() if sys.platform == "linux" else None
     if program is None:
         return None
     person_home = Path(os.environ.get("HOME") or Path("~").expanduser())
     prefixes = (sys.prefix, sys.base_prefix)
     real = workspace.resolve()
-    tools = tools_for(real, os.environ.get("PATH", ""), person_home, prefixes)
+    names = [os.environ.get("PATH", ""), *([os.fspath(path)] if path else [])]
+    tools = tools_for(real, os.pathsep.join(names), person_home, prefixes)
     repositories = repositories_in(real)
     own = plain_path(temporary, real)
-    return Bubblewrap(program, real, hidden, own, person_home, has_network, tools, repositories)
+    return Bubblewrap(
+        *(program, real, hidden, own, person_home, has_network, tools, repositories),
+        others=homes_in_system(),
+    )
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
@@ -151,7 +163,11 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
 
     with probe_run.lures(outside) as found:
         sandbox = bubblewrap_for(
-            found.workspace, (found.agent_home,), found.temporary, has_network=False
+            found.workspace,
+            (found.agent_home,),
+            found.temporary,
+            has_network=False,
+            path=found.path,
         )
         if sandbox is None:
             raise WorkError("there is no bubblewrap here")

@@ -1,6 +1,7 @@
 """Where the programs on a PATH really live: what a command must see of a home folder to find its tools.
 
-Only tools, never the home folder itself: what else lies there is nobody's business.
+Only tools, never the home folder itself: what else lies there is nobody's business. What lies beside the
+tools in their own folders, `credentials` knows.
 """
 
 import contextlib
@@ -9,25 +10,33 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from codingagent.process import credentials
+
 _BIN = ("bin", "sbin", "shims")
 
 # Folders whose `bin` is on many a PATH and whose other contents are not all tools: what of them is.
 # A person's own `bin` folders have neighbours that are nobody's business either.
 _PARTS = {
-    ".local": ("bin", "lib", "pipx", "share/pipx", "share/uv", "share/pnpm", "share/mise"),
+    ".local": (
+        *("bin", "lib", "pipx/venvs", "share/pipx/venvs", "share/pipx/shared", "share/uv/python"),
+        *("share/uv/tools", "share/pnpm", "share/mise/installs", "share/mise/plugins"),
+    ),
     ".cargo": ("bin", "registry", "git"),
+    "go": ("bin", "pkg"),
 }
 
 # What a tool finds beside itself, in the home folder.
-_COMPANIONS = {".cargo": (".rustup",), ".local": ()}
+_COMPANIONS = {".cargo": (".rustup",)}
+
+# The Go language itself, by whatever name; else `go` is where a person's sources are.
+_GO = "src/runtime"
 
 # Of these everything belongs to the tool. Any other folder shows by one of the marks that it is one.
-_WHOLE = frozenset(
-    {".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno", "go"}
-)
+_WHOLE = frozenset({".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno"})
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 
 _LINK_LIMIT = 40
+_FIRST_PERSON = 1_000
 _SMALL_BYTES = 64 * 1024
 
 
@@ -48,18 +57,18 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
                 found.update(dict.fromkeys(_base_python(Path(name).parent)))
             else:
                 found.update(dict.fromkeys(_installation(Path(name), home)))
-    homes = (home, *_homes())
-    return [f for f in _outermost(found) if all(_is_harmless(f, each) for each in homes)]
+    people = (home, *homes())
+    harmless = (f for f in found if all(_is_harmless(f.resolve(), each) for each in people))
+    return _outermost(harmless)
 
 
-def _homes() -> list[Path]:
+def homes() -> list[Path]:
     """Gives the home folders of all people who have one on this machine, whatever HOME says."""
     try:
         import pwd
     except ImportError:  # Windows
         return []
-    people = range(1_000, 60_000)
-    return [Path(e.pw_dir) for e in pwd.getpwall() if e.pw_uid == 0 or e.pw_uid in people]
+    return [Path(e.pw_dir) for e in pwd.getpwall() if e.pw_uid == 0 or e.pw_uid >= _FIRST_PERSON]
 
 
 def _passes(folder: Path, workspace: Path) -> bool:
@@ -90,9 +99,9 @@ def _installation(folder: Path, home: Path) -> Iterator[Path]:
     prefix = real.parent
     if folder.name not in _BIN or not _is_harmless(prefix, home):
         return
-    if prefix.name in _PARTS:
+    if prefix.name in _PARTS and not (prefix / _GO).is_dir():
         yield from (prefix / part for part in _PARTS[prefix.name])
-        yield from (prefix.parent / name for name in _COMPANIONS[prefix.name])
+        yield from (prefix.parent / name for name in _COMPANIONS.get(prefix.name, ()))
     elif prefix.name in _WHOLE or any((prefix / mark).exists() for mark in _MARKS):
         yield prefix
         yield from _base_python(prefix)
@@ -138,11 +147,18 @@ def _is_python(prefix: Path) -> bool:
 
 
 def _outermost(found: Iterable[Path]) -> list[Path]:
-    """Gives those that exist and lie in none of the others, sorted."""
+    """Gives those that exist and are not seen in one of the others anyway, sorted."""
     real = sorted({folder.resolve() for folder in found if folder.is_dir()})
-    return [folder for folder in real if not any(other in folder.parents for other in real)]
+    return [folder for folder in real if not any(_is_seen(folder, other) for other in real)]
+
+
+def _is_seen(folder: Path, other: Path) -> bool:
+    """Tells whether a folder lies in another one, and nothing on the way there is hidden."""
+    is_below = other in folder.parents
+    return is_below and not any(map(credentials.is_hidden, folder.relative_to(other).parts))
 
 
 def _is_harmless(folder: Path, home: Path) -> bool:
-    """Tells whether a folder is a place for tools: not the home folder, nor any that holds it."""
-    return folder not in (home, *home.parents) and folder.parent != Path("/")
+    """Tells whether a folder is a place for tools: no home folder, nor any that holds one, nor a safe."""
+    is_private = folder.name in credentials.PRIVATE
+    return folder not in (home, *home.parents) and folder.parent != Path("/") and not is_private

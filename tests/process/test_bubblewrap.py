@@ -523,6 +523,78 @@ def test_tools_in_the_home_folder_are_seen_read_only(
     assert SECRET not in site.says("cat ~/secret ~/.tool/../secret")
 
 
+def test_homes_below_a_folder_of_the_system_are_not_seen(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, sandbox: not the person's home, and nobody else's, wherever they are."""
+    needs_root()
+    with tempfile.TemporaryDirectory(dir="/opt", prefix="codingagent-test-") as name:
+        own, other = Path(name).resolve() / "person", Path(name).resolve() / "other"
+        for home in (own, other):
+            (home / "bin").mkdir(parents=True)
+            (home / "secret").write_text(SECRET, "utf-8")
+        program_at(own / "bin" / "mytool", "#!/bin/sh\necho it works\n")
+        monkeypatch.setenv("PATH", f"{own}/bin:{os.environ['PATH']}")
+        monkeypatch.setenv("HOME", str(own))
+        found = bubblewrap_for(site.workspace, (), site.root / "own", has_network=False)
+        assert found is not None
+        confining = replace(found, others=(own, other))
+        said = says(
+            confining,
+            f"mytool; echo x >~/y && cat ~/y; grep -rs {SECRET} {name}; echo x >{other}/y",
+        )
+        assert said.startswith("it works\nx\n")
+        assert SECRET not in said
+        assert sorted(path.name for path in Path(name).rglob("*")) == sorted(
+            ["person", "other", "bin", "bin", "mytool", "secret", "secret"]
+        )
+
+
+def test_credentials_beside_tools_are_not_seen(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design, sandbox: PATH opens tools, not homes, and what comes there later is hidden too."""
+    tool = site.person / ".tool"
+    for folder in ("bin", "lib", "etc", ".config", "share/uv/credentials", ".own/bin", "project"):
+        (tool / folder).mkdir(parents=True)
+    program_at(tool / "bin" / "mytool", "#!/bin/sh\ncat ${0%/*}/../lib/part\n")
+    program_at(tool / ".own" / "bin" / "other", "#!/bin/sh\necho the other works\n")
+    (tool / "lib" / "part").write_text("it works\n", "utf-8")
+    for name in (".netrc", "etc/npmrc", ".config/x", "share/uv/credentials/x", ".own/x"):
+        (tool / name).write_text(SECRET, "utf-8")
+    monkeypatch.setenv("PATH", f"{tool}/bin:{tool}/.own/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(site.person))
+    look = f"grep -rs {SECRET} {tool}; ls -A {tool}/.config {tool}/share/uv/credentials"
+    assert site.says("mytool; other") == "it works\nthe other works"
+    assert SECRET not in site.says(look)
+    assert "WROTE" not in site.says(
+        f"for f in .netrc etc/npmrc; do echo x >{tool}/$f && echo WROTE; done"
+    )
+    with contextlib.closing(Runner(site.sandbox(), environment(os.environ))) as runner:
+        for name in ("etc/uv.toml", "project/.env"):
+            (tool / name).write_text(SECRET, "utf-8")
+            outcome = runner.run(look, str(site.workspace), HANG_S, lambda _: None)
+            assert not outcome.failure
+            assert SECRET not in outcome.output
+    assert (tool / ".netrc").read_text("utf-8") == SECRET
+
+
+def test_a_workspace_in_a_hidden_folder_of_tools_is_shown(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, sandbox: what is hidden around it makes place for it."""
+    tool = site.person / ".tool"
+    site.name = ".tool/.work/project"
+    for folder in ("bin", "lib", site.name.removeprefix(".tool/")):
+        (tool / folder).mkdir(parents=True)
+    program_at(tool / "bin" / "mytool", "#!/bin/sh\necho it works\n")
+    (tool / ".work" / "x").write_text(SECRET, "utf-8")
+    monkeypatch.setenv("PATH", f"{tool}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(site.person))
+    said = site.says(f"mytool; echo made >made; cat made; cat {tool}/.work/x; ls -A {tool}/.work")
+    assert said.startswith("it works\nmade\n")
+    assert said.endswith("\nproject")
+    assert SECRET not in said
+
+
 def test_a_link_on_path_through_the_workspace_shows_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

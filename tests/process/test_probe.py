@@ -67,6 +67,8 @@ def profile(laid: Lures) -> Profile:
         "var": ["--dir", "/var", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"],
         "home": ["--perms", "0700", "--size", "268435456", "--tmpfs", str(laid.home)],
         "python": python(),
+        "tool": bound(str(laid.program.parents[1])),
+        "credentials": [w for f in laid.credentials for w in ("--ro-bind", "/dev/null", str(f))],
         "workspace": ["--bind", str(laid.workspace), str(laid.workspace)],
         "git": ["--ro-bind", str(laid.git), str(laid.git)],
         "agent-home": ["--tmpfs", str(laid.agent_home), "--remount-ro", str(laid.agent_home)],
@@ -230,6 +232,7 @@ def test_without_lures_nothing_is_claimed_of_them(laid: Lures) -> None:
     assert not broken(verdicts)
     assert inapplicable(verdicts) == {
         "home hidden",
+        "credentials beside tools hidden",
         "own /tmp private",
         "git folder read-only",
         "agent home hidden",
@@ -312,6 +315,9 @@ LEFT_OUT: list[tuple[set[str], set[str]]] = [
     ({"no-userns"}, set()),
     ({"seccomp", "no-userns"}, {*FILTERED, "no new namespaces"}),
     ({"git"}, {"git folder read-only"}),
+    ({"credentials"}, {"credentials beside tools hidden"}),
+    # What is not shown can't prove that anything beside it is hidden.
+    ({"tool", "credentials"}, {"credentials beside tools hidden"}),
     ({"agent-home"}, {"agent home hidden"}),
     ({"shm"}, {"shared memory works"}),
     ({"root-ro"}, {"outside read-only"}),

@@ -109,7 +109,10 @@ def test_of_folders_with_more_in_them_only_the_tools_are_given(machine: Machine)
         machine.tool("homes/person/.local/bin/x"),
         machine.tool("homes/person/.cargo/bin/x"),
     )
-    for name in (".local/share/keyrings", ".local/lib/python3.11", ".local/share/uv", ".rustup/x"):
+    for name in (
+        *(".local/share/keyrings", ".local/lib/python3.11", ".local/share/uv/tools", ".rustup/x"),
+        *(".local/share/uv/credentials", ".local/share/pipx/venvs", ".local/share/mise/shims"),
+    ):
         (machine.home / name).mkdir(parents=True)
     (machine.home / ".cargo" / "credentials.toml").touch()
     (machine.home / ".cargo" / "registry").mkdir()
@@ -118,9 +121,38 @@ def test_of_folders_with_more_in_them_only_the_tools_are_given(machine: Machine)
         "homes/person/.cargo/registry",
         "homes/person/.local/bin",
         "homes/person/.local/lib",
-        "homes/person/.local/share/uv",
+        "homes/person/.local/share/pipx/venvs",
+        "homes/person/.local/share/uv/tools",
         "homes/person/.rustup",
     ]
+
+
+def test_of_a_folder_for_go_the_sources_are_not_given(machine: Machine) -> None:
+    """`~/go` holds the person's own projects beside the programs; unless it is the language itself."""
+    path = machine.tool("homes/person/go/bin/x")
+    for name in ("pkg/mod", "src/example.com/private"):
+        (machine.home / "go" / name).mkdir(parents=True)
+    assert machine.given(path) == ["homes/person/go/bin", "homes/person/go/pkg"]
+    (machine.home / "go" / "src" / "runtime").mkdir()
+    (machine.home / "go" / "lib").mkdir()
+    assert machine.given(path) == ["homes/person/go"]
+
+
+@pytest.mark.parametrize("name", [".gnupg", ".aws", ".docker", ".config", ".kube", ".terraform.d"])
+def test_a_folder_of_credentials_is_never_given_itself(machine: Machine, name: str) -> None:
+    """Design, sandbox: PATH opens tools: a `bin` there is given, and nothing beside it."""
+    path = machine.tool(f"homes/person/{name}/bin/x")
+    machine.tool(f"homes/person/{name}/lib/x")
+    assert machine.given(path) == [f"homes/person/{name}/bin"]
+    assert machine.given(path.parent) == []
+
+
+def test_tools_in_what_is_hidden_of_others_are_given(machine: Machine) -> None:
+    """Under a dot there may be what is on PATH itself: that is shown, and not what lies around it."""
+    outer = machine.tool("homes/person/.tool/bin/x")
+    inner = machine.tool("homes/person/.tool/.own/bin/y")
+    machine.tool("homes/person/.tool/lib/z")
+    assert machine.given(outer, inner) == ["homes/person/.tool", "homes/person/.tool/.own/bin"]
 
 
 def test_a_virtual_environment_brings_its_python(machine: Machine) -> None:

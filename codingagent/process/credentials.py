@@ -1,0 +1,142 @@
+"""What of a folder of tools is a person's credentials: commands are shown the folder without it.
+
+A list of names is never complete. So all that an application keeps under a dot for itself is hidden too,
+but what is known to hold programs, and so are sockets. Where only code lies is not looked into.
+"""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+# Names of files and folders, with a dot or an underline before them or not.
+_NAMES = _words(
+    # Logins to hosts, and keys.
+    "netrc authinfo authinfo.gpg git-credentials git-credentials.d id_rsa id_dsa id_ecdsa id_ecdsa_sk",
+    "id_ed25519 id_ed25519_sk authorized_keys known_hosts keyring keyrings private-keys-v1.d",
+    # uv, pip, conda, npm, yarn, bun, cargo, gem, composer, Maven, Gradle, NuGet.
+    "uv.toml pip.conf pip.ini pypirc condarc condarc.d npmrc yarnrc yarnrc.yml bunfig.toml gemrc",
+    "credentials.toml auth.json settings-security.xml gradle.properties nuget.config",
+    # gh, aws, gcloud, azure, docker, kube, terraform, vault, s3cmd, rclone, boto.
+    "hosts.yml access_tokens.db credentials.db legacy_credentials adc.json accesstokens.json",
+    "application_default_credentials.json msal_token_cache.json azureprofile.json dockercfg",
+    "dockerconfigjson kubeconfig terraformrc terraform.rc credentials.tfrc.json vault-token vault_token",
+    "s3cfg rclone.conf boto",
+    # Databases.
+    "pgpass pg_service.conf my.cnf mylogin.cnf",
+    # Whatever the application.
+    "credential credentials credentials.json credentials.yml credentials.yaml credentials.ini",
+    "credentials.xml oauth_creds.json service-account.json service_account.json client_secret.json",
+    "client_secrets.json secret secrets secret.json secrets.json secrets.toml secrets.yml secrets.yaml",
+    "token tokens token.json tokens.json token.txt access_token refresh_token api_key apikey api_token",
+    "htpasswd password passwords passwd password.txt passwords.txt",
+)
+
+# Folders that are one application's data through and through: nothing but what is in a `bin` of theirs.
+PRIVATE = _words(
+    ".ssh .gnupg .pki .password-store .vault .aws .azure .oci .gcloud .docker .kube .gh .terraform.d",
+    ".config .cache .mozilla .thunderbird .gem .m2 .gradle .npm .pip .composer .fly .heroku .pulumi",
+    ".databricks .snowflake .claude .codex .gemini keyrings",
+)
+
+# Under a dot, and no secret: where dotnet, pnpm, npm, asdf, gcloud, mise and opam have their programs, and
+# what lies beside any source.
+_OPEN = _words(
+    ".store .pnpm .tools .bin .npm .install .mise.backend .opam-switch .keep .gitkeep .gitignore",
+    ".gitattributes .github .editorconfig .dockerignore .travis.yml",
+)
+
+# Packages, by the thousand, whose files are not the person's; no look into them, wherever they are.
+_PACKAGES = _words("registry git pkg mod node_modules site-packages dist-packages pkgs __pycache__")
+# The same below a folder of tools.
+_CODE = _words(
+    "lib lib32 lib64 libexec include src man doc docs info locale icons terminfo zoneinfo jmods legal",
+    "licenses examples test tests",
+)
+
+_DEPTH, _FOLDERS = 4, 2000
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether what has this name is hidden."""
+    return name not in _OPEN and (name.startswith(".") or _is_named(name))
+
+
+def _is_named(name: str) -> bool:
+    return name.casefold().lstrip("._") in _NAMES
+
+
+class Look:
+    """Finds what is to be hidden; a folder that did not change is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int, int], list[str], list[str]]] = {}
+
+    def hidden_in(self, folders: AbstractSet[Path], passed_over: Path) -> list[Path]:
+        """Return what is hidden in folders of tools; of what lies in each other, the outermost.
+
+        Args:
+            folders: real paths.
+            passed_over: what lies there is not looked at.
+        """
+        found: set[Path] = set()
+        for folder in folders:
+            todo = deque([] if folder.name in _PACKAGES else [(os.fspath(folder), 0)])
+            for _ in range(_FOLDERS):
+                if not todo:
+                    break
+                name, depth = todo.popleft()
+                hidden, inner = self._listing(name)
+                found.update(map(Path, hidden))
+                if depth < _DEPTH:
+                    todo += ((each, depth + 1) for each in inner if each != str(passed_over))
+        return sorted(each for each in found if _is_in_sight(each, folders, found))
+
+    def _listing(self, folder: str) -> tuple[list[str], list[str]]:
+        """Return what is hidden of what a folder holds, and the folders in it to be looked into."""
+        try:
+            about = os.lstat(folder)
+            state = about.st_dev, about.st_ino, about.st_mtime_ns
+            known = self._known.get(folder)
+            if known is None or known[0] != state:
+                with os.scandir(folder) as entries:
+                    known = state, *_sorted_out(entries)
+                self._known[folder] = known
+        except OSError:  # gone, or nobody's who runs this
+            return [], []
+        return known[1], known[2]
+
+
+def _is_in_sight(path: Path, shown: AbstractSet[Path], hidden: AbstractSet[Path]) -> bool:
+    """Tell whether the nearest of the folders around a path is one that is shown."""
+    nearest = next((each for each in path.parents if each in shown or each in hidden), None)
+    return nearest in shown
+
+
+def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[str]]:
+    hidden: list[str] = []
+    inner: list[str] = []
+    for entry in entries:
+        if entry.is_symlink():
+            # What a link leads to has another name.
+            if _is_named(entry.name) and os.path.isfile(entry.path):
+                hidden.append(os.path.realpath(entry.path))
+        elif entry.is_dir():
+            if is_hidden(entry.name):
+                hidden.append(entry.path)
+            elif entry.name not in _CODE and entry.name not in _PACKAGES:
+                inner.append(entry.path)
+        elif not entry.is_file() or (is_hidden(entry.name) and not _is_program(entry)):
+            hidden.append(entry.path)
+    return hidden, inner
+
+
+def _is_program(entry: os.DirEntry[str]) -> bool:
+    return "." not in entry.name and bool(entry.stat().st_mode & stat.S_IXUSR)
