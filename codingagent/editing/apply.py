@@ -126,7 +126,7 @@ def apply(
     """
     lines = _Lines.of(text)
     if isinstance(change, Diff):
-        return _apply_diff(change, lines, earlier)
+        return _apply_diff(change, lines, earlier, path)
     if not lines.raw:
         raise OperationError("The file is empty; write it whole with CREATE_FILE")
     if isinstance(change, LineRange):
@@ -174,7 +174,7 @@ def _replaced(
     return Edited(lines.text(), tuple(hunks), tuple(notes))
 
 
-def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk]) -> Edited:
+def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str) -> Edited:
     if not lines.raw:
         if len(diff.hunks) > 1 or any(mark != "+" for mark, _ in diff.hunks[0].lines):
             raise OperationError("the file is empty; send it whole")
@@ -183,7 +183,7 @@ def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk]) -> Edited:
         return Edited(lines.text(), (Hunk(1, 0, 1, len(lines.raw)),), ())
     try:
         shifts = [shift_at(earlier, hunk.old_start or 1) for hunk in diff.hunks]
-        puts, notes = diff_apply.apply(diff, lines.contents(), shifts)
+        puts, notes = diff_apply.apply(diff, lines.contents(), shifts, path)
     except OperationError as fault:
         raise _refused(fault, len(diff.hunks)) from None
     hunks: list[Hunk] = []

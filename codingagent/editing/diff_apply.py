@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codingagent.editing import elisions, match
+from codingagent.editing import elisions, file_kinds, match
 from codingagent.editing.match import Place, Sought
 from codingagent.errors import OperationError
 from codingagent.model.operations import Diff, DiffHunk, FileEnd
@@ -20,7 +20,7 @@ from codingagent.model.operations import Diff, DiffHunk, FileEnd
 _APPLIED_FEWEST_CHARACTERS = 16
 _SHOWN_PLACES = 3
 # Fewer lines with blanks than one in so many are text within code that has tabs.
-_TABS_FOR_EACH_BLANK = 250
+_TABS_FOR_EACH_BLANK = 20
 # Of all hunks together; a file of like lines could have all of them compared for minutes.
 _PLACES_LIMIT = 100_000
 
@@ -41,13 +41,16 @@ class Put:
     end: FileEnd | None = None
 
 
-def apply(diff: Diff, lines: list[str], shifts: Sequence[int]) -> tuple[list[Put], tuple[str, ...]]:
+def apply(
+    diff: Diff, lines: list[str], shifts: Sequence[int], path: str
+) -> tuple[list[Put], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 
     Args:
         diff: the hunks.
         lines: the file.
         shifts: how far earlier edits of the same answer have moved the line that each hunk begins with.
+        path: the file's name, which tells what it may hold.
 
     Raises:
         OperationError: if the place of a hunk, or one of its new lines, is not certain.
@@ -57,7 +60,7 @@ def apply(diff: Diff, lines: list[str], shifts: Sequence[int]) -> tuple[list[Put
         _Hunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk", shift)
         for number, (said, shift) in enumerate(zip(diff.hunks, shifts, strict=True), start=1)
     ]
-    file = _File(lines)
+    file = _File(lines, is_prose=file_kinds.is_prose(path))
     if (puts := _all_applied(file, hunks)) is not None:
         return puts, ("all of it is there already: nothing was to be done",)
     room = _PLACES_LIMIT
@@ -87,7 +90,7 @@ def apply(diff: Diff, lines: list[str], shifts: Sequence[int]) -> tuple[list[Put
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
     for hunk in left:
         # Some are written as if the hunks before them were applied.
-        after = _File(_spliced(file.lines, puts)) if puts else file
+        after = _File(_spliced(file.lines, puts), is_prose=file.is_prose) if puts else file
         hunk.fits = _fits(after, hunk) if puts else []
         if not hunk.fits:
             raise _not_found(file, hunk)
@@ -107,13 +110,15 @@ def _note(hunk: "_Hunk", fit: "_Fit") -> tuple[str, ...]:
 class _File:
     """The lines of a file, and what is asked of them for each hunk."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], *, is_prose: bool) -> None:
         self.lines = lines
+        self.is_prose = is_prose
         bare = [line.strip() for line in lines]
         self.known = set(bare)
         self.has_inner_tabs = any("\t" in line for line in self.known)
         by_blanks, by_tabs = (sum(line.startswith(lead) for line in lines) for lead in ("  ", "\t"))
-        self.is_mixed = by_blanks * _TABS_FOR_EACH_BLANK > by_tabs > 0
+        rare = 0 if is_prose else by_tabs // _TABS_FOR_EACH_BLANK
+        self.is_mixed = by_blanks > rare and by_tabs > 0
         self.is_shown = False  # the answer has lines of it with their indentation
         self.rows = [row for row, line in enumerate(bare) if line]
         self._bare = match.framed(bare)

@@ -1,5 +1,7 @@
 """Where hunks of a diff go in a file: one place that is certain, or what to send instead."""
 
+import contextlib
+
 import pytest
 
 from codingagent.editing import apply
@@ -302,9 +304,11 @@ def test_lost_tabs_are_not_put_where_blanks_may_be_meant() -> None:
     new = hunk(" func a() {\n-    one()\n+    two()\n+    three()\n }")
     assert after(text, new) == "func a() {\n\ttwo()\n\tthree()\n}\n"
     assert "may have had tabs or blanks" in refusal(text + "    - item\n", new)
-    # One line in hundreds is text within code.
-    assert "\tthree()" in after(text + "\tx\n" * 500 + "  y\n", new)
-    assert "may have had tabs or blanks" in refusal(text + "\tx\n" * 200 + "  y\n", new)
+    # A few lines are text within code; in a text any may be code of its own.
+    for path, count, is_taken in (("n.go", 1, True), ("n.go", 20, False), ("n.md", 1, False)):
+        mixed = text + "\tx\n" * 200 + "  y\n" * count
+        with contextlib.nullcontext() if is_taken else pytest.raises(OperationError):
+            assert "\tthree()" in apply.apply(Diff((new,)), mixed, path=path).text
     # What is not indented, or is in the file already, is certain.
     flush = hunk(" func a() {\n-    one()\n+two()\n }")
     assert "\ntwo()\n" in after(text + "    - item\n", flush)
