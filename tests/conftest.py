@@ -9,6 +9,8 @@ from collections import defaultdict
 import hypothesis
 import pytest
 
+from tests import warm
+
 # A shell starts background jobs with Ctrl-C ignored, and every process that a test starts inherits it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,6 +33,12 @@ _UNTIMED = hypothesis.settings(
 hypothesis.settings.register_profile("plain", _UNTIMED, max_examples=50, derandomize=True)
 hypothesis.settings.register_profile("deep", _UNTIMED, max_examples=500)
 hypothesis.settings.load_profile("plain")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm() -> None:
+    """Begin with the imports of what tests start beside themselves; no test sees it come or go."""
+    warm.of_the_package()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

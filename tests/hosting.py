@@ -7,13 +7,13 @@ import re
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
 from tests.helpers import HANG_S, REPOSITORY, wait_until
+from tests.warm import start_command
 
 # --- the host: nothing of ours in it ---------------------------------------------------------------
 
@@ -141,12 +141,15 @@ def served(
         "stdio": ("--stdio",),
     }[kind]
     piped = subprocess.PIPE if kind == "stdio" else None
-    here = (sys.executable, "-m", "codingagent", "--home", str(folder / "home"))
+    here = ("--home", str(folder / "home"))
     words = [*(argv or here), "serve", *where, *chosen, *options]
+    begin: Callable[..., Any] = start_command
+    if argv:
+        begin = lambda *given, **options: subprocess.Popen(given, **options)  # noqa: E731
     with (
         log.open("wb") as errors,
-        subprocess.Popen(
-            words,
+        begin(
+            *words,
             cwd=REPOSITORY,
             stdin=piped or subprocess.DEVNULL,
             stdout=piped or subprocess.DEVNULL,

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from codingagent.model.journal_entries import Record
 from codingagent.model.settings import Settings
-from tests.helpers import REPOSITORY, children, is_zombie, run_here, wait_until
+from tests.helpers import children, is_zombie, run_here, wait_until
 from tests.sandboxes import needs_bwrap
+from tests.warm import start_command
 
 TIERS = ("none", "bwrap")
 
@@ -71,13 +72,11 @@ def kill_when(
 
     Nothing that it started may outlive it. False: it ended before, and well.
     """
-    words = [sys.executable, "-m", "codingagent", "--home", str(home), *arguments]
     pause = threading.Event()
     with (
         none_outlives(),
-        subprocess.Popen(
-            words,
-            cwd=REPOSITORY,
+        start_command(
+            *("--home", str(home), *arguments),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -12,7 +12,6 @@ import random
 import re
 import select
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +32,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.session_state import Phase
 from codingagent.storage import homes
 from codingagent.storage.journal import Sessions
-from tests.helpers import HANG_S, REPOSITORY, command_line, desk_at, wait_until
+from tests.helpers import HANG_S, command_line, desk_at, wait_until
 from tests.killing import (
     LOG,
     TIERS,
@@ -48,6 +47,7 @@ from tests.killing import (
     settings_for,
     tree,
 )
+from tests.warm import start_command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills are for POSIX systems")
 
@@ -365,11 +365,11 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
         sessions, session_id = desk.home.sessions, desk.session_id
         desk.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "codingagent", "--home", str(home), "resume", "--once"]
+    words = ["--home", str(home), "resume", "--once"]
     variables = {**os.environ, "TERM": "xterm"}
     with none_outlives():
-        with subprocess.Popen(
-            words, cwd=REPOSITORY, stdin=theirs, stdout=theirs, stderr=theirs, env=variables
+        with start_command(
+            *words, stdin=theirs, stdout=theirs, stderr=theirs, env=variables
         ) as process:
             os.close(theirs)
             try:
@@ -511,8 +511,8 @@ def test_a_second_executor_is_refused(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with desk_at(home, settings=settings_for("none")) as desk:
         desk.drop(command(f"echo 1 >>{LOG}; sleep 600"))
-    words = [sys.executable, "-m", "codingagent", "--home", str(home), "resume", "--once"]
-    with none_outlives(), subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.DEVNULL) as it:
+    words = ["--home", str(home), "resume", "--once"]
+    with none_outlives(), start_command(*words, stdout=subprocess.DEVNULL) as it:
         wait_until(lambda: logged(desk.workspace) == [1])
         done = command_line(home, "resume", "--once")
         it.kill()

@@ -236,6 +236,15 @@ else:
             self._screen.write(text)
             self._screen.flush()
 
+        def _switch(self, code: str) -> None:
+            """Write a code past the buffer: a signal may have come in the midst of a write."""
+            try:
+                number = self._screen.fileno()
+            except OSError:  # it is in memory
+                self._echo(code)
+            else:
+                os.write(number, code.encode())
+
         def _take(self) -> None:
             """Have each key as it comes, and pastes marked."""
             self._before = termios.tcgetattr(self._terminal)
@@ -244,14 +253,14 @@ else:
             modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
             # What was typed before stays for `discard`, which wants to know of it.
             termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
-            self._echo(_MARK_PASTES)
+            self._switch(_MARK_PASTES)
 
         def _give_back(self) -> None:
             """Leave the terminal as it was."""
             if not self._before:
                 return
             with contextlib.suppress(OSError, termios.error):  # it may be gone
-                self._echo(_DONT_MARK_PASTES)
+                self._switch(_DONT_MARK_PASTES)
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSANOW, self._before)
             self._before = []

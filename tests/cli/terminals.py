@@ -1,13 +1,12 @@
 """A real terminal of a given size: the command runs in it, and what it showed is given back."""
 
 import fcntl
+import locale
 import os
 import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterable, Mapping
@@ -15,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import HANG_S, REPOSITORY
+from tests.warm import start
 
 # ECMA-48: what moves the cursor or colours text, and is no text.
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+
+_UTF8 = {} if locale.getpreferredencoding().lower() == "utf-8" else {"PYTHONUTF8": "1"}
 
 # What would decide on the looks in place of the test.
 _DECIDING = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "PYTHONIOENCODING")
@@ -69,10 +71,10 @@ def on_terminal(
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     usual = {name: value for name, value in os.environ.items() if name not in _DECIDING}
-    usual |= {"TERM": "xterm-256color", "PYTHONUTF8": "1", **(variables or {})}
+    usual |= {"TERM": "xterm-256color", **_UTF8, **(variables or {})}
 
-    process = subprocess.Popen(
-        [sys.executable, "-c", _OWN_TERMINAL, *words],
+    process = start(
+        *(_OWN_TERMINAL, *words),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

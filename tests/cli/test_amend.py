@@ -29,6 +29,7 @@ from tests.killing import (
     tree,
 )
 from tests.sandboxes import needs_bwrap
+from tests.warm import start_command
 
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -397,11 +398,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
     said = [f"word {number}" for number in range(4)]
     with holding(waiting):
         askers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "codingagent", "--home", str(waiting), "say", word],
-                cwd=REPOSITORY,
-                stdout=subprocess.DEVNULL,
-            )
+            start_command("--home", str(waiting), "say", word, stdout=subprocess.DEVNULL)
             for word in said
         ]
         assert [asker.wait(HANG_S) for asker in askers] == [0] * 4
@@ -413,11 +410,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
 def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
     said = [f"word {number}" for number in range(3)]
     askers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "codingagent", "--home", str(waiting), "say", word],
-            cwd=REPOSITORY,
-            stdout=subprocess.DEVNULL,
-        )
+        start_command("--home", str(waiting), "say", word, stdout=subprocess.DEVNULL)
         for word in said
     ]
     assert [asker.wait(HANG_S) for asker in askers] == [0] * 3
@@ -683,9 +676,8 @@ class Terminal:
 @contextmanager
 def terminal(home: Path, *arguments: str) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
-        cwd=REPOSITORY,
+    process = start_command(
+        *("--home", str(home), *arguments),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

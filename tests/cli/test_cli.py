@@ -15,6 +15,7 @@ import pytest
 from codingagent import __version__
 from codingagent.cli import main
 from tests.helpers import HANG_S, REPOSITORY, run_here, wait_until
+from tests.warm import start_command
 
 DONE = "[DONE]\nAll is well.\n[/DONE]\n"
 CREATE = '[CREATE_FILE path="a.txt"]\nalpha\n[/CREATE_FILE]\n'
@@ -23,9 +24,8 @@ CREATE = '[CREATE_FILE path="a.txt"]\nalpha\n[/CREATE_FILE]\n'
 @contextmanager
 def started(home: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """Runs the command beside the test; it is killed at the end if it still runs."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "codingagent", "--home", str(home), *arguments],
-        cwd=REPOSITORY,
+    process = start_command(
+        *("--home", str(home), *arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import run_here
+from tests.warm import start_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's xclip")
 
@@ -51,8 +52,8 @@ class Desk:
     def on_terminal(self, *words: str, typed: str = "", **variables: str) -> tuple[int, str]:
         """Runs the command on a terminal; gives its exit status and what stood there."""
         ours, theirs = pty.openpty()
-        with subprocess.Popen(
-            [sys.executable, "-m", "codingagent", *words],
+        with start_command(
+            *words,
             cwd=self.root,
             env={**self.variables, **variables, "TERM": "xterm"},
             stdin=theirs,
@@ -276,8 +277,8 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(desk: 
     """`--clipboard` takes only text that has a block of ours for this session."""
     session_id = desk.request.name[:8]
     desk.clipboard.write_text('[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n')
-    with subprocess.Popen(
-        [sys.executable, "-m", "codingagent", "resume", "--clipboard"],
+    with start_command(
+        *("resume", "--clipboard"),
         cwd=desk.root,
         env=desk.variables,
         stdout=subprocess.PIPE,

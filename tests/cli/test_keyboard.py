@@ -20,6 +20,7 @@ from codingagent.cli.keyboard import Keyboard, PasteError
 from tests.cli.test_amend import terminal
 from tests.cli.test_cli import DONE, drop, run, session_of
 from tests.helpers import HANG_S, wait_until
+from tests.warm import start
 
 MARK, UNMARK = "\x1b[?2004h", "\x1b[?2004l"
 BUILD = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
@@ -273,8 +274,8 @@ def owning(program: str, **variables: str) -> Iterator[tuple["subprocess.Popen[b
     """Runs a Python program on a terminal that is its own, so that Ctrl-C and Ctrl-Z are signals."""
     ours, theirs = pty.openpty()
     own = "import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
-    with subprocess.Popen(
-        [sys.executable, "-c", f"{own}; {program}"],
+    with start(
+        f"{own}; {program}",
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

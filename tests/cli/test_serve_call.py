@@ -26,6 +26,7 @@ from tests.helpers import (
 from tests.hosting import Served, served
 from tests.sandboxes import BWRAP, needs_bwrap
 from tests.serving import mode_of
+from tests.warm import start_command
 
 PLAIN = ("--sandbox", "off")
 ENDPOINT = "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
@@ -396,8 +397,8 @@ def test_over_a_vsock(tmp_path: Path) -> None:
     if not _has_vsock_loopback():
         pytest.skip("this kernel has no vsock that leads back to itself")
     where = ("--vsock", "52341")
-    words = [sys.executable, "-m", "codingagent", "--home", str(tmp_path), "serve", *where]
-    with subprocess.Popen(words, cwd=REPOSITORY, stderr=subprocess.DEVNULL) as process:
+    words = ["--home", str(tmp_path), "serve", *where]
+    with start_command(*words, stderr=subprocess.DEVNULL) as process:
         try:
             done = command_line(tmp_path, "call", "ping", *where, "--cid", "1")
             assert (done.returncode, done.stdout) == (0, '{"pong": true}\n')

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.cli.test_amend import holding
 from tests.cli.test_cli import DONE, drop, run
 from tests.helpers import HANG_S, wait_until
 from tests.killing import kill_when
+from tests.warm import start_command
 
 
 def creating(name: str, session: str = "", sequence: int = 1) -> str:
@@ -173,15 +173,15 @@ def test_what_is_pasted_goes_to_the_session_that_it_names_or_that_was_named(
     sessions: Sessions,
 ) -> None:
     def pasted(text: str, *words: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "codingagent", "--home", str(sessions.home), "paste", *words],
-            input=text,
-            capture_output=True,
+        with start_command(
+            *("--home", str(sessions.home), "paste", *words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=HANG_S,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        ) as process:
+            said, _ = process.communicate(text, HANG_S)
+        return process.returncode, said
 
     status, said = pasted(creating("a.txt"))
     assert (status, f"{sessions.early} (the early task)" in said) == (2, True)

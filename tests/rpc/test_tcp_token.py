@@ -15,6 +15,7 @@ from codingagent.rpc import Client, ConnectError, InvalidRequestError
 from codingagent.rpc.endpoints import Tcp, UnixSocket
 from tests.hosting import served
 from tests.serving import World, connected, request, responses, server_at
+from tests.warm import start_command
 
 PLAIN = ("--sandbox", "off")
 TOKEN = "correct-horse-battery"
@@ -105,9 +106,9 @@ def test_serve_makes_the_file_and_call_reads_it(
 
 def test_serve_prints_a_token_or_says_that_there_is_none(tmp_path: Path) -> None:
     """Without a file the token is in the first lines of the log; without a token that is said."""
-    words = [sys.executable, "-m", "codingagent", "--home", str(tmp_path / "home"), "serve"]
+    words = ["--home", str(tmp_path / "home"), "serve"]
     where = ["--tcp", "127.0.0.1:0", "--root", str(tmp_path), *PLAIN]
-    with subprocess.Popen([*words, *where], stderr=subprocess.PIPE, text=True) as process:
+    with start_command(*words, *where, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         port = int(
