@@ -185,6 +185,7 @@ class AtWork:
     """A session at work: its requests, and what takes the replies once that is asked for."""
 
     requests: Requests
+    bench: Bench
     _open: Callable[[], "Conversation"]
     _opened: "Conversation | None" = field(default=None, init=False)
 
@@ -193,6 +194,29 @@ class AtWork:
         """What takes replies, executes them, and writes the next requests."""
         self._opened = self._opened or self._open()
         return self._opened
+
+    def try_check(self, show: Callable[[Notice], None]) -> None:
+        """Say so if the check that was named can't start where it is run; it is not run by this."""
+        bench = self.bench
+        if not bench.settings.check:
+            return
+        from codingagent.process.check_trial import complaint_about
+
+        def run(line: str) -> str:
+            outcome = bench.runner.run(line, os.fspath(root), _CHECK_TRIAL_S, lambda _: None)
+            return "" if outcome.failure or outcome.ended_by != "itself" else outcome.output
+
+        root = bench.workspace.root
+        variables = environment(os.environ, bench.settings.pass_env)
+        complaint = complaint_about(bench.settings.check, root, variables, run)
+        if complaint:
+            session_id = self.requests.session.session_id
+            remedy = f"to name another: codingagent resume {session_id} --check 'COMMAND'"
+            show(Remark(f"{complaint}; {remedy}"))
+
+
+# A look at some names takes a moment; a disk behind a network may take longer.
+_CHECK_TRIAL_S = 20
 
 
 @contextlib.contextmanager
@@ -225,7 +249,7 @@ def session_in(
         if session.is_new and is_bare(place.root):
             show(Remark(_BARE))
         requests = Requests(ledger, _materials_of(home, bench, ledger, show))
-        yield AtWork(requests, lambda: _conversation(home, bench, requests, person))
+        yield AtWork(requests, bench, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
             # The next turn of a reopened session begins without what commands left there.
             bench.sandbox.clear_temporary()

@@ -162,6 +162,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
             if files:
                 work.requests.say("", files)
             work.requests.write()
+            work.try_check(screen.show)
             if no_wait:
                 work.requests.announce(watched=False)
                 return
@@ -254,6 +255,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
                 conversation.requests.reopen()
             if check is not None:
                 conversation.requests.name_check(check)
+                work.try_check(screen.show)
             conversation.recover()
             if accept is not None:
                 conversation.take(_brought(home, accept), accept=True)
