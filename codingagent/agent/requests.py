@@ -73,6 +73,8 @@ class TextsLike(Protocol):
 # What is read for a request is cut to fair shares there; more than this can't be of use.
 _VIEWS_PER_BUDGET = 4
 
+_ATTACHED_BEFORE = "attached by the person before"
+
 # Of the files that one answer wrote so many are kept, to show what the person changes in them.
 _TEXTS_LIMIT = 200
 
@@ -344,10 +346,37 @@ class Requests:
             room -= len(view.text)
             views[path, start, end] = view
         listing = self._means.workspace.listing(self.session.touched)
-        offered = tuple(self._offered(shown, listing, {path for path, _, _ in views}))
+        known = {path for path, _, _ in views}
+        offered = tuple(self._offered(shown, listing, known))
+        attached = tuple(self._attached_before(shown, known))
+        seen = self._seen_before(listing, known | {view.path for view in attached})
         return render.Context(
-            listing, tuple(views.values()), unread, self._means.environment, offered
+            listing,
+            tuple(views.values()),
+            unread,
+            self._means.environment,
+            offered,
+            attached,
+            seen,
         )
+
+    def _attached_before(self, shown: Views, known: set[str]) -> Iterator[render.FileView]:
+        """Yield what the person attached to earlier requests, as far as it is there and not wanted anyway."""
+        said = self.session.said
+        for path in dict.fromkeys(path for each in said for path in each.attached):
+            if path not in known:
+                with contextlib.suppress(OperationError):  # gone since
+                    yield replace(shown.view(path, None, None), reason=_ATTACHED_BEFORE)
+
+    def _seen_before(self, listing: Listing, known: set[str]) -> tuple[str, ...]:
+        """Return the other files, of those that are there, that earlier turns showed or wrote."""
+        session = self.session
+        if session.sequence == 1:
+            return ()
+        there = {file.path for file in listing.files}
+        # What was written last is wanted first.
+        paths = [*reversed([*session.known]), *sorted(session.touched)]
+        return tuple(p for p in dict.fromkeys(paths) if p in there and p not in known)
 
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]

@@ -57,6 +57,13 @@ _EARLIER_SHARE = 4
 # Of what is left, the files that nobody asked for may take this part.
 _OFFERED_SHARE = 3
 
+# Of the files that earlier requests showed so many are named.
+_SEEN_NAMED = 40
+_SEEN = (
+    "earlier requests showed, or earlier answers wrote, files that are not repeated here; in a chat that has"
+    " not seen them, {} those that you need"
+)
+
 # What stands around a requested file's text, besides its path, is shorter than this.
 _FRAME_CHARACTERS = 200
 
@@ -113,6 +120,10 @@ class Context:
     environment: Environment
     offered: Sequence[FileView] = ()
     """What the outputs of failed commands name, if there is room."""
+    attached: Sequence[FileView] = ()
+    """What the person attached to earlier requests, as it is now: for a chat that has not seen those."""
+    seen: Sequence[str] = ()
+    """Other files that earlier requests showed, or earlier answers wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +140,7 @@ class Dialect:
 
     `guide` is PROTOCOL; `results` gives what came of the last turn, within so many characters;
     `go_on` says what to do next, `reminder` how to answer, and whether the end may
-    stand behind changes; `done` is how the task is ended.
+    stand behind changes; `done` is how the task is ended, `read` the command that asks for a file.
     """
 
     guide: str
@@ -137,11 +148,12 @@ class Dialect:
     go_on: str
     reminder: Callable[[Session, bool], str]
     done: str
+    read: str
 
 
 def tag_dialect() -> Dialect:
     """Gives the one of tag blocks."""
-    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]")
+    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]", "READ_FILE")
 
 
 def render(
@@ -158,7 +170,7 @@ def render(
     room -= len(files)
     outcome = dialect.results(session, room // 2)
     room -= len(outcome)
-    return head + files + outcome + _contents(context, room) + tail
+    return head + files + outcome + _contents(context, room, dialect.read) + tail
 
 
 def shows_whole(request: str, view: FileView) -> bool:
@@ -260,10 +272,12 @@ def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> 
         if plain_text.one_line(session.task) != session.task:
             parts.append(f"The whole task:\n{session.task}")
     parts += _words(session, room)
-    if session.checked is not None and session.is_failing:
+    if session.is_failing and (session.checked is not None or context.environment.check):
+        where = f"fails (see {results.CHECK} above)"
+        if session.checked is None:
+            where = "failed when it was run last"
         parts.append(
-            f"The person's check fails (see {results.CHECK} above): mend that first; {dialect.done} is not"
-            " accepted while it fails."
+            f"The person's check {where}: mend that first; {dialect.done} is not accepted while it fails."
         )
     return "\n\n".join((*parts, dialect.reminder(session, bool(context.environment.check))))
 
@@ -396,8 +410,10 @@ def _shorter(events: Iterable[Event], room: int) -> list[str]:
     return lines
 
 
-def _contents(context: Context, room: int) -> str:
-    if not context.views and not context.unread and not context.offered:
+def _contents(context: Context, room: int, read: str = "") -> str:
+    """Return the files' part; with the command that reads files, for a chat that has seen none of them."""
+    earlier = (context.attached, context.seen) if read else ((), ())
+    if not (context.views or context.unread or context.offered or any(earlier)):
         return ""
     heading = "## Requested File Contents\n"
     unread = "".join(f"({reason})\n" for reason in context.unread)
@@ -407,9 +423,29 @@ def _contents(context: Context, room: int) -> str:
         left_out = len(context.views) - len(views)
         unread += f"({left_out} more files did not fit here: ask for fewer at a time)\n"
     text = _shares(views, room)
-    room = (room - len(text)) // _OFFERED_SHARE
+    room -= len(text)
+    attached, names = _earlier_files(*earlier, room // 2)
+    seen = f"({_SEEN.format(read)}: {names})\n" if names else ""
+    room = (room - len(attached) - len(seen)) // _OFFERED_SHARE
     offered = _shares(list(_fitting(context.offered, room)), room)
-    return f"{heading}{text}{unread}{offered}\n"
+    return f"{heading}{text}{unread}{attached}{offered}{seen}\n"
+
+
+def _earlier_files(attached: Sequence[FileView], seen: Sequence[str], room: int) -> tuple[str, str]:
+    """Return the attached files that fit whole, and the names of all others."""
+    text, names = "", list[str]()
+    for view in attached:
+        shown = _view(view, _frame(view) + len(view.text))
+        if len(text) + len(shown) <= room and view.is_whole:
+            text += shown
+        else:
+            names.append(view.path)
+    names += seen
+    count = min(len(names), _SEEN_NAMED)
+    while count and len(_list(names[:count])) > max(room - len(text), 0):
+        count //= 2
+    more = f" and {len(names) - count} more" if count < len(names) else ""
+    return text, _list(names[:count]) + more if count else ""
 
 
 def _shares(views: Sequence[FileView], room: int) -> str:

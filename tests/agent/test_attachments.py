@@ -144,7 +144,7 @@ def test_what_fits_besides_and_is_no_text_is_named(folder: Path) -> None:
     assert "--- top.py ---" in request.read_text("utf-8")
 
 
-def test_the_budget_is_kept_and_the_next_request_is_without_them(
+def test_the_budget_is_kept_and_the_next_short_request_is_without_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Design, the outbox: what does not fit is cut, and the cut says how to ask for the rest."""
@@ -157,10 +157,14 @@ def test_the_budget_is_kept_and_the_next_request_is_without_them(
     assert "--- top.py ---" in request
     home = folder.parent / "home"
     (session,) = (path.stem for path in (home / "sessions").glob("*.json"))
-    with desk_at(home, session_id=session) as desk:
+    with desk_at(home, settings=Settings(context_chars=12_000), session_id=session) as desk:
         desk.answer('[READ_FILE path="src/a.py"]\n')
         assert "--- src/a.py ---" in desk.contents()
-        assert "top.py" not in desk.contents()
+        short = (home / "outbox" / "short" / f"{session}_seq0002.txt").read_text("utf-8")
+        assert "top.py" not in short
+        assert len(desk.request()) <= 12_000
+        assert "--- top.py (attached by the person before) ---\n" in desk.contents()
+        assert "READ_FILE those that you need: long.txt)" in desk.contents()
 
 
 BLOCKING = 'extends = "standard"\n[filesystem]\nblocked_paths = ["src/secret.py"]\n'

@@ -180,3 +180,68 @@ def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
         assert not (desk.workspace / "ran").exists()
     assert "not executed: RUN_COMMAND at line 3; send" in " ".join(text.split())
     assert "and then those; its DONE was not taken" in text
+
+
+# --- a new chat --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", ["tags", "json"])
+def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Protocol) -> None:
+    """It holds what the person attached, as it is now, and names what else earlier turns have shown."""
+    with working(tmp_path, protocol=protocol) as desk:
+        for name in ("read.py", "gone.py", "more.py"):
+            (desk.workspace / name).write_text(f"text of {name}\n")
+        desk.conversation.requests.say("keep it short", ("a.py", "gone.py"))
+        desk.conversation.write_due()
+        answers = (
+            [{"type": "readFile", "path": "read.py"}],
+            [
+                {"type": "createFile", "path": "made.py", "content": "x = 1\n"},
+                {"type": "deleteFile", "path": "gone.py"},
+            ],
+            [{"type": "message", "content": "so"}],
+        )
+        tags = (
+            '[READ_FILE path="read.py"]\n',
+            create("made.py", "x = 1") + '[DELETE_FILE path="gone.py"]\n',
+            "[MESSAGE]\nso\n[/MESSAGE]\n",
+        )
+        for operations, text in zip(answers, tags, strict=True):
+            desk.drop(text if protocol == "tags" else message(*operations))
+            desk.conversation.take("reply.txt")
+        (desk.workspace / "a.py").write_text("as it is now\n")
+        desk.conversation.requests.refresh()
+        desk.conversation.write_due()
+        whole = desk.request()
+        assert "Earlier the person said:\nkeep it short" in whole
+        assert "--- a.py (attached by the person before) ---\nas it is now\n" in whole
+        read = "READ_FILE" if protocol == "tags" else "readFile"
+        assert f"{read} those that you need: made.py, read.py)" in whole
+        assert "as it is now" not in short(desk)
+        assert "those that you need" not in short(desk)
+
+
+def test_what_only_the_whole_request_shows_is_not_known_to_the_chat(tmp_path: Path) -> None:
+    """The chat may have got the short one: a file that the person changed is not replaced unseen."""
+    with working(tmp_path) as desk:
+        desk.conversation.requests.say("", ("a.py",))
+        desk.conversation.write_due()
+        desk.answer("[MESSAGE]\nso\n[/MESSAGE]\n")
+        (desk.workspace / "a.py").write_text("mine = 1\n")
+        desk.conversation.requests.refresh()
+        desk.conversation.write_due()
+        assert "mine = 1" in desk.request()
+        results = desk.answer(create("a.py", "yours = 1"))
+        assert "[FAILED] CREATE_FILE" in results
+        assert (desk.workspace / "a.py").read_text() == "mine = 1\n"
+
+
+def test_that_the_check_failed_is_told_until_it_succeeds(tmp_path: Path) -> None:
+    """A turn that changes nothing does not run it; the next request says all the same how it stands."""
+    with working(tmp_path, "grep -q right b.py") as desk:
+        desk.answer(create("b.py", "wrong = 1"))
+        desk.answer('[READ_FILE path="b.py"]\n')
+        assert "The person's check failed when it was run last: mend that first" in desk.request()
+        desk.answer(create("b.py", "right = 1"))
+        desk.answer('[READ_FILE path="b.py"]\n')
+        assert "The person's check" not in desk.request()

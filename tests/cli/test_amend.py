@@ -243,7 +243,9 @@ def test_attached_files_are_in_the_request_until_it_is_answered(home: Path) -> N
     assert run(home, "new", "--no-wait", "task", "--attach", "src/*.py", "--attach", "c.txt") == 0
     assert all(f"text of {name}" in request(home) for name in ("src/a.py", "src/b.py", "c.txt"))
     take(home, MESSAGE)
-    assert "text of c.txt" not in request(home, 2)
+    # A new chat gets them with the whole request; one that saw the first has them.
+    assert "--- c.txt (attached by the person before) ---\ntext of c.txt\n" in request(home, 2)
+    assert "text of c.txt" not in request(home, 2, short=True)
     assert run(home, "say", "--attach", str(workspace / "c.txt")) == 0
     assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2)
     assert "--- c.txt ---\ntext of c.txt\n" in request(home, 2, short=True)

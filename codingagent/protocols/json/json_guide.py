@@ -154,7 +154,7 @@ def _example() -> str:
 
 def dialect() -> Dialect:
     """Gives what a request in this protocol says otherwise than one in tags."""
-    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:")
+    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", "readFile")
 
 
 def _reminder(session: Session, is_checked: bool) -> str:
