@@ -22,6 +22,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import PRESETS, Policy
+from codingagent.process import memory
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment, find_program, run_tool
 from codingagent.process.select_sandbox import choose_sandbox, policy_of, refuse_impossible_check
@@ -166,7 +167,8 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
         lines = settings.list_entries
         opened = Workspace(place.root, place.hidden, user_rules=rules, entries=lines)
         workspace = stack.enter_context(contextlib.closing(opened))
-        runner = Runner(sandbox, environment(os.environ, settings.pass_env))
+        variables = environment(os.environ, settings.pass_env)
+        runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))
         stack.callback(runner.close)
         archive = stack.enter_context(contextlib.closing(Archive(place)))
         yield Bench(
@@ -406,6 +408,7 @@ def _environment(
         settings.command_timeout,
         sandbox.description,
         sandbox.network,
+        memory.in_words(memory.limit_bytes(settings.command_memory)),
         settings.check,
         policies.advice(policy),
     )

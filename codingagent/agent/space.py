@@ -65,6 +65,8 @@ class Space:
         sandbox: `auto` (use one where it works), `require` or `off`.
         network: let sandboxed commands use the network.
         command_timeout: seconds for a command that names no timeout.
+        command_memory: megabytes for a command and all that it starts; 0: three quarters of the
+            machine's.
         on_event: gets each event as it comes.
 
     Raises:
@@ -80,6 +82,7 @@ class Space:
         sandbox: str = "auto",
         network: bool = False,
         command_timeout: int = 30,
+        command_memory: int = 0,
         on_event: Callable[[Event], None] = lambda _: None,
     ) -> None:
         options = {
@@ -87,6 +90,7 @@ class Space:
             "sandbox": sandbox,
             "network": network,
             "command_timeout": command_timeout,
+            "command_memory": command_memory,
         }
         root = Path(path).absolute()
         settings = homes.resolve_settings(root, options, {}, with_file=False).settings

@@ -10,7 +10,7 @@ from typing import Literal
 
 from codingagent.model.encoding import Encoding
 
-EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "agent"]
+EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
 """What ended a command; `agent`: whoever had asked for it was gone."""
 
 

@@ -167,6 +167,8 @@ def _ran(event: CommandRan) -> str:
             return f"{command} (ended after {event.limit} of output; print less)"
         case "process_limit":
             return f"{command} (ended, having started more than {event.limit} at once)"
+        case "memory_limit":
+            return f"{command} (ended, having taken more than {event.limit})"
         case "agent":
             return f"{command} (ended: whoever asked for it is gone)"
         case "itself" if event.exit_code < 0:

@@ -42,6 +42,12 @@ class Settings:
     context_chars: int = _setting(200_000, "characters in a request, at most", 10_000)  # type: ignore[assignment]
     list_entries: int = _setting(2_000, "lines of the file list in a request, at most", 20)  # type: ignore[assignment]
     command_timeout: int = _setting(30, "seconds for a command that names no timeout", 1, 3600)  # type: ignore[assignment]
+    command_memory: int = _setting(
+        0,
+        "megabytes for a command and all that it starts; 0: three quarters of the machine's",
+        0,
+        10**7,
+    )  # type: ignore[assignment]
     pass_env: tuple[str, ...] = _setting(
         (), "environment variables that commands see besides the usual"
     )  # type: ignore[assignment]

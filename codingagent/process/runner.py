@@ -25,6 +25,7 @@ from typing import IO, Protocol
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Extras, Outcome
+from codingagent.process import memory
 
 # The most that one command may print: beyond it something runs away (`yes`), and a core with it.
 FLOOD_LIMIT_BYTES = 256 * 2**20
@@ -151,10 +152,16 @@ def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str
 class Runner:
     """Runs one command at a time. Start it in the main thread; close it when all is done.
 
-    `sandbox` confines the next one.
+    `sandbox` confines the next one; `memory_bytes` is what each may take, with all that it starts.
     """
 
-    def __init__(self, sandbox: SandboxLike, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        sandbox: SandboxLike,
+        variables: Mapping[str, str],
+        memory_bytes: int | None = None,
+    ) -> None:
+        self._memory_bytes = memory_bytes
         self.sandbox = sandbox
         self._variables = dict(variables)
         self._supervisor: tuple[subprocess.Popen[bytes], socket.socket] | None = None
@@ -202,6 +209,8 @@ class Runner:
             outcome = self._run_supervised(
                 ["/bin/sh", "-c", "--", command], folder, timeout_s, show, extras
             )
+        if outcome.ended_by == "memory_limit":
+            outcome = replace(outcome, limit=memory.in_words(self._memory_bytes))
         return replace(outcome, sandbox=self.sandbox.tier, has_network=self.sandbox.has_network)
 
     def _run_supervised(
@@ -225,6 +234,7 @@ class Runner:
                 "argv": list(confined.argv),
                 "environment": dict(confined.variables),
                 "timeout_s": timeout_s,
+                "memory_bytes": self._memory_bytes,
                 "is_told": confined.is_told,
                 "mounts": list(confined.mounts),
                 "parts_streams": extras.parts_streams,

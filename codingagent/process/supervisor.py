@@ -40,6 +40,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NoReturn
 
+from codingagent.process import memory
 from codingagent.process.mounts import mount_all
 
 _PR_SET_PDEATHSIG = 1
@@ -50,7 +51,10 @@ _KILL_PATIENCE_S = 5.0
 
 # More processes than this are a fork bomb; a machine must not go down for one.
 PROCESS_LIMIT = 1000
-_COUNT_EVERY_S = 0.25
+
+# How often the guard looks at how much a command takes: of its own time a fifth at most.
+_LOOK_EVERY_S = 0.05
+_REST = 4
 
 # A core dump would lie in the workspace, and a file without end fill the disk.
 _FILE_LIMIT_BYTES = 2 * 2**30
@@ -196,10 +200,13 @@ def _run(
         listened.append(gate.prepare(pid, order["mounts"]))
     ended_by, code = "itself", None
     ended: dict[int, int] = {}
-    count_at = started + _COUNT_EVERY_S
+    most = order["memory_bytes"]
+    assert most is None or isinstance(most, int)
+    look_at = started + _LOOK_EVERY_S
     while code is None:
-        left = _COUNT_EVERY_S if deadline is None else max(deadline - time.monotonic(), 0)
-        ready, _, _ = select.select(listened, [], [], min(left, _COUNT_EVERY_S))
+        left = _LOOK_EVERY_S if deadline is None else max(deadline - time.monotonic(), 0)
+        until_look = max(look_at - time.monotonic(), 0)
+        ready, _, _ = select.select(listened, [], [], min(left, until_look))
         if wakeup in ready:
             _drain(wakeup)
         ended.update(_reap_all())
@@ -215,11 +222,12 @@ def _run(
             ended_by = "agent"
         elif left == 0:
             ended_by = "time_limit"
-        elif time.monotonic() >= count_at and len(tree(os.getpid())) > PROCESS_LIMIT:
-            ended_by = "process_limit"
+        elif (looked_at := time.monotonic()) >= look_at and (exceeded := _exceeded(most)):
+            ended_by = exceeded
         else:
-            if time.monotonic() >= count_at:
-                count_at = time.monotonic() + _COUNT_EVERY_S
+            if looked_at >= look_at:
+                done_at = time.monotonic()
+                look_at = done_at + max(_LOOK_EVERY_S, _REST * (done_at - looked_at))
             continue
         break
     took = time.monotonic() - started
@@ -236,6 +244,15 @@ def _run(
         "alive": sum(not is_zombie(other) for other in stopped),
         "took_s": took,
     }
+
+
+def _exceeded(most: int | None) -> str:
+    """Return the limit that the command's tree is beyond; nothing if there is none."""
+    pids = tree(os.getpid())
+    if len(pids) > PROCESS_LIMIT:
+        return "process_limit"
+    is_beyond = most is not None and memory.taken_bytes(pids, most) > most
+    return "memory_limit" if is_beyond else ""
 
 
 def _start(
@@ -267,6 +284,7 @@ def _start(
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _limit(resource.RLIMIT_FSIZE, _FILE_LIMIT_BYTES)
         _limit(resource.RLIMIT_NOFILE, _OPEN_FILES_LIMIT)
+        score = memory.end_first()
         pid = os.posix_spawn(
             words[0],
             words,
@@ -275,6 +293,7 @@ def _start(
             setsid=True,
             setsigdef=[signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ],
         )
+        memory.put_score(score)
     except OSError as fault:
         return 0, fault.strerror or str(fault)
     return pid, ""

@@ -103,6 +103,8 @@ class Environment:
     timeout_s: float
     sandbox: str
     network: str
+    memory: str = ""
+    """What a command may take of it; empty: nobody looks."""
     check: str = ""
     """The person's command that tells whether the work is right; empty: none."""
     approval: str = ""
@@ -338,6 +340,7 @@ def _earlier(session: Session, room: int) -> str:
 
 def _environment(environment: Environment, dialect: Dialect) -> str:
     programs = ", ".join(environment.programs) or "none of the usual ones"
+    memory = f"  Memory: {environment.memory} for a command\n" if environment.memory else ""
     approval = f"  Approval: {environment.approval}\n" if environment.approval else ""
     check = (
         f"  Check: after each answer that changes a file this program itself runs"
@@ -351,6 +354,7 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
         f"  Shell: {environment.shell}\n"
         f"  Programs found: {programs}\n"
         f"  Time limit: {environment.timeout_s:g} seconds a command, unless it has a timeout\n"
+        f"{memory}"
         f"  Sandbox: {environment.sandbox}\n"
         f"  Network: {environment.network}\n"
         f"{check}{approval}"

@@ -27,6 +27,7 @@ from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
 from codingagent.model.settings import Settings
 from codingagent.policy.rules import Policy
+from codingagent.process import memory
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
@@ -63,6 +64,7 @@ class Host:
         policy: what may be done; what it would ask for is refused.
         variables: the environment of commands.
         timeout_s: for a command that names none; None for no limit.
+        memory_bytes: for a command with all that it starts; None for no limit.
     """
 
     workspace: Workspace
@@ -71,6 +73,7 @@ class Host:
     policy: Policy
     variables: Mapping[str, str]
     timeout_s: float | None
+    memory_bytes: int | None
 
     @contextlib.contextmanager
     def open_methods(self) -> Iterator["RemoteMethods"]:
@@ -80,7 +83,7 @@ class Host:
         started it.
         """
         sandbox = self.sandbox.with_temporary(secrets.token_hex(8))
-        runner = Runner(sandbox, self.variables)
+        runner = Runner(sandbox, self.variables, self.memory_bytes)
         try:
             yield RemoteMethods(self, runner)
         finally:
@@ -121,7 +124,8 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             stack.callback(atomic_write.remove_folder, temporary)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
         variables = environment(os.environ, settings.pass_env)
-        yield Host(workspace, root, sandbox, policy, variables, timeout_s)
+        most = memory.limit_bytes(settings.command_memory)
+        yield Host(workspace, root, sandbox, policy, variables, timeout_s, most)
 
 
 def _is_machine(root: Path) -> bool:

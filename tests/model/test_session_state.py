@@ -349,7 +349,7 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
         st.integers(-70, 255),
         _TEXT,
         st.floats(0, 3600),
-        st.sampled_from(["itself", "time_limit", "output_limit", "process_limit"]),
+        st.sampled_from(["itself", "time_limit", "output_limit", "process_limit", "memory_limit"]),
         _TEXT,
         _NUMBER,
         st.sampled_from(["bwrap", "none"]),

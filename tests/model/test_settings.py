@@ -22,7 +22,7 @@ def refusal(*sources: Source) -> str:
 def test_the_defaults_are_those_of_the_design() -> None:
     """Specification 003, RUN_COMMAND: 30 seconds. Design, the outbox: 200,000 characters, 2,000 entries."""
     found = settings.resolve([])
-    assert found.settings == Settings("", 200_000, 2_000, 30, ())
+    assert found.settings == Settings("", 200_000, 2_000, 30, 0, ())
     assert set(found.origins.values()) == {"default"}
     assert set(found.origins) == set(settings.meanings())
 
@@ -38,12 +38,13 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
             Source("options", {"command_timeout": 60}),
         ]
     )
-    assert found.settings == Settings("", 20_000, 200, 60, ("A", "B"))
+    assert found.settings == Settings("", 20_000, 200, 60, 0, ("A", "B"))
     assert found.origins == {
         "workspace": "default",
         "context_chars": "codingagent.toml",
         "list_entries": "environment",
         "command_timeout": "options",
+        "command_memory": "default",
         "pass_env": "environment",
         "check": "default",
         "check_timeout": "default",
@@ -61,7 +62,7 @@ def test_an_unknown_setting_is_an_error_that_names_it() -> None:
     )
     assert refusal(Source("codingagent.toml", {"zzz": 1})) == (
         "codingagent.toml: unknown setting 'zzz'; the settings are workspace, context_chars, list_entries,"
-        " command_timeout, pass_env, check, check_timeout, policy, sandbox, network, diff"
+        " command_timeout, command_memory, pass_env, check, check_timeout, policy, sandbox, network, diff"
     )
     assert "unknown setting 'list_entry'" in refusal(
         settings.from_environment({"CODINGAGENT_LIST_ENTRY": "1"})

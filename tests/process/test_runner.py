@@ -17,6 +17,7 @@ import pytest
 from codingagent.model.events import CommandRan
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.model.results import result_of
+from codingagent.process import memory
 from codingagent.process.bubblewrap import NOTHING, Bubblewrap, Confined, Unconfined
 from codingagent.process.runner import FLOOD_LIMIT_BYTES, Runner, environment
 from codingagent.process.select_sandbox import bubblewrap_for
@@ -324,6 +325,97 @@ def test_a_file_without_end_is_ended(either: Run, tmp_path: Path, word: str) -> 
     assert outcome.exit_code == (-signal.SIGXFSZ if is_seen else 128 + signal.SIGXFSZ)
     event = CommandRan(line, outcome.exit_code, outcome.output, outcome.duration_s)
     assert "SIGXFSZ" in result_of(event).summary
+
+
+# --- memory ----------------------------------------------------------------------------------------
+
+MEMORY_BYTES = 150 * 2**20
+
+# In MiB: each is told how much to take, and then waits.
+TAKE = (
+    f"{sys.executable} -I -S -c \"import sys; x = b'x' * (int(sys.argv[1]) << 20); input()\" {{}}"
+)
+
+
+@pytest.fixture
+def bounded(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Run]:
+    """Runs a shell line as `either` does, with so much memory."""
+    sandbox = sandbox_of(request.param, tmp_path, tmp_path_factory.mktemp("own"))
+    made = Runner(sandbox, environment(os.environ), MEMORY_BYTES)
+    with contextlib.closing(made):
+        yield lambda line: made.run(line, str(tmp_path), HANG_S, ignore)
+
+
+watched = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes take")
+in_both = pytest.mark.parametrize("bounded", ["none", "bwrap"], indirect=True)
+
+HUNGRY = {
+    "one": f"mkfifo p; {TAKE.format(400)} <>p",
+    "many": f"mkfifo p; for i in 1 2 3 4 5 6 7 8; do {TAKE.format(40)} <>p & done; wait",
+    "left behind": f"mkfifo p; setsid -f {TAKE.format(400)} <>p; cat <>p",
+}
+
+
+@watched
+@in_both
+@pytest.mark.parametrize("line", HUNGRY.values(), ids=HUNGRY.keys())
+def test_a_command_that_takes_too_much_memory_is_ended(bounded: Run, line: str) -> None:
+    """Safety, runner: a machine does not go down for one command, nor for all that it starts."""
+    marker = new_marker()
+    with none_left(marker):
+        outcome = bounded(f"sleep {marker} & {line}")
+    assert (outcome.ended_by, outcome.limit) == ("memory_limit", "150 MiB of memory")
+    assert outcome.exit_code == -9
+    event = CommandRan("x", -9, "", 0, outcome.ended_by, outcome.limit)
+    assert result_of(event).summary == "Ran 'x' (ended, having taken more than 150 MiB of memory)"
+    assert bounded("rm p; echo on").output == "on\n"
+
+
+SHARED = """
+import os, time
+x = b"x" * (90 << 20)
+if all(os.fork() for _ in range(4)): time.sleep(0.5)
+else: os.read(0, 1)
+"""
+RESERVED = """
+import mmap, time
+m = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+m[:4] = b"used"
+time.sleep(0.3)
+"""
+
+
+@watched
+@in_both
+@pytest.mark.parametrize("program", [SHARED, RESERVED], ids=["shared", "reserved"])
+def test_what_is_not_taken_does_not_count(bounded: Run, program: str) -> None:
+    """What processes share is there once; what is only reserved (by a sanitizer, Java, Go) is not there."""
+    outcome = bounded(f"{sys.executable} -I -S - <<'END'\n{program}\nEND")
+    assert (outcome.ended_by, outcome.exit_code, outcome.output) == ("itself", 0, "")
+
+
+@watched
+@in_both
+def test_where_all_memory_is_taken_commands_are_ended_first(bounded: Run) -> None:
+    """Safety, runner: not the person's desktop, and not the agent."""
+    own = Path("/proc/self/oom_score_adj").read_text("ascii")
+    assert bounded("cat /proc/self/oom_score_adj; cat /proc/$PPID/oom_score_adj").output.startswith(
+        "1000\n"
+    )
+    assert Path("/proc/self/oom_score_adj").read_text("ascii") == own
+
+
+@watched
+def test_how_much_a_command_may_take() -> None:
+    """Three quarters of what there is, or what the person says."""
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    found = memory.limit_bytes(0)
+    assert found is not None
+    assert 0 < found <= available * 3 // 4
+    assert memory.limit_bytes(512) == 512 * 2**20
+    assert memory.in_words(20_000 * 2**20) == "20,000 MiB of memory"
 
 
 # --- what a command sees ---------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The request to the model: specification 003, outbox format, and Design, the outbox."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -225,6 +226,15 @@ def test_the_environment_says_what_a_model_would_guess() -> None:
         "  Git: .git is read-only for you; the person commits\n"
         "\n"
     )
+    assert "\n  Memory: " not in render(session_of())
+
+
+def test_the_environment_says_how_much_memory_a_command_may_take() -> None:
+    """Design, commands: who knows the limit need not run into it."""
+    context = context_of()
+    bounded = replace(context.environment, memory="512 MiB of memory")
+    said = outbox.render(session_of(), replace(context, environment=bounded), BUDGET)
+    assert "  Memory: 512 MiB of memory for a command\n" in section(said, "CONTEXT")
 
 
 # --- requested files -------------------------------------------------------------------------------

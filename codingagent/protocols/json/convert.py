@@ -213,6 +213,8 @@ def _ended_why(event: core.CommandRan) -> str | None:
             return f"ended after {event.limit} of output"
         case "process_limit":
             return f"ended, having started more than {event.limit} at once"
+        case "memory_limit":
+            return f"ended, having taken more than {event.limit}"
         case "agent":
             return "ended: whoever asked for it is gone"
         case "itself" | "time_limit":

@@ -326,6 +326,10 @@ def test_what_has_no_type_of_its_own_is_a_validation_error(tag: str) -> None:
             {"exitCode": 137, "error": "ended, having started more than 1,000 processes at once"},
         ),
         (
+            core.CommandRan("ls", -9, "", 0, "memory_limit", "512 MiB of memory"),
+            {"exitCode": 137, "error": "ended, having taken more than 512 MiB of memory"},
+        ),
+        (
             core.CommandRan("ls", -9, "", 0, "agent"),
             {"exitCode": 137, "error": "ended: whoever asked for it is gone"},
         ),
@@ -382,7 +386,9 @@ _EVENTS: st.SearchStrategy[core.Event] = st.one_of(
         st.integers(-64, 255),
         st.text(),
         st.floats(0, 1e6),
-        st.sampled_from(["itself", "time_limit", "output_limit", "process_limit", "agent"]),
+        st.sampled_from(
+            ["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
+        ),
         stdout=st.none() | st.text(),
         stderr=st.none() | st.text(),
     ),
