@@ -1018,7 +1018,7 @@ ROWS: dict[str, Row] = {
         ("unknown",),
         (
             "storage/homes.py",
-            "if was_found and holds and not registry.is_known(root):",
+            "if was_found and holds and not home_registry.is_known(root):",
             "if False:",
         ),
     ),
@@ -1078,8 +1078,8 @@ ROWS: dict[str, Row] = {
         ("home",),
         (
             "process/toolchains.py",
-            "if all(_is_harmless(f, each) for each in homes)]",
-            "]",
+            "(f for f in found if all(_is_harmless(f.resolve(), each) for each in people))",
+            "iter(found)",
         ),
     ),
     # Files.
@@ -1255,7 +1255,7 @@ ROWS: dict[str, Row] = {
     "terminal controls are taken out": Row(
         output_harmless,
         ("controls",),
-        (FLOW, "output = plain.without_controls(outcome.output)", "output = outcome.output"),
+        (FLOW, "output = plain_text.without_controls(outcome.output)", "output = outcome.output"),
     ),
     "output is indented": Row(
         output_harmless,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.protocols.foreign.doing import do, files_in
 
-FOLDER = Path(__file__).parents[3] / "replies" / "formats"
+FOLDER = Path(__file__).parents[2] / "replies" / "formats"
 CASES = sorted(path for path in FOLDER.iterdir() if path.is_dir())
 
 
