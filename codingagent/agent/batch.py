@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codingagent.agent.executor import Agent, Chat, Order, WorkspaceLike, subject_of
+from codingagent.checkpoints.file_changes import NAMED_LIMIT
+from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model import commands, paths, plain_text, results
-from codingagent.model.approval import Answer, Question, nothing_awaits
+from codingagent.model.approval import KEEPING, Answer, Question, nothing_awaits
 from codingagent.model.events import (
     CommandRan,
     Denied,
@@ -24,6 +26,7 @@ from codingagent.model.events import (
     Finished,
     Interrupted,
     Refused,
+    changed_paths,
     succeeded,
 )
 from codingagent.model.journal_entries import (
@@ -31,6 +34,7 @@ from codingagent.model.journal_entries import (
     ApprovalAsked,
     CheckEnded,
     OperationEnded,
+    TurnEnded,
 )
 from codingagent.model.operations import (
     CreateFile,
@@ -48,6 +52,7 @@ from codingagent.model.ui_events import (
     OperationDone,
     Remark,
 )
+from codingagent.policy.rules import Ask
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.session_log import Ledger
 
@@ -92,6 +97,8 @@ class Surroundings:
     """What the person has run after each turn that changed a file."""
     keep_document: Callable[[Session], None]
     """Writes the file that tells other programs of it, if that says otherwise than the journal."""
+    ask_for_path: Callable[[str], Ask | None] = lambda _: None
+    """Returns what the policy asks before a file is changed."""
     shown_text: Callable[[str], str | None] = lambda _: None
     """Gives the text of a file as the chat knows it, by its digest; None if it is not kept."""
 
@@ -104,6 +111,14 @@ class Execution:
         self._agent = agent
         self._means = surroundings
         self.keeper = Keeper(ledger, surroundings.keeping)
+        self.protection = Protection(
+            ledger,
+            self.keeper,
+            surroundings.workspace,
+            surroundings.ask_for_path,
+            surroundings.now,
+            surroundings.show,
+        )
 
     @property
     def session(self) -> Session:
@@ -139,21 +154,28 @@ class Execution:
             WorkError: if the disk does not let it.
         """
         self._means.workspace.check()
-        if not self.session.checkpoint and any(map(_may_change, items)):
+        is_done = len(self.session.results) >= len(items)
+        if not is_done and not self.session.checkpoint and any(map(_may_change, items)):
             self.keeper.before()
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away under us.
             self._means.workspace.check()
             self._perform(index, items)
             told()
-        if not any(isinstance(event, Finished) for event in self.session.results):
-            self._check(ends=False)
-        self._means.workspace.check()
-        if catches_up and self.keeper.can_wait:
-            return
-        # Also of a turn that only read: what the person changed meanwhile is news to the chat.
-        if self.session.checkpoint or self.session.kept:
-            self.keeper.after()
+        if not self.session.found:
+            if not any(isinstance(event, Finished) for event in self.session.results):
+                self._check(ends=False)
+            self._means.workspace.check()
+            if catches_up and self.keeper.can_wait:
+                return
+            # Also of a turn that only read: what the person changed meanwhile is news to the chat.
+            if self.session.checkpoint or self.session.kept:
+                self.keeper.after()
+            self.protection.look()
+        if self.session.found and self.session.settled is None:
+            index, asked = len(self.session.results), self.session.asked
+            question = self.protection.question() if asked is None else asked.question
+            self.protection.settle(self._answer_to(index, NAME, question))
 
     # --- one item ------------------------------------------------------------------------------
 
@@ -296,10 +318,11 @@ class Execution:
             self._means.keep_document(self.session)
             # The model chose the name, and a person may paste the line into a shell.
             words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
-            raise ApprovalError(
-                f"{paths.shown(name)} awaits approval: `codingagent approve {words}` does it and goes"
-                f" on, `codingagent deny {words}` goes on without it"
-            )
+            approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
+            ways = f"{approve} does it and goes on, {deny} goes on without it"
+            if question.tag == KEEPING:
+                ways = f"{approve} keeps them as they are, {deny} puts them back; both go on"
+            raise ApprovalError(f"{paths.shown(name)} awaits approval: {ways}")
         return answer
 
     def answer(self, name: str | None, answer: Answer) -> None:
@@ -325,6 +348,18 @@ class Execution:
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not await approval; {awaited} does")
         self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))
+
+    def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
+        """Record the end of the turn, with what changed in it.
+
+        Raises:
+            WorkError: if the record can't be written.
+        """
+        protection = self.protection
+        changed = (*changed_paths(self.session.results), *protection.changed_paths())
+        names = tuple(dict.fromkeys(changed))[:NAMED_LIMIT]
+        notes += protection.notes()
+        self.ledger.record(TurnEnded(sequence, notes, self._means.now(), cut, names))
 
     def _end(self, index: int, name: str, event: Event) -> None:
         self.ledger.record(OperationEnded(index, event, self._means.now(), name))

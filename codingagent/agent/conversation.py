@@ -15,8 +15,8 @@ from codingagent.agent.executor import Agent
 from codingagent.agent.requests import Requests
 from codingagent.model import encoding, results
 from codingagent.model.approval import Answer
-from codingagent.model.events import Finished, MessageShown, changed_paths
-from codingagent.model.journal_entries import ReplySetAside, ReplyTaken, TurnEnded
+from codingagent.model.events import Finished, MessageShown
+from codingagent.model.journal_entries import ReplySetAside, ReplyTaken
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import (
@@ -399,9 +399,7 @@ class Conversation:
         operations = sum(isinstance(item, Step) for item in found.items)
         self._means.show(ReplyAccepted(taken.sequence, taken.name, operations))
         self._execution.perform(found.items, catches_up=True)
-        self.ledger.record(
-            TurnEnded(self.session.sequence, found.notes, self._means.now(), self._left_of(found))
-        )
+        self._execution.end(self.session.sequence, found.notes, self._left_of(found))
         self._conclude(taken)
         if found.cut:
             self._means.show(Remark(_CUT.format(continuation.name_of(found.cut))))
@@ -441,7 +439,7 @@ class Conversation:
                 taken.sequence,
                 len(told) - len(failed),
                 len(failed),
-                changed_paths(self.session.results),
+                self.session.changed,
                 self.session.notes,
             )
         )

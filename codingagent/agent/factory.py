@@ -149,6 +149,7 @@ class Bench:
             if self.settings.check
             else None,
             keep_document,
+            partial(policies.ask_for_path, self.policy.filesystem),
         )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from codingagent.agent.batch import Execution
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.approval import Answer
-from codingagent.model.journal_entries import TurnEnded
 from codingagent.model.session_state import Phase, Session
 from codingagent.protocols.json.convert import approval_event, event_of, read_answer
 from codingagent.protocols.json.events import (
@@ -163,7 +162,7 @@ class Run:
 
     def _end(self) -> None:
         try:
-            self._execution.ledger.record(TurnEnded(1, (), self._now()))
+            self._execution.end(1)
             self._finish()
         except WorkError as fault:
             self._halt(str(fault))

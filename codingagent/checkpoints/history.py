@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.checkpoints.file_changes import Change, Checkpoint
+from codingagent.checkpoints.file_changes import Change, Checkpoint, Restored
 from codingagent.checkpoints.layout import Archive, place_of
 from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.checkpoints.store import Checkpoints
@@ -17,6 +17,9 @@ from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import Ledger
+
+# Of what a command changed in protected files as much is compared to be shown.
+_SHOWN_BYTES = 200_000
 
 
 def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
@@ -34,6 +37,8 @@ def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice]
         lambda shown: _prepare(archive, shown),
         lambda old, new, changed: _uncovered(archive, old, new, changed),
         lambda old, new: _changes(archive, old, new),
+        lambda old, new, names: _difference(archive, old, new, names),
+        lambda target, known, names: _put_back(archive, target, known, names),
         lambda: atomic_write.sync(folders),
         now,
         show,
@@ -93,6 +98,23 @@ def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
         return checkpoints.changes(old, new)
     except WorkError:
         return None
+
+
+def _difference(archive: Archive, old: str, new: str, names: tuple[str, ...]) -> str:
+    """Return how content differs between two checkpoints; empty if that can't be known."""
+    checkpoints = archive.opened()
+    if checkpoints is None:
+        return ""
+    try:
+        return checkpoints.diff(old, new, names, _SHOWN_BYTES)
+    except WorkError:
+        return ""
+
+
+def _put_back(archive: Archive, target: str, known: str, names: tuple[str, ...]) -> Restored | None:
+    """Make files what they are in one checkpoint, where they still are as in another."""
+    checkpoints = archive.opened()
+    return None if checkpoints is None else checkpoints.restore(target, known, names)
 
 
 def finish_undo(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codingagent.checkpoints import net_changes
-from codingagent.checkpoints.file_changes import Change, Checkpoint
+from codingagent.checkpoints.file_changes import Change, Checkpoint, Restored
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.model import paths
 from codingagent.model.events import Event, FileCreated, FileDeleted, FileEdited
@@ -45,6 +45,10 @@ class Keeping:
     """Gives those of the paths that neither of two checkpoints holds as they are now."""
     changes: Callable[[str, str], tuple[Change, ...] | None]
     """Gives what differs between two checkpoints; None if that can't be known."""
+    difference: Callable[[str, str, tuple[str, ...]], str]
+    """Returns how the content of some paths differs between two checkpoints; empty if that can't be known."""
+    put_back: Callable[[str, str, tuple[str, ...]], Restored | None]
+    """Makes paths what they are in one checkpoint, where they still are as in another; None: no git."""
     sync: Callable[[], None]
     """Makes all that was written durable."""
     now: Callable[[], str]

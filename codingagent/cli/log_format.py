@@ -16,6 +16,8 @@ from codingagent.model.journal_entries import (
     OperationStarted,
     OutboxWritten,
     PersonSaid,
+    ProtectedFound,
+    ProtectedSettled,
     Record,
     RefreshAsked,
     ReplySetAside,
@@ -101,6 +103,17 @@ def _words(record: Record) -> str:
             if record.uncovered:
                 left += f"; changed and not covered: {', '.join(record.uncovered)}"
             return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
+        case ProtectedFound():
+            names = ", ".join(change.path for change in record.changes)
+            return f"protected files changed unasked: {names}"
+        case ProtectedSettled():
+            ways = {
+                "kept": record.kept,
+                "put back": record.put_back,
+                "could not be put back": record.left,
+            }
+            told = [f"{way}: {', '.join(which)}" for way, which in ways.items() if which]
+            return f"protected files {'; '.join(told)}"
         case UndoBegan():
             how = ", by force" if record.force else ""
             return f"undo begins{how}; the workspace as it was is kept as {record.name[:12]}"

@@ -11,7 +11,7 @@ from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.tables import STATES, show_lines
 from codingagent.model import plain_text, results
-from codingagent.model.events import CommandRan, Event, changed_paths
+from codingagent.model.events import CommandRan, Event
 from codingagent.model.journal_entries import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import Asking, Entry, TurnTold
@@ -122,7 +122,7 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Lin
         yield from layout.hang(
             [("  ", ""), ("note: ", "warn"), (plain_text.without_controls(note), "")], look, 4
         )
-    changed = dict.fromkeys((*changed_paths(turn.results), *counts))
+    changed = dict.fromkeys((*turn.changed, *counts))
     if changed:
         said = ", ".join(
             plain_text.without_controls(path) + _count(path, counts, look) for path in changed
@@ -242,7 +242,7 @@ def _document(turn: TurnTold) -> dict[str, object]:
         "check": None
         if turn.checked is None
         else _told(results.check_result(turn.checked), turn.checked),
-        "changed": list(changed_paths(turn.results)),
+        "changed": list(turn.changed),
         "notes": list(turn.notes),
     }
 

@@ -16,7 +16,7 @@ from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line, Span
 from codingagent.cli.plain_output import Changes, done_lines, question_line, turn_line, waiting_line
-from codingagent.model.approval import Answer, Decision
+from codingagent.model.approval import KEEPING, Answer, Decision
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import CHECK
 from codingagent.model.ui_events import (
@@ -44,6 +44,11 @@ _FAILURE_LINES = 15
 
 _LOOK_ELSEWHERE_S = 0.2
 
+_DO_IT = "  Do it? ([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session: "
+_KEEP_IT = (
+    "  Keep what was changed? ([bold]y[/])es, ([bold]n[/])o: put it back, ([bold]a[/])lways in this"
+    " session: "
+)
 _TYPED_BEFORE = "  what was typed before this question was discarded"
 _PASTED = "  pasted text is no answer: type it"
 
@@ -164,20 +169,24 @@ class Console:
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
             with Keyboard(sys.stdin, sys.stdout) as keys:
-                return self._ask(keys, lambda: elsewhere(notice), notice.grants)
+                prompt = _KEEP_IT if notice.command_type == KEEPING else _DO_IT
+                return self._ask(keys, prompt, lambda: elsewhere(notice), notice.grants)
         except EOFError:
             raise KeyboardInterrupt from None
 
     def _ask(
-        self, keys: Keyboard, elsewhere: Callable[[], Answer | None], grants: Sequence[str]
+        self,
+        keys: Keyboard,
+        prompt: str,
+        elsewhere: Callable[[], Answer | None],
+        grants: Sequence[str],
     ) -> Answer:
-        choices = "([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session"
         for grant in grants:
             self._say(("    ", ""), ("always would cover:", "warn"), (f" {grant}", ""), indent=6)
         if keys.discard():
             self._say((_TYPED_BEFORE, "dim"))
         while True:
-            found = self._line(keys, f"  Do it? {choices}: ", elsewhere)
+            found = self._line(keys, prompt, elsewhere)
             if isinstance(found, Answer):
                 self._rich.print()
                 return self._answered_elsewhere(found)

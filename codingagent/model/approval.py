@@ -25,6 +25,9 @@ class Question:
     grants: tuple[str, ...] = ()
 
 
+KEEPING = "FILES_CHANGED"
+"""The tag of a question after the fact: is what a command changed to be kept, or put back?"""
+
 How = Literal["", "terminal", "command", "--yes", "always", "program"]
 """The way an answer came: typed at the terminal that asked, with `approve` or `deny`, with `--yes` before,
 from an earlier `always`, from a program. Sessions from before this was recorded have none."""

@@ -267,6 +267,36 @@ class CheckpointTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtectedChange:
+    """A protected file that a turn changed unasked, and checkpoints with it as it was and as it is now."""
+
+    path: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedFound:
+    """A turn changed protected files unasked: they are to be kept, or put back, before it ends."""
+
+    changes: tuple[ProtectedChange, ...]
+    at: str
+    kind: Literal["protected_found"] = "protected_found"
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSettled:
+    """What became of them. `left` are those that could not be put back; `reason` is the person's."""
+
+    kept: tuple[str, ...]
+    put_back: tuple[str, ...]
+    left: tuple[str, ...]
+    at: str
+    reason: str = ""
+    kind: Literal["protected_settled"] = "protected_settled"
+
+
+@dataclass(frozen=True, slots=True)
 class UndoBegan:
     """The files that these steps changed are about to be as they were before them.
 
@@ -308,6 +338,8 @@ class TurnEnded:
     at: str
     cut: str = ""
     """The text of a block within which the reply was cut short, kept until it is gone on with."""
+    changed: tuple[str, ...] = ()
+    """Files that changed in this turn, whoever changed them; not recorded by earlier versions."""
     kind: Literal["turn_ended"] = "turn_ended"
 
 
@@ -336,6 +368,8 @@ Record = (
     | ApprovalAnswered
     | GrantsRevoked
     | CheckpointTaken
+    | ProtectedFound
+    | ProtectedSettled
     | UndoBegan
     | UndoEnded
     | TurnEnded

@@ -48,6 +48,9 @@ from codingagent.model.journal_entries import (
     OperationStarted,
     OutboxWritten,
     PersonSaid,
+    ProtectedChange,
+    ProtectedFound,
+    ProtectedSettled,
     Protocol,
     Record,
     RefreshAsked,
@@ -69,6 +72,9 @@ _REOPENED = (
 
 
 _NONE: Row[Never] = Row()
+
+# What commands are called in a question, in either protocol.
+_COMMANDS = ("RUN_COMMAND", "shell")
 
 
 class Phase(Enum):
@@ -174,6 +180,16 @@ class Session:
     """The changes of files that this turn has made so far."""
     spans: Row[tuple[str, str]] = _NONE
     """From when to when each command, check and undo ran that may have changed files."""
+    changed: tuple[str, ...] = ()
+    """Files that changed in the last turn, whoever changed them."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """The checkpoints before and after each part of the turn: where it paused, a part ended."""
+    agreed: frozenset[str] = frozenset()
+    """What was granted to commands of the turn before they ran."""
+    found: tuple[ProtectedChange, ...] = ()
+    """Protected files that the turn changed unasked, once that was looked for."""
+    settled: ProtectedSettled | None = None
+    """What became of them."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -280,6 +296,8 @@ _COMES_IN = {
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
     # The one after a turn may come behind its request.
+    ProtectedFound: (Phase.EXECUTING,),
+    ProtectedSettled: (Phase.EXECUTING,),
     CheckpointTaken: (
         Phase.EXECUTING,
         Phase.AWAITING_APPROVAL,
@@ -338,6 +356,10 @@ def _step(session: Session, record: Record) -> Session:
                 undos=0,
                 undo_note="",
                 written=_NONE,
+                parts=(),
+                agreed=frozenset(),
+                found=(),
+                settled=None,
             )
         case OperationStarted():
             starts = session.starts.with_one(record) if session.checkpoint else session.starts
@@ -375,6 +397,13 @@ def _step(session: Session, record: Record) -> Session:
             return _answer(session, record)
         case CheckpointTaken():
             return _keep(session, record)
+        case ProtectedFound():
+            return replace(session, found=record.changes)
+        case ProtectedSettled():
+            is_unchecked = session.is_unchecked or bool(record.put_back)
+            return replace(
+                session, asked=None, answered=None, settled=record, is_unchecked=is_unchecked
+            )
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():
@@ -449,7 +478,10 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
         raise ValueError("an answer to what was not asked")
     lasts = record.answer.decision == "always"
     granted = session.granted.union(asked.question.grants) if lasts else session.granted
-    return replace(session, phase=Phase.EXECUTING, answered=record, granted=granted)
+    agreed = session.agreed
+    if record.answer.decision != "no" and asked.question.tag in _COMMANDS:
+        agreed = agreed.union(asked.question.grants)
+    return replace(session, phase=Phase.EXECUTING, answered=record, granted=granted, agreed=agreed)
 
 
 def _keep(session: Session, record: CheckpointTaken) -> Session:
@@ -460,8 +492,10 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
     if session.phase is Phase.AWAITING_REPLY:
         # The request that told of this turn is out already.
         told = name
+    ends = session.checkpoint and not record.before
     return replace(
         session,
+        parts=(*session.parts, (session.checkpoint, name)) if ends else session.parts,
         checkpoint=name if record.before else "",
         began=session.began or (name if record.before else ""),
         checkpoint_of=record.sequence,
@@ -473,11 +507,14 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
 
 def _end_turn(session: Session, record: TurnEnded) -> Session:
     done = any(isinstance(event, Finished) for event in session.results)
+    # The DONE was said of the files as they were before.
+    done = done and not (session.settled and session.settled.put_back)
     touched = session.touched.union(*map(_paths, session.results))
     ended = replace(
         session,
         reply=None,
         notes=record.notes,
+        changed=record.changed,
         touched=touched,
         cut=record.cut,
         shown=session.told,

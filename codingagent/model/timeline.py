@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codingagent.model.events import Event
+from codingagent.model.events import Event, changed_paths
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     ApprovalAnswered,
@@ -42,6 +42,12 @@ class TurnTold:
     ended_at: str = ""
     items: tuple[Item, ...] = ()
     notes: tuple[str, ...] = ()
+    ended_with: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What changed in it, whoever changed it, as far as the record says."""
+        return tuple(dict.fromkeys((*changed_paths(self.results), *self.ended_with)))
 
     @property
     def results(self) -> tuple[Event, ...]:
@@ -78,7 +84,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case ApprovalAnswered() if items and isinstance(items[-1], Asking):
                 items[-1] = replace(items[-1], answered=record)
             case TurnEnded():
-                found[turn] = _with(found[turn], items, record.at, record.notes)
+                found[turn] = _with(found[turn], items, record)
                 turn = -1
             case PersonSaid() | ReplySetAside() | UndoEnded() | SessionReopened():
                 found.append(record)
@@ -89,16 +95,14 @@ def entries(records: Iterable[Record]) -> list[Entry]:
     return found
 
 
-def _with(
-    entry: Entry,
-    items: list[Item],
-    ended_at: str = "",
-    notes: tuple[str, ...] = (),
-) -> Entry:
+def _with(entry: Entry, items: list[Item], ended: TurnEnded | None = None) -> Entry:
     assert isinstance(entry, TurnTold), "it is where a turn began"
+    if ended is None:
+        return replace(entry, items=tuple(items))
     return replace(
         entry,
         items=tuple(items),
-        ended_at=ended_at or entry.ended_at,
-        notes=notes or entry.notes,
+        ended_at=ended.at,
+        notes=ended.notes,
+        ended_with=ended.changed,
     )

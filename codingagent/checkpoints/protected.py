@@ -1,0 +1,230 @@
+"""Protected files that a command changed unasked: found at the turn's end, then kept or put back.
+
+How it works. The checkpoints before and after each part of the turn say which files changed, whoever
+changed them. What was asked for beforehand is left out. The rest is journalled, then asked about, then the
+answer is carried out: from a kill in between it goes on with the same files and the same answer. Putting
+back is a part of the turn with checkpoints of its own, so that undo and redo cover it like the rest. A
+file that no longer is as it was shown is left alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from codingagent.checkpoints.file_changes import Change, LeftOut
+from codingagent.checkpoints.schedule import Keeper
+from codingagent.errors import OperationError
+from codingagent.model import paths, plain_text
+from codingagent.model.approval import KEEPING, Answer, Question
+from codingagent.model.events import CommandRan, Finished, Interrupted
+from codingagent.model.journal_entries import (
+    ProtectedChange,
+    ProtectedFound,
+    ProtectedSettled,
+    Record,
+)
+from codingagent.model.observations import digest_of
+from codingagent.model.session_state import Session
+from codingagent.model.ui_events import Notice, Remark
+from codingagent.policy.rules import Ask
+
+NAME = "changed-files"
+"""What the question is called where an operation has its id."""
+
+# So many files are named in a line; more reasons than that nobody reads either.
+_NAMED = 20
+
+_SHOWN_CHARACTERS = 20_000
+
+_NO_GIT = "the checkpoints can't be read any more"
+
+
+class LedgerLike(Protocol):
+    """A session's record and what it says."""
+
+    @property
+    def session(self) -> Session: ...
+    def record(self, record: Record) -> None: ...
+
+
+class WorkspaceLike(Protocol):
+    """The workspace, looked at."""
+
+    def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A file that the turn changed, and the checkpoints before the first and after the last change."""
+
+    first: Change
+    last: Change
+    before: str
+    after: str
+
+    @property
+    def kind(self) -> str:
+        if self.first.old is None and self.first.kind != "left_out":
+            return "added"
+        return "deleted" if self.last.new is None else self.last.kind
+
+    @property
+    def is_as_before(self) -> bool:
+        is_known = "left_out" not in (self.first.kind, self.last.kind)
+        return is_known and self.first.old == self.last.new
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What a turn changed, and what is to be done about the protected files among it.
+
+    `ask_for` returns what the policy asks before a file is changed, None for nothing.
+    """
+
+    ledger: LedgerLike
+    keeper: Keeper
+    workspace: WorkspaceLike
+    ask_for: Callable[[str], Ask | None]
+    now: Callable[[], str]
+    show: Callable[[Notice], None]
+
+    # --- what changed --------------------------------------------------------------------------
+
+    def changed_paths(self) -> tuple[str, ...]:
+        """Return the files that differ after a turn that ran commands, whoever changed them."""
+        return tuple(self._changes())
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the next request tells of this turn's files besides its results."""
+        session, settled = self.ledger.session, self.ledger.session.settled
+        own = {start.real or start.subject for start in session.written}
+        changed = [
+            f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
+        ]
+        said = [f"files that commands changed: {_named(changed)}"] if changed else []
+        if settled is not None and settled.put_back:
+            reason = f": {settled.reason}" if settled.reason else ""
+            said.append(
+                f"the person put back {_named(settled.put_back)}, which commands had changed{reason}"
+            )
+            if any(isinstance(event, Finished) for event in session.results):
+                said.append(
+                    "your DONE was about the files as they were before that: say it again"
+                )
+        return tuple(said)
+
+    def _changes(self) -> Mapping[str, _Changed]:
+        """Return what differs after the turn, by path; a turn without commands says it itself."""
+        session = self.ledger.session
+        ran = (*session.results, session.checked)
+        if not any(isinstance(event, CommandRan | Interrupted) for event in ran):
+            return {}
+        found: dict[str, _Changed] = {}
+        for before, after in session.parts:
+            for change in self.keeper.means.changes(before, after) or ():
+                first = found.get(change.path)
+                found[change.path] = (
+                    _Changed(change, change, before, after)
+                    if first is None
+                    else _Changed(first.first, change, first.before, after)
+                )
+        return {path: found[path] for path in sorted(found) if not found[path].is_as_before}
+
+    # --- what of it is protected ---------------------------------------------------------------
+
+    def look(self) -> None:
+        """Look for protected files that were changed unasked; the record names them.
+
+        Raises:
+            WorkError: if the record can't be written.
+        """
+        changes = tuple(
+            ProtectedChange(path, what.before, what.after)
+            for path, what in self._changes().items()
+            if self._is_unasked(path)
+        )
+        if changes:
+            self.ledger.record(ProtectedFound(changes, self.now()))
+
+    def _is_unasked(self, path: str) -> bool:
+        ask, session = self.ask_for(path), self.ledger.session
+        if ask is None or session.agreed.issuperset(ask.grants):
+            return False
+        # What an operation made of it was asked for beforehand; a command may have changed it again.
+        made = [start.after for start in session.written if (start.real or start.subject) == path]
+        if not made:
+            return True
+        try:
+            return self.workspace.digest(path, follow_last=False) != made[-1]
+        except OperationError:
+            return True
+
+    def question(self) -> Question:
+        """Return what is asked about the files that were found."""
+        found = self.ledger.session.found
+        names = [paths.shown(change.path) for change in found]
+        asks = [ask for change in found if (ask := self.ask_for(change.path)) is not None]
+        reasons = [f"a command changed {ask.reason}" for ask in asks[:_NAMED]]
+        if len(asks) > _NAMED:
+            reasons.append(f"so are {len(asks) - _NAMED} more")
+        few = len(asks) <= _NAMED
+        parts = dict.fromkeys((change.before, change.after) for change in found)
+        shown = "".join(
+            self.keeper.means.difference(
+                *part,
+                tuple(change.path for change in found if (change.before, change.after) == part),
+            )
+            for part in parts
+        )
+        shown = f"changed: {', '.join(names)}\n{shown}".rstrip("\n")
+        return Question(
+            KEEPING,
+            _named(names),
+            tuple(dict.fromkeys(rule for ask in asks for rule in ask.rules)),
+            tuple(reasons),
+            plain_text.clip_middle(plain_text.without_controls(shown), _SHOWN_CHARACTERS),
+            digest_of("\0".join((*names, *map("".join, parts))).encode(errors="replace")),
+            tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)) if few else (),
+        )
+
+    # --- what becomes of it --------------------------------------------------------------------
+
+    def settle(self, answer: Answer) -> None:
+        """Keep what was found, or put it back.
+
+        Raises:
+            WorkError: if the disk does not let it, or the record can't be written.
+        """
+        found = self.ledger.session.found
+        if answer.decision != "no":
+            names = tuple(change.path for change in found)
+            self.ledger.record(ProtectedSettled(names, (), (), self.now()))
+            how = f" ({answer.by})" if answer.by != "person" else ""
+            self.show(
+                Remark(f"protected files that a command changed are kept{how}: {_named(names)}")
+            )
+            return
+        # What they are now must be held, for good, before it is overwritten.
+        self.keeper.before()
+        self.keeper.means.sync()
+        done: list[str] = []
+        left: list[LeftOut] = []
+        for change in found:
+            restored = self.keeper.means.put_back(change.before, change.after, (change.path,))
+            done += () if restored is None else restored.paths
+            left += [LeftOut(change.path, _NO_GIT)] if restored is None else restored.left_alone
+        self.keeper.after()
+        self.ledger.record(
+            ProtectedSettled(
+                (), tuple(done), tuple(each.path for each in left), self.now(), answer.reason
+            )
+        )
+        if done:
+            self.show(Remark(f"put back: {_named(done)}"))
+        for each in left:
+            self.show(Remark(f"left as it is: {paths.shown(each.path)}: {each.reason}"))
+
+
+def _named(names: "tuple[str, ...] | list[str]") -> str:
+    shown = ", ".join(paths.shown(name) for name in names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
