@@ -374,6 +374,8 @@ class Requests:
         if session.sequence == 1:
             return ()
         there = {file.path for file in listing.files}
+        # Events as JSON hold what they fetched.
+        known = known.union(e.path for e in session.results if isinstance(e, FileFetched))
         # What was written last is wanted first.
         paths = [*reversed([*session.known]), *sorted(session.touched)]
         return tuple(p for p in dict.fromkeys(paths) if p in there and p not in known)

@@ -57,12 +57,9 @@ _EARLIER_SHARE = 4
 # Of what is left, the files that nobody asked for may take this part.
 _OFFERED_SHARE = 3
 
-# Of the files that earlier requests showed so many are named.
-_SEEN_NAMED = 40
-_SEEN = (
-    "earlier requests showed, or earlier answers wrote, files that are not repeated here; in a chat that has"
-    " not seen them, {} those that you need"
-)
+# So many files are named that are not shown.
+_NAMED = 40
+_SEEN_CHARACTERS = 3_000
 
 # What stands around a requested file's text, besides its path, is shorter than this.
 _FRAME_CHARACTERS = 200
@@ -172,7 +169,7 @@ def render(
     room -= len(files)
     outcome = dialect.results(session, room // 2)
     room -= len(outcome)
-    return head + files + outcome + _contents(context, room, dialect.read) + tail
+    return head + files + outcome + _contents(context, room, is_whole=True) + tail
 
 
 def shows_whole(request: str, view: FileView) -> bool:
@@ -274,6 +271,11 @@ def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> 
         if plain_text.one_line(session.task) != session.task:
             parts.append(f"The whole task:\n{session.task}")
     parts += _words(session, room)
+    if room and (names := _names(context.seen, min(room, _SEEN_CHARACTERS))):
+        parts.append(
+            f"If this chat has not seen the earlier requests and answers: they showed, or wrote, {names}."
+            f" {dialect.read} those that you need."
+        )
     if session.is_failing and (session.checked is not None or context.environment.check):
         where = f"fails (see {results.CHECK} above)"
         if session.checked is None:
@@ -414,10 +416,10 @@ def _shorter(events: Iterable[Event], room: int) -> list[str]:
     return lines
 
 
-def _contents(context: Context, room: int, read: str = "") -> str:
-    """Return the files' part; with the command that reads files, for a chat that has seen none of them."""
-    earlier = (context.attached, context.seen) if read else ((), ())
-    if not (context.views or context.unread or context.offered or any(earlier)):
+def _contents(context: Context, room: int, *, is_whole: bool = False) -> str:
+    """Return the files' part; of a whole request with what the person attached to earlier ones."""
+    attached = context.attached if is_whole else ()
+    if not (context.views or context.unread or context.offered or attached):
         return ""
     heading = "## Requested File Contents\n"
     unread = "".join(f"({reason})\n" for reason in context.unread)
@@ -428,28 +430,34 @@ def _contents(context: Context, room: int, read: str = "") -> str:
         unread += f"({left_out} more files did not fit here: ask for fewer at a time)\n"
     text = _shares(views, room)
     room -= len(text)
-    attached, names = _earlier_files(*earlier, room // 2)
-    seen = f"({_SEEN.format(read)}: {names})\n" if names else ""
-    room = (room - len(attached) - len(seen)) // _OFFERED_SHARE
+    before = _attached(attached, room // 2)
+    room = (room - len(before)) // _OFFERED_SHARE
     offered = _shares(list(_fitting(context.offered, room)), room)
-    return f"{heading}{text}{unread}{attached}{offered}{seen}\n"
+    return f"{heading}{text}{unread}{before}{offered}\n"
 
 
-def _earlier_files(attached: Sequence[FileView], seen: Sequence[str], room: int) -> tuple[str, str]:
-    """Return the attached files that fit whole, and the names of all others."""
-    text, names = "", list[str]()
-    for view in attached:
+def _attached(views: Sequence[FileView], room: int) -> str:
+    """Return the files attached to earlier requests that fit whole, and the names of the others."""
+    text, left_out = "", list[str]()
+    for view in views:
         shown = _view(view, _frame(view) + len(view.text))
         if len(text) + len(shown) <= room and view.is_whole:
             text += shown
         else:
-            names.append(view.path)
-    names += seen
-    count = min(len(names), _SEEN_NAMED)
-    while count and len(_list(names[:count])) > max(room - len(text), 0):
+            left_out.append(view.path)
+    names = _names(left_out, room - len(text))
+    return text + (
+        f"(attached by the person before, and too long for here: {names})\n" if names else ""
+    )
+
+
+def _names(paths: Sequence[str], room: int) -> str:
+    """Return paths as a list that fits, and how many more there are; nothing if not even one fits."""
+    count = min(len(paths), _NAMED)
+    while count and len(_list(paths[:count])) > max(room - _FRAME_CHARACTERS, 0):
         count //= 2
-    more = f" and {len(names) - count} more" if count < len(names) else ""
-    return text, _list(names[:count]) + more if count else ""
+    more = f" and {len(paths) - count} more" if count < len(paths) else ""
+    return _list(paths[:count]) + more if count else ""
 
 
 def _shares(views: Sequence[FileView], room: int) -> str:

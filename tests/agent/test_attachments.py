@@ -164,7 +164,7 @@ def test_the_budget_is_kept_and_the_next_short_request_is_without_them(
         assert "top.py" not in short
         assert len(desk.request()) <= 12_000
         assert "--- top.py (attached by the person before) ---\n" in desk.contents()
-        assert "READ_FILE those that you need: long.txt)" in desk.contents()
+        assert "(attached by the person before, and too long for here: long.txt)" in desk.contents()
 
 
 BLOCKING = 'extends = "standard"\n[filesystem]\nblocked_paths = ["src/secret.py"]\n'
