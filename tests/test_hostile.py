@@ -1015,7 +1015,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @each_tier
 @table(COMMANDS)
 def test_no_command_outlives_its_limit_or_floods_us(case: Case, tier: Settings) -> None:
@@ -1112,7 +1112,7 @@ TRAPS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @each_tier
 @pytest.mark.parametrize("line", TRAPS.values(), ids=TRAPS.keys())
 def test_what_a_command_lays_does_not_hold_up_the_next(line: str, tier: Settings) -> None:

@@ -20,8 +20,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -29,6 +30,7 @@ import codingagent
 from codingagent.agent.executor import Agent
 from tests.helpers import HANG_S, new_marker, processes_with
 from tests.sandboxes import needs_bwrap, needs_root
+from tests.warm import Program, Warm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is taken out is Linux's")
 
@@ -1351,6 +1353,14 @@ def _package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", name="warm")
+def _warm(package: Path) -> Iterator[Warm]:
+    """Gives a Python that has imported that package."""
+    warm = Warm(package)
+    yield warm
+    warm.close()
+
+
 @pytest.fixture(name="place")
 def _place() -> Iterator[Path]:
     """Gives a folder that is not in /tmp: a sandbox has another one."""
@@ -1370,11 +1380,15 @@ def mutated(package: Path, folder: Path, texts: tuple[Text, ...]) -> Path:
     return folder
 
 
-def status_of(row: Row, package: Path, place: Path, patience_s: float) -> tuple[int, str]:
+def status_of(
+    row: Row, package: Path, place: Path, patience_s: float, warm: Warm | None = None
+) -> tuple[int, str]:
     """Run a check on a copy of the package; return how it ended, and what it said.
 
     The patience is for what must come to an end: ample where it does, short where it never will.
     """
+    begin = partial(Program, warm) if warm else cold
+    spared = {warm.pid} if warm else set()
     home = place / "person"
     home.mkdir(parents=True)
     (home / "secret").write_text("secret", "utf-8")
@@ -1391,24 +1405,30 @@ def status_of(row: Row, package: Path, place: Path, patience_s: float) -> tuple[
     said = place / "said"
     try:
         # Not a pipe: what lives on would keep it open.
-        with said.open("wb") as output:
-            status = subprocess.run(
-                [sys.executable, "-c", program],
-                cwd=place,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                timeout=2 * HANG_S,
-                check=False,
-                start_new_session=True,
-            ).returncode
+        with said.open("wb") as output, begin(
+            [program],
+            cwd=place,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        ) as process:
+            try:
+                status = process.wait(2 * HANG_S)
+            finally:
+                process.kill()
     finally:
         # What a protection that is gone has let live, and what it has let live of ours.
-        for pid in processes_with(marker) | processes_with(os.fspath(package)):
+        for pid in (processes_with(marker) | processes_with(os.fspath(package))) - spared:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     return status, said.read_text("utf-8", "replace")
+
+
+def cold(words: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+    """Start a Python that has imported nothing yet."""
+    return subprocess.Popen([sys.executable, "-c", *words], **options)
 
 
 def needed(row: Row) -> None:
@@ -1428,10 +1448,10 @@ def test_what_is_taken_out_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_a_protection_holds(package: Path, place: Path, row: Row) -> None:
+def test_a_protection_holds(package: Path, warm: Warm, place: Path, row: Row) -> None:
     """Safety: each protection has a test."""
     needed(row)
-    status, said = status_of(row, package, place, HANG_S)
+    status, said = status_of(row, package, place, HANG_S, warm)
     assert status == HOLDS, said
 
 

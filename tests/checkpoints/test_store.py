@@ -40,7 +40,10 @@ from tests.helpers import (
 )
 
 GIT = shutil.which("git")
-pytestmark = pytest.mark.skipif(GIT is None, reason="checkpoints need git, which is not here")
+pytestmark = [
+    pytest.mark.skipif(GIT is None, reason="checkpoints need git, which is not here"),
+    pytest.mark.one_in(2, "yard"),
+]
 
 SECRET = b"SECRET"
 Tree = dict[bytes, tuple[str, bytes, int]]

@@ -621,23 +621,23 @@ def test_a_search_that_nearly_fits_everywhere_takes_no_time() -> None:
 def test_a_search_like_no_line_of_a_large_file_takes_no_time() -> None:
     """Design, tag blocks: the nearest lines are looked for within reason."""
     rng = random.Random(1)
-    text = "".join("".join(rng.choices("ab", k=300)) + "\n" for _ in range(20_000))
-    with cpu_below(50):
+    text = "".join("".join(rng.choices("ab", k=300)) + "\n" for _ in range(6_000))
+    with cpu_below(20):
         refused(text, ("".join(rng.choices("ab", k=300)) + "\n", "y\n"))
 
 
 def test_a_search_in_a_file_of_equal_lines_takes_no_time() -> None:
     """Design, purpose: the reply is not trusted."""
-    with cpu_below(50):
-        assert "fits 299991 places" in refused("a\n" * 300_000, ("a\n" * 10, "y\n")).reason
+    with cpu_below(20):
+        assert "fits 99991 places" in refused("a\n" * 100_000, ("a\n" * 10, "y\n")).reason
 
 
 def test_many_replacements_in_a_large_file_take_no_time() -> None:
     """Design, speed: look at each file once; a thousand edits are not a thousand files."""
-    text = "".join(f"line {n}\n" for n in range(20_000))
-    pairs = [(f"line {n}\n", f"row {n}\n") for n in range(0, 20_000, 20)]
-    with cpu_below(100):
-        assert len(replaced(text, *pairs).hunks) == 1000
+    text = "".join(f"line {n}\n" for n in range(10_000))
+    pairs = [(f"line {n}\n", f"row {n}\n") for n in range(0, 10_000, 20)]
+    with cpu_below(50):
+        assert len(replaced(text, *pairs).hunks) == 500
 
 
 def test_markers_without_end_take_no_time() -> None:

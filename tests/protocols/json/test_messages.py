@@ -843,12 +843,12 @@ def test_a_message_made_in_python_is_read_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("bad", ["", ",7"])
-def test_a_hundred_thousand_operations_are_read(bad: str) -> None:
+def test_tens_of_thousands_of_operations_are_read(bad: str) -> None:
     """A message may be long; that one operation of it is malformed does not change that."""
-    text = f'{{"protocolVersion":"1.0","operations":[{",".join([_GOOD] * 100_000)}{bad}]}}'
+    text = f'{{"protocolVersion":"1.0","operations":[{",".join([_GOOD] * 30_000)}{bad}]}}'
     received = read_operations_message(text)
-    assert received.items[:100_000] == (_LS,) * 100_000
-    assert len(received.ids) == 100_000 + bool(bad)
+    assert received.items[:30_000] == (_LS,) * 30_000
+    assert len(received.ids) == 30_000 + bool(bad)
 
 
 @given(

@@ -151,7 +151,7 @@ def test_a_missing_closing_tag_is_seen_whatever_the_chat_did(name: str) -> None:
 def test_tags_within_a_body_cost_as_much_as_they_are_many(path: str, line: str) -> None:
     """A hostile answer costs no more time than a long one."""
     grows_with(
-        1_000,
+        400,
         lambda size: reply.read(
             f'[CREATE_FILE path="{path}"]\n{B}'
             f"{''.join(line.replace('{}', str(number)) for number in range(size))}[/CREATE_FILE]\n"
