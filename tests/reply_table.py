@@ -238,19 +238,19 @@ class Row:
     text: str
 
 
-def run_all(names: Iterable[str] = (), only: str = "") -> list[Row]:
-    """Sends every case through every mangling, or those named."""
+def run_all(names: Iterable[str] = (), only: str = "", one_in: int = 1) -> list[Row]:
+    """Send every case through every mangling, or those named, or each case through one in so many."""
     rows: list[Row] = []
     wanted = list(names) or list(MANGLINGS)
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases():
+        for place, case in enumerate(cases()):
             if case.problem or only not in case.name:
                 continue
             clean = execute(case.reply, case.before, _new(folder, len(rows)))
-            chosen = wanted
+            chosen = wanted[place % one_in :: one_in]
             if case.is_recorded and not names:
                 # Each of them through some; together through all of them, many times.
-                chosen = wanted[len(rows) % _SAMPLE :: _SAMPLE]
+                chosen = wanted[place % (one_in * _SAMPLE) :: one_in * _SAMPLE]
             for number, name in enumerate(chosen):
                 text = MANGLINGS[name](case.reply)
                 if name != "none" and text == case.reply:

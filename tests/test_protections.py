@@ -1387,7 +1387,8 @@ def status_of(
 
     The patience is for what must come to an end: ample where it does, short where it never will.
     """
-    begin = partial(Program, warm) if warm else cold
+    begin: Callable[..., subprocess.Popen[bytes]]
+    begin = partial(Program[bytes], warm) if warm else cold
     spared = {warm.pid} if warm else set()
     home = place / "person"
     home.mkdir(parents=True)
@@ -1405,15 +1406,18 @@ def status_of(
     said = place / "said"
     try:
         # Not a pipe: what lives on would keep it open.
-        with said.open("wb") as output, begin(
-            [program],
-            cwd=place,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        ) as process:
+        with (
+            said.open("wb") as output,
+            begin(
+                [program],
+                cwd=place,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            ) as process,
+        ):
             try:
                 status = process.wait(2 * HANG_S)
             finally:

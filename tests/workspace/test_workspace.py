@@ -52,6 +52,8 @@ class Yard:
 
 Act = Callable[[Yard, str], object]
 
+pytestmark = pytest.mark.one_in(2, "yard")
+
 READ: Act = lambda yard, path: yard.workspace.read(path)  # noqa: E731  # a table of acts
 CREATE: Act = lambda yard, path: yard.workspace.write(path, b"new", None)  # noqa: E731
 WRITE: Act = lambda yard, path: yard.write(path, b"new")  # noqa: E731
