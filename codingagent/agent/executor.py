@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, assert_never
 
 from codingagent.agent.file_views import Views
-from codingagent.editing import answer_checks, apply, body_repair, diff, match, syntax_check
+from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import encoding, known_files, paths, plain_text
 from codingagent.model.approval import Question
@@ -777,7 +777,7 @@ def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
     """Refuses to put part of a file, with a line that stands for the rest, in the place of the whole."""
     if seen is None or isinstance(operation.content, bytes):
         return
-    elision = match.elision_in(operation.content, _text_of(seen) or "", operation.path)
+    elision = elisions.elision_in(operation.content, _text_of(seen) or "", operation.path)
     if elision:
         raise OperationError(
             f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}',"

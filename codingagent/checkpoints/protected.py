@@ -108,9 +108,7 @@ class Protection:
                 f"the person put back {_named(settled.put_back)}, which commands had changed{reason}"
             )
             if any(isinstance(event, Finished) for event in session.results):
-                said.append(
-                    "your DONE was about the files as they were before that: say it again"
-                )
+                said.append("your DONE was about the files as they were before that: say it again")
         return tuple(said)
 
     def _changes(self) -> Mapping[str, _Changed]:

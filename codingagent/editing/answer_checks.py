@@ -7,7 +7,7 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.editing import apply, body_repair, edit_markers, match, substitute, syntax_check
+from codingagent.editing import apply, body_repair, edit_markers, nearest, substitute, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model.events import Hunk
 from codingagent.model.operations import (
@@ -138,7 +138,7 @@ def check_reading(
     if fault is None:
         return ()
     where = f"line {fault.line}: {fault.message}"
-    detail = match.around(new.split("\n"), [(fault.line, fault.line)])
+    detail = nearest.around(new.split("\n"), [(fault.line, fault.line)])
     is_mangleable = (
         isinstance(operation, CreateFile)
         and isinstance(operation.content, str)

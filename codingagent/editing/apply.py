@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.editing import body_repair, diff_apply, edit_markers, match
+from codingagent.editing import body_repair, diff_apply, edit_markers, find, nearest, places
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
@@ -136,7 +136,7 @@ def apply(
             ground = Ground(path, lines.contents(), change.start_line - 1, change.end_line)
             body = body_repair.mend_lines(change.text, ground, arrival)
         start = change.start_line - 1
-        hunk = lines.put(start, change.end_line - start, match.split(body.text))
+        hunk = lines.put(start, change.end_line - start, places.split(body.text))
         return Edited(lines.text(), (hunk,), body.notes)
     if arrival is not None and arrival.lead:
         return _in_either_reading(change, text, arrival, path)
@@ -153,9 +153,9 @@ def _replaced(
     for index, replacement in enumerate(change, start=1):
         label = f"SEARCH {index} of {len(change)}" if len(change) > 1 else "SEARCH"
         try:
-            sought = match.Sought(
-                tuple(match.split(replacement.search)),
-                tuple(match.split(replacement.replace)),
+            sought = places.Sought(
+                tuple(places.split(replacement.search)),
+                tuple(places.split(replacement.replace)),
                 label,
                 way | proven,
                 proven=proven,
@@ -163,7 +163,7 @@ def _replaced(
                 path=path,
                 is_literal=arrival is None,
             )
-            found = match.find(lines.contents(), sought)
+            found = find.find(lines.contents(), sought)
         except OperationError as fault:
             raise _refused(fault, len(change)) from None
         if found.note:
@@ -237,7 +237,7 @@ def _in_either_reading(
 
 
 def _without_lead(text: str, lead: str) -> str:
-    return "".join(f"{line.removeprefix(lead)}\n" for line in match.split(text))
+    return "".join(f"{line.removeprefix(lead)}\n" for line in places.split(text))
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
@@ -245,11 +245,11 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
     text = "\n".join(("", *lines, ""))
     proven: Channel = UNHARMED
     for replacement in change:
-        search = match.split(replacement.search)
+        search = places.split(replacement.search)
         if "\n".join(("", *search, "")) in text:
             continue
         try:
-            proven |= match.find(lines, match.Sought(tuple(search), ())).undone
+            proven |= find.find(lines, places.Sought(tuple(search), ())).undone
         except OperationError:
             continue
     return proven
@@ -264,7 +264,7 @@ def is_all_crlf(data: bytes) -> bool:
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
     """Shows the lines around each hunk as they now stand, with their numbers."""
     places = [(hunk.new_start, hunk.new_start + hunk.new_count - 1) for hunk in hunks]
-    return match.around(_Lines.of(text).contents(), sorted(places))
+    return nearest.around(_Lines.of(text).contents(), sorted(places))
 
 
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
@@ -313,7 +313,7 @@ class _Lines:
             raise OperationError(
                 f"Invalid line range {change.start_line}-{change.end_line}: the file has"
                 f" {total} {'line' if total == 1 else 'lines'}; use SEARCH/REPLACE, or read the file first",
-                match.around(self.contents(), [(min(change.start_line, total), total)]),
+                nearest.around(self.contents(), [(min(change.start_line, total), total)]),
             )
 
     def put(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codingagent.editing import elisions, file_kinds, match
-from codingagent.editing.match import Place, Sought
+from codingagent.editing import derive, elisions, file_kinds, nearest, places
+from codingagent.editing.places import Place, Sought
 from codingagent.errors import OperationError
 from codingagent.model.operations import Diff, DiffHunk, FileEnd
 
@@ -121,19 +121,19 @@ class _File:
         self.is_mixed = by_blanks > rare and by_tabs > 0
         self.is_shown = False  # the answer has lines of it with their indentation
         self.rows = [row for row, line in enumerate(bare) if line]
-        self._bare = match.framed(bare)
-        self._bare_rows = match.framed(bare[row] for row in self.rows)
+        self._bare = places.framed(bare)
+        self._bare_rows = places.framed(bare[row] for row in self.rows)
         self._sections: dict[str, list[tuple[int, int]]] = {}
 
     def starts(self, wanted: list[str]) -> list[int]:
         """Return where lines are, whatever blanks are round each of them."""
         bare = [line.strip() for line in wanted]
-        return match.positions_in(self._bare, bare) if self.known.issuperset(bare) else []
+        return places.positions_in(self._bare, bare) if self.known.issuperset(bare) else []
 
     def starts_in_rows(self, wanted: list[str]) -> list[int]:
         """Return where lines are among those that are not blank, as indices of `rows`."""
         bare = [line.strip() for line in wanted]
-        return match.positions_in(self._bare_rows, bare) if self.known.issuperset(bare) else []
+        return places.positions_in(self._bare_rows, bare) if self.known.issuperset(bare) else []
 
     def sections(self, name: str) -> list[tuple[int, int]]:
         """Return where each class or function of that name begins, and where the next thing does."""
@@ -187,7 +187,7 @@ def _fits(file: _File, hunk: _Hunk) -> list[_Fit]:
         return []
     count = len(hunk.old)
     starts = file.starts(hunk.old)
-    for fits in match.FITS if starts else ():
+    for fits in places.FITS if starts else ():
         found: list[_Fit] = []
         for start in starts:
             ways = tuple(fits(file.lines[start : start + count], hunk.old))
@@ -216,7 +216,7 @@ def _spaced(file: _File, hunk: _Hunk) -> Iterator[_Fit]:
         if made is None:
             continue
         start, last = rows[0], rows[-1] + 1
-        lead, trail = match.common_ends(range(start, last), made)
+        lead, trail = places.common_ends(range(start, last), made)
         place = Place(start, last - start, note)
         yield _Fit(start, last - start, start + lead, last - trail, (place,), tuple(made))
 
@@ -292,7 +292,7 @@ def _elsewhere(file: _File, hunk: _Hunk, fits: list[_Fit], where: str, side: str
     spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[:_SHOWN_PLACES]]
     return OperationError(
         f"{hunk.label} belongs at {where} and its lines are not there; add the lines that follow {side}",
-        match.around(file.lines, spans),
+        nearest.around(file.lines, spans),
     )
 
 
@@ -319,7 +319,7 @@ def _choose(file: _File, hunks: list[_Hunk]) -> None:
             spans = [(fit.start + 1, fit.start + fit.count) for fit in hunk.fits[:_SHOWN_PLACES]]
             raise OperationError(
                 f"{hunk.label} fits {len(hunk.fits)} places (at lines {where}{more}); {_MORE_LINES}",
-                match.around(file.lines, spans),
+                nearest.around(file.lines, spans),
             )
     for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
         if other.fits[0].first < one.fits[0].last:
@@ -465,7 +465,7 @@ def _applied_at(file: _File, hunk: _Hunk) -> int | None:
         return None
     if any(word not in file.known for word in words):
         return None
-    for fits in match.FITS[:2]:
+    for fits in places.FITS[:2]:
         if found := fits(file.lines, hunk.new):
             return found[0].start if len(found) == 1 else None
     return None
@@ -593,13 +593,13 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     if not place.note and hunk.said.is_verbatim:
         if not file.is_shown:
             known = set(there)
-            match.check_indentation(file.lines, [line for line in new if line not in known])
+            derive.check_indentation(file.lines, [line for line in new if line not in known])
         return
     if fit.made is None and not place.tab_width and not hunk.said.is_verbatim:
-        match.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
+        derive.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
     said = hunk.said
     sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
-    match.check_new_lines(file.lines, sought, new)
+    derive.check_new_lines(file.lines, sought, new)
 
 
 def _shows_indentation(file: _File, hunk: _Hunk) -> bool:
@@ -626,5 +626,5 @@ def _not_found(file: _File, hunk: _Hunk) -> OperationError:
     return OperationError(
         f"{hunk.label} was not found; write its context and its lines with - letter by letter as they stand"
         " in the file",
-        match.nearest(file.lines, hunk.old),
+        nearest.nearest(file.lines, hunk.old),
     )

@@ -101,3 +101,52 @@ def _is_stub(lines: list[str], index: int) -> bool:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+# A line of a search, or of a whole file, that stands for lines of the file that it meets.
+# A line that stands for others. The dots alone are Python's own too, so they are told apart below.
+_DOTS_ALONE = re.compile(r"[ \t]*(?:\.{3}|…)[ \t]*")
+_LEAD = r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)[ \t]*(?:\.{3}|…)?[ \t]*"
+_TAIL = r"(?:\.{3}|…)?[ \t.]*(?:\*/\}?|-->|\)|\])?[ \t]*"
+_KEPT = (
+    r"(?:(?:keep|the|all|other|your|my)[ \t]+)*"
+    r"(?:rest|remaining|remainder|existing|unchanged|previous|same)"
+)
+_ABOUT = (
+    r"(?:[ \t]+(?:of|the|this|file|code|class|functions?|methods?|contents?|implementation|lines?|imports?"
+    r"|unchanged|remains?|stays?|same|as|is|are|before|above|here|goes|omitted|module|script|tests?|not"
+    r"|changed|no|changes))*"
+)
+_WITH_WORDS = re.compile(f"{_LEAD}{_KEPT}{_ABOUT}[ \t]*{_TAIL}", re.IGNORECASE)
+_WITH_DOTS_ALONE = re.compile(rf"{_LEAD}(?:{_KEPT}\b[^\n]{{0,60}}?)?[ \t]*{_TAIL}", re.IGNORECASE)
+
+
+def is_elision_line(line: str, *, bare: bool = True) -> bool:
+    """Tells whether a line stands for others. Without `bare` three dots alone do not: Python has them."""
+    if len(line) > 160:
+        return False
+    if _DOTS_ALONE.fullmatch(line):
+        return bare
+    if "..." in line or "…" in line:
+        return _WITH_DOTS_ALONE.fullmatch(line) is not None
+    return _WITH_WORDS.fullmatch(line) is not None and line.strip().count(" ") > 1
+
+
+def elision_in(body: str, old: str, path: str) -> str:
+    """Gives the line of a whole file that stands for others of the file that it would replace, or nothing."""
+    if (
+        "..." not in body
+        and "…" not in body
+        and "nchanged" not in body
+        and "xisting" not in body
+        and " of " not in body
+    ):
+        return ""
+    there = {line.strip() for line in old.split("\n")}
+    is_python = path.endswith((".py", ".pyi"))
+    for line in body.split("\n"):
+        # Python's own dots are a body: they stand indented.
+        is_body = is_python and line[:1].isspace() and _DOTS_ALONE.fullmatch(line) is not None
+        if is_elision_line(line) and line.strip() not in there and not is_body:
+            return line.strip()
+    return ""

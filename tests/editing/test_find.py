@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.editing import apply, match
+from codingagent.editing import apply, elisions
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Channel, Damage
 from codingagent.model.operations import Replacement
@@ -198,8 +198,8 @@ def test_a_line_that_stands_for_others_is_found_in_a_whole_file(
     body: str, path: str, line: str
 ) -> None:
     """A part never takes the place of a whole file; a line that stood there before is a line."""
-    assert match.elision_in(body, "# old ...\n", path) == line
-    assert not line or match.elision_in(body, f"x\n{line}\n", path) == ""
+    assert elisions.elision_in(body, "# old ...\n", path) == line
+    assert not line or elisions.elision_in(body, f"x\n{line}\n", path) == ""
 
 
 _LINES = st.lists(

@@ -1,0 +1,473 @@
+"""Prove what a chat did to an edit, undo it, and derive the lines that REPLACE puts in the file.
+
+What fits after a damage is undone is proof: the lines stand in the file after exactly this repair, at one
+place only, and not before. REPLACE came the same way: its lines that are lines of the search become those
+of the file, and new ones are undone alike. Each repair that fits is worked out; unless all of them come to
+the same text, nothing is taken. Where a new line may be meant as it came, nothing is taken either.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from codingagent.editing import characters, indentation
+from codingagent.editing.characters import Ground
+from codingagent.editing.elisions import is_elision_line
+from codingagent.editing.indentation import blanks
+from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, SHOWN_LINE_CHARACTERS, around, clip
+from codingagent.editing.places import (
+    FITS,
+    Found,
+    Place,
+    Sought,
+    common_ends,
+    exact,
+    only,
+    up_to_indentation,
+    up_to_trailing_blanks,
+    without_indentation,
+)
+from codingagent.errors import OperationError
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import UNHARMED, Damage, Row
+
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
+_NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
+LIKENESS = 0.6
+_UNDO = tuple(
+    (row.damage, row.undo) for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK
+)
+# Of several extents of one damage the widest.
+_ROW_OF: dict[Damage, Row] = {
+    row.damage: row
+    for row in reversed(chat_damage.ROWS)
+    if row.trace is not chat_damage.LEADING_BLANK
+}
+_FOLDS = (Damage.ZERO_WIDTH, Damage.BLANKS, Damage.QUOTES)
+
+
+def check_new_lines(
+    lines: list[str], sought: Sought, placed: Sequence[str], at: tuple[int, int] = (0, 0)
+) -> None:
+    """Refuse new lines that are certainly damaged, though the search came as it should be.
+
+    A search that fits as it is, with a character that would have been changed, shows that the body was
+    spared: REPLACE came the same way, and is taken. One that has no such character says nothing of
+    characters that the tags have suffered, or that no file of the kind can hold.
+
+    Args:
+        lines: the file.
+        sought: the search, and what is to take its place.
+        placed: that, as it would stand in the file.
+        at: the index of the first line that it fits, and of the one behind the last.
+    """
+    if sought.is_literal:
+        return
+    known = set(sought.search)
+    pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
+    if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
+        ground = Ground(sought.path, lines, *at)
+        indentation.check(ground, sought.search, sought.replace, placed)
+    if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
+        return
+    there = set(lines)
+    new = [line for _, line in pairs if line not in there]
+    _check_characters(lines, sought, new, placed, at)
+    for line in () if sought.is_whole else new:
+        if is_elision_line(line, bare=False):
+            raise OperationError(
+                f"REPLACE has the line '{clip(line.strip())}' in place of others: a part never takes"
+                " the place of the whole; write all lines that are to stand there"
+            )
+
+
+def _again(sought: Sought) -> str:
+    where = "" if sought.is_verbatim else " inside of a code block"
+    return f"send the edit again{where}"
+
+
+def check_indentation(lines: list[str], new: list[str]) -> None:
+    """Refuse new lines that are indented as no line of the file is: by blanks where it has tabs alone."""
+    indentation.check_kind(lines, new, "REPLACE")
+
+
+def _check_characters(
+    lines: list[str], sought: Sought, new: list[str], placed: Sequence[str], at: tuple[int, int]
+) -> None:
+    """Refuse new lines with what the tags have suffered, or what no file of the kind can hold."""
+    spared = "\n".join(sought.search)
+    for row in chat_damage.ROWS:
+        if row.damage not in sought.way or _has_any(row.plain, spared):
+            continue
+        if _shows_it_was_spared(row, "\n".join(new)):
+            continue
+        if any(row.trace.search(line) for line in new):
+            raise OperationError(
+                f"the tags of this reply came with {row.damage.value}, and REPLACE holds some that may be"
+                f" damage too; {_again(sought)}"
+            )
+    what = characters.check(list(placed), Ground(sought.path, lines, *at), spared)
+    if what:
+        how = " with the characters that are to stand in the file" if sought.is_verbatim else ""
+        raise OperationError(
+            f"REPLACE looks damaged on its way: it holds {what}, where a file of its kind has none;"
+            f' {_again(sought)}{how}; if it is meant so, send it with until="TOKEN" and close it with'
+            " [/EDIT_FILE TOKEN]"
+        )
+
+
+# What only a look at the whole file can clear: a character that a chat makes, or words of an elision.
+_SUSPICIOUS = re.compile(
+    r"[^\x00-\x7f]|\\|&|\]\(|\.{3}|rest|existing|remain|unchanged|previous|same", re.IGNORECASE
+)
+
+
+def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
+    """Refuses new lines of which nobody knows how deep they are: neither they nor the search are indented.
+
+    It may have been written at the left edge, or each line may have lost its own indentation. Both
+    come to the same for lines in the place of as many, and for those before one that is known. Behind
+    these a level may have ended.
+    """
+    both = [line for line in (*sought.search, *sought.replace) if line.strip()]
+    if any(line[0].isspace() for line in both):
+        return
+    if not blanks(place.change("x")):
+        return
+    derive = _NewLines(lines, sought, _Repair((), (), str), lines[place.start :][: place.count])
+    known = set(sought.search)
+    new = [index for index, line in enumerate(sought.replace) if line.strip()]
+    kept = [index for index in new if sought.replace[index] in known]
+    if not kept and len(new) <= sum(1 for line in sought.search if line.strip()):
+        return
+    for index in new:
+        if index not in kept and index > max(kept, default=-1):
+            derive.need_counterpart(index)
+
+
+def _shows_it_was_spared(row: Row, text: str) -> bool:
+    """Tell whether a text has what would have been changed with the rest: a chat changes all or none."""
+    if row.damage is Damage.ESCAPES:
+        return chat_damage.is_spared_by_escapes(text)
+    return row.damage is not Damage.BLANKS and _has_any(row.plain, row.trace.sub("", text))
+
+
+def _has_any(characters: str, text: str) -> bool:
+    return any(c in text for c in characters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """One way to undo damage to a line."""
+
+    names: tuple[str, ...]
+    damages: tuple[Damage, ...]
+    undo: Callable[[str], str]
+    folds_file: bool = False
+    """The file is undone too, for comparing: it has what the search lost."""
+
+
+def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
+    """Gives what may undo the damage to a search, each damage alone and then those that left a trace."""
+    yield _Repair((), (), str)
+    text = "\n".join(search)
+    there = [(damage, undo) for damage, undo in _UNDO if undo(text) != text]
+    for damage, undo in there:
+        yield _Repair((damage.value,), (damage,), undo)
+    if len({damage for damage, _ in there}) > 1:
+        chain = tuple(undo for _, undo in there)
+        damages = tuple(dict.fromkeys(damage for damage, _ in there))
+        yield _Repair(tuple(d.value for d in damages), damages, _in_turn(chain))
+    whole = "\n".join(lines)
+    folds = [(d, u) for d, u in _UNDO if d in _FOLDS and not whole.isascii() and u(whole) != whole]
+    for damage, undo in folds:
+        name = f"{damage.value} that stand in the file"
+        yield _Repair((name,), (damage,), undo, folds_file=True)
+
+
+def _in_turn(chain: tuple[Callable[[str], str], ...]) -> Callable[[str], str]:
+    def undo(line: str) -> str:
+        for each in chain:
+            line = each(line)
+        return line
+
+    return undo
+
+
+def mended(lines: list[str], sought: Sought) -> Found | None:
+    """Gives the place that fits after undoing damage, if all repairs that fit come to the same."""
+    if not any(line.strip() for line in sought.search):
+        return None
+    shapes = list(_shapes(sought))
+    for fits in (*FITS, without_indentation):
+        results: list[Found] = []
+        several: list[Place] = []
+        for name, shaped in shapes:
+            for repair in _repairs(lines, shaped.search):
+                if (
+                    not name
+                    and not repair.names
+                    and fits in (exact, up_to_trailing_blanks, up_to_indentation)
+                ):
+                    continue  # tried before
+                undone = [repair.undo(line) for line in shaped.search]
+                file = [repair.undo(line) for line in lines] if repair.folds_file else lines
+                places = fits(file, undone)
+                starts = {place.start for place in places}
+                if len(starts) > 1:
+                    several.extend(places)
+                results += [
+                    _worked_out(lines, shaped, repair, place, fits is without_indentation, name)
+                    for place in places
+                    if len(starts) == 1
+                ]
+        if results:
+            if any(
+                (f.start, f.count, f.new) != (results[0].start, results[0].count, results[0].new)
+                for f in results
+            ):
+                raise OperationError(
+                    f"{sought.label} fits after undoing what a chat did to it, but what REPLACE was before"
+                    f" can be read in more than one way; {_again(sought)}, its SEARCH letter by letter as"
+                    " the file has it",
+                    around(lines, [(results[0].start + 1, results[0].start + results[0].count)]),
+                )
+            # Escapes, say, of which several extents would do.
+            ways = frozenset[Damage]().union(*(found.undone for found in results))
+            return replace(results[0], undone=ways)
+        if several:
+            only(lines, sought.label, list({place.start: place for place in several}.values()))
+    return None
+
+
+def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
+    """Gives the edit as it came, and without what may have been copied along on each of its lines."""
+    yield "", sought
+    for name, strip in (
+        ("without the code fences in it", _unfenced),
+        ("without the line numbers copied along", _unnumbered),
+        ("without the line numbers copied along", _unnumbered_closely),
+        ("without the marks of a diff", _unmarked),
+    ):
+        search = strip(sought.search, "-")
+        if search is None or not search:
+            continue
+        new = strip(sought.replace, "+")
+        if new is None:
+            new = sought.replace
+            if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
+                continue
+            if strip in (_unnumbered, _unnumbered_closely) and (
+                any(map(_NUMBER.match, new)) or all(line[:1].isspace() for line in sought.search)
+            ):
+                continue  # some have a number; or all were indented, and no one knows by how much
+        yield (
+            name,
+            Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim),
+        )
+
+
+def _unfenced(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
+    if len(lines) > 2 and _FENCE.fullmatch(lines[0]) and _FENCE.fullmatch(lines[-1]):
+        return tuple(lines[1:-1])
+    return None
+
+
+def _unnumbered(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
+    bare = _unnumbered_closely(lines, "")
+    if bare is None or not all(line.startswith(" ") for line in bare if line.strip()):
+        return None
+    return tuple(line.removeprefix(" ") for line in bare)
+
+
+def _unnumbered_closely(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
+    found = [_NUMBER.match(line) for line in lines]
+    if not lines or not all(found):
+        return None
+    return tuple(line[each.end() :] for line, each in zip(lines, found, strict=True) if each)
+
+
+def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
+    if not any(line.startswith(mark) for line in lines):
+        return None if lines else ()
+    if any(line and line[0] not in (mark, " ") for line in lines):
+        return None
+    return tuple(line[1:] for line in lines)
+
+
+def _worked_out(
+    lines: list[str], sought: Sought, repair: _Repair, place: Place, unindented: bool, name: str
+) -> Found:
+    """Gives what REPLACE was before the damage that the place has proven.
+
+    Raises:
+        OperationError: if a new line can't be derived with certainty.
+    """
+    there = lines[place.start : place.start + place.count]
+    known = _pairs(sought.search, there)
+    fresh = [line for line in sought.replace if line not in known]
+    if place.trail:
+        bare = dict(zip(fresh, place.without_trail(fresh), strict=True))
+        sought = replace(sought, replace=tuple(bare.get(line, line) for line in sought.replace))
+        is_bare = all(not line.strip() or bare[line] != line for line in fresh)
+        if not is_bare and any(repair.undo(line).endswith(place.trail) for line in fresh):
+            raise OperationError(
+                f"{sought.label} was damaged on its way, blanks at the end of its lines too, and REPLACE may"
+                f" have the like; {_again(sought)}, its SEARCH letter by letter as the file has it"
+            )
+    derive = _NewLines(lines, sought, repair, there)
+    new: list[str] = []
+    for index, line in enumerate(sought.replace):
+        if line in known:
+            new.append(known[line])
+        elif not line.strip():
+            new.append(line if line in sought.search else "")
+        elif unindented:
+            new.append(derive.indented(index))
+        else:
+            new.append(place.change(derive.undone(index)))
+    what = " and ".join(repair.names)
+    parts = [
+        name,
+        f"after undoing {what}" if what and not repair.folds_file else "",
+        f"up to {what}" if repair.folds_file else "",
+        place.note.removeprefix("fitted "),
+    ]
+    note = "fitted " + ", ".join(part for part in parts if part)
+    undone = UNHARMED if repair.folds_file else frozenset(repair.damages)
+    return Found(place.start, place.count, tuple(new), common_ends(there, new), note, undone)
+
+
+def as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | None:
+    """Undoes in new lines what others of the same edit have suffered, where the search has no trace of it.
+
+    None if there is nothing to undo, or a character shows that this one was spared.
+
+    Raises:
+        OperationError: if a new line may be meant as it came.
+    """
+    known = set(sought.search)
+    new = "\n".join(line for line in sought.replace if line not in known)
+    search = "\n".join(sought.search)
+    # Escaped underscores are among all escapes.
+    extents = {Damage.UNDERSCORES} if Damage.ESCAPES in sought.proven else frozenset[Damage]()
+    proven = sought.proven - extents
+    undoing = [(d, undo) for d, undo in _UNDO if d in proven and undo(new) != new]
+    if len({undo(new) for _, undo in undoing}) != 1:
+        return None
+    damage, undo = undoing[0]
+    trace, plain = _ROW_OF[damage].trace, _ROW_OF[damage].plain
+    if _has_any(plain, search) or _has_any(plain, trace.sub("", new)):
+        return None
+    repair = _Repair((damage.value,), (damage,), undo)
+    return _worked_out(lines, sought, repair, place, unindented=False, name="")
+
+
+def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
+    """Gives the true line for each line of a search, where that is one and the same."""
+    pairs: dict[str, str] = {}
+    doubtful: set[str] = set()
+    for here, true in zip(search, there, strict=True):
+        if pairs.setdefault(here, true) != true:
+            doubtful.add(here)
+    return {here: true for here, true in pairs.items() if here not in doubtful}
+
+
+class _NewLines:
+    """Works out lines of REPLACE that are no lines of the search."""
+
+    def __init__(
+        self, lines: list[str], sought: Sought, repair: _Repair, there: Sequence[str]
+    ) -> None:
+        self._file = "\n".join(lines)
+        self._sought = sought
+        self._search = "\n".join(sought.search)
+        self._repair = repair
+        self._there = there
+
+    def undone(self, index: int) -> str:
+        line = self._sought.replace[index]
+        if self._repair.folds_file:
+            return self._as_in_file(index)
+        undone = self._repair.undo(line)
+        if undone == line:
+            return line
+        for damage in self._repair.damages:
+            self._check(damage, line)
+        return undone
+
+    def _check(self, damage: Damage, line: str) -> None:
+        """Refuses a line whose like stands in the file, so that it may be meant as it came."""
+        trace = _ROW_OF[damage].trace
+        marks = {found[0] for found in trace.finditer(line)}
+        if damage is Damage.ESCAPES:
+            proven = {
+                *(found[0] for found in trace.finditer(self._search)),
+                r"\_",
+                r"\*",
+                r"\[",
+                r"\]",
+            }
+            is_doubtful = bool(marks - proven) or any(mark in self._file for mark in marks)
+        elif damage is Damage.ENTITIES:
+            is_doubtful = trace.search(self._file) is not None and "&amp;" not in self._search
+        else:
+            is_doubtful = any(mark in self._file for mark in marks)
+        if is_doubtful and marks:
+            raise self._refusal(f"with {damage.value} that may be meant")
+
+    def _as_in_file(self, index: int) -> str:
+        """A new line with what the file has and the search has not: only what did not change is sure."""
+        line = self._sought.replace[index]
+        plain = {Damage.QUOTES: "\"'", Damage.BLANKS: " ", Damage.ZERO_WIDTH: ""}
+        if not any(c in line for damage in self._repair.damages for c in plain[damage]):
+            return line
+        row = self._counterpart(index)
+        if row is not None and Damage.ZERO_WIDTH not in self._repair.damages:
+            here, true = self._sought.search[row], self._there[row]
+            head, tail = common_ends(here, line)
+            middle = line[head : len(line) - tail]
+            if len(here) == len(true) and not any(
+                c in middle for damage in self._repair.damages for c in plain[damage]
+            ):
+                return true[:head] + middle + true[len(true) - tail :]
+        raise self._refusal("where the file has characters that chats change")
+
+    def indented(self, index: int) -> str:
+        """A line that lost its indentation, with that of the line whose place it takes."""
+        line = self._repair.undo(self._sought.replace[index])
+        if line[:1].isspace():
+            raise self._refusal("with an indentation, and SEARCH has lost its own")
+        return blanks(self._there[self.need_counterpart(index)]) + line
+
+    def need_counterpart(self, index: int) -> int:
+        """Gives the line of the search whose place a new line takes."""
+        row = self._counterpart(index)
+        if row is None:
+            raise self._refusal("whose indentation can't be known, for SEARCH has lost its own")
+        return row
+
+    def _counterpart(self, index: int) -> int | None:
+        """Gives the line of the search whose place a new line takes: the same line in other words."""
+        matcher = difflib.SequenceMatcher(
+            None, self._sought.search, self._sought.replace, autojunk=False
+        )
+        for kind, old, old_end, new, new_end in matcher.get_opcodes():
+            if kind == "replace" and new <= index < new_end and old_end - old == new_end - new:
+                row = old + index - new
+                pair = (
+                    self._sought.search[row][:SHOWN_LINE_CHARACTERS],
+                    self._sought.replace[index][:SHOWN_LINE_CHARACTERS],
+                )
+                likeness = difflib.SequenceMatcher(None, *pair, autojunk=False).ratio()
+                return row if likeness >= LIKENESS else None
+        return None
+
+    def _refusal(self, what: str) -> OperationError:
+        return OperationError(
+            f"{self._sought.label} was damaged on its way, and REPLACE has a new line {what};"
+            f" {_again(self._sought)}, letter by letter as the file has it",
+            "The lines in the file are:\n"
+            + "\n".join(f"  {clip(line)}" for line in self._there[:EXCERPT_LIMIT_LINES]),
+        )

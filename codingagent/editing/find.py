@@ -1,0 +1,139 @@
+"""Find the one place that a SEARCH means, and the lines that REPLACE puts there.
+
+A search is tried exactly, then up to trailing blanks, then up to one constant indentation (`places`). If
+all of that fails, damage that chats do is undone in it (`derive`), then lines that stand for others are
+looked for, and last a change that is there already.
+"""
+
+import difflib
+
+from codingagent.editing.derive import LIKENESS, as_the_others, check_flush, check_new_lines, mended
+from codingagent.editing.elisions import is_elision_line
+from codingagent.editing.nearest import SHOWN_LINE_CHARACTERS, clip, nearest
+from codingagent.editing.places import (
+    AS_IT_CAME,
+    Found,
+    Sought,
+    common_ends,
+    only,
+    positions,
+    up_to_indentation,
+)
+from codingagent.errors import OperationError
+
+_APPLIED_FEWEST_CHARACTERS = 16
+
+
+def find(lines: list[str], sought: Sought) -> Found:
+    """Gives the one place where a search is meant to stand.
+
+    Raises:
+        OperationError: if there is none or more than one, or if REPLACE may have been damaged in a way
+            that can't be proven; the detail shows the nearest lines and how they differ.
+    """
+    search = list(sought.search)
+    if not search:
+        raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
+    for fits in AS_IT_CAME:
+        if places := fits(lines, search):
+            place = only(lines, sought.label, places)
+            as_others = None if sought.is_literal else as_the_others(lines, sought, place)
+            if (found := as_others) is not None:
+                return found
+            new = place.new(sought.replace)
+            if fits is up_to_indentation and not sought.is_verbatim:
+                check_flush(sought, place, lines)
+            check_new_lines(lines, sought, new, (place.start, place.start + place.count))
+            return Found(
+                place.start, place.count, new, common_ends(search, sought.replace), place.note
+            )
+    for way_out in (mended, _elided, _applied):
+        found = way_out(lines, sought)
+        if found is not None:
+            return found
+    raise OperationError(
+        f"{sought.label} was not found; write its lines letter by letter as they stand in the file",
+        detail=nearest(lines, search),
+    )
+
+
+def _elided(lines: list[str], sought: Sought) -> Found | None:
+    """Resolves lines that stand for others, if they fit one place and REPLACE keeps each of them.
+
+    Raises:
+        OperationError: if SEARCH has such lines and it can't be told which ones they stand for.
+    """
+    search = list(sought.search)
+    dots = [i for i, line in enumerate(search) if is_elision_line(line)]
+    if not dots:
+        return None
+    kept = [line for line in sought.replace if is_elision_line(line)]
+    refusal = OperationError(
+        f"{sought.label} has the line '{clip(search[dots[0]].strip())}' in place of others, and it can't be"
+        " told which; write all lines, or only those that change with enough around them",
+        detail=nearest(lines, search),
+    )
+    parts = _parts(search, dots)
+    if [line.strip() for line in kept] != [search[i].strip() for i in dots] or not all(parts):
+        raise refusal
+    starts = [positions(lines, part) for part in parts]
+    if any(len(each) != 1 for each in starts):
+        raise refusal
+    ends = [each[0] + len(part) for each, part in zip(starts, parts, strict=True)]
+    if any(end > following[0] for end, following in zip(ends, starts[1:], strict=False)):
+        raise refusal
+    gaps = [lines[end : following[0]] for end, following in zip(ends, starts[1:], strict=False)]
+    first, last = starts[0][0], ends[-1]
+    new: list[str] = []
+    at = 0
+    for line in sought.replace:
+        if is_elision_line(line):
+            new.extend(gaps[at])
+            at += 1
+        else:
+            new.append(line)
+    there = lines[first:last]
+    note = (
+        f"fitted with {sum(map(len, gaps))} lines of the file for '{clip(search[dots[0]].strip())}'"
+    )
+    return Found(first, last - first, tuple(new), common_ends(there, new), note)
+
+
+def _parts(lines: list[str], cuts: list[int]) -> list[list[str]]:
+    starts = [0, *(cut + 1 for cut in cuts)]
+    return [lines[start:end] for start, end in zip(starts, [*cuts, len(lines)], strict=True)]
+
+
+def _applied(lines: list[str], sought: Sought) -> Found | None:
+    """Gives the place where REPLACE stands already, if what stands there can't be there by chance.
+
+    SEARCH is nowhere, REPLACE stands once, and it is more than a line that any file may have: at
+    least two lines, or one that is much like the one it was to replace.
+    """
+    words = [line for line in sought.replace if line.strip()]
+    if sum(len(line.strip()) for line in words) < _APPLIED_FEWEST_CHARACTERS:
+        return None
+    if len(words) == 1:
+        before = [line for line in sought.search if line.strip()]
+        pair = (
+            (before[0][:SHOWN_LINE_CHARACTERS], words[0][:SHOWN_LINE_CHARACTERS])
+            if before
+            else ("", "")
+        )
+        if (
+            len(before) != 1
+            or difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() < LIKENESS
+        ):
+            return None
+    gone = [line for line in sought.search if line.strip() and line not in sought.replace]
+    there = {line.strip() for line in lines}
+    if not gone or any(line.strip() in there for line in gone):
+        return None
+    starts = positions(lines, list(sought.replace))
+    if len(starts) != 1:
+        return None
+    count = len(sought.replace)
+    note = (
+        f"was not found, but REPLACE stands at line {starts[0] + 1} already: nothing was to be done"
+    )
+    return Found(starts[0], count, sought.replace, (count, 0), note)

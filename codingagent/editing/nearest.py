@@ -1,0 +1,94 @@
+"""Show the lines of a file that a search most likely meant, and how they differ."""
+
+import difflib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+
+from codingagent.model.plain_text import without_halves
+
+# Enough to see where one is and to write the next SEARCH, little enough for a result.
+_CONTEXT_LINES = 3
+_NEAREST_CONTEXT_LINES = 8
+EXCERPT_LIMIT_LINES = 40
+SHOWN_LINE_CHARACTERS = 300
+# Beyond this many places a line ("}", "else:") says nothing about where the search belongs.
+_COMMON_LINE_COUNT = 50
+_FUZZY_LIMIT_LINES = 3000
+_DIFFERENCE_LIMIT_LINES = 30
+
+
+def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
+    """Shows ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it."""
+    wanted: list[tuple[int, int]] = []
+    for first, last in places:
+        start = max(first - _CONTEXT_LINES, 1)
+        end = min(last + _CONTEXT_LINES, len(lines))
+        if wanted and start <= wanted[-1][1] + 1:
+            wanted[-1] = (wanted[-1][0], max(end, wanted[-1][1]))
+        else:
+            wanted.append((start, end))
+    shown = [_numbered(lines, start, end) for start, end in wanted]
+    return "\n".join(part for part in shown if part)
+
+
+def nearest(lines: list[str], search: list[str]) -> str:
+    """Shows the lines of the file that most likely were meant, with their numbers and the difference."""
+    start = _likely_start(lines, search)
+    if start is None:
+        return ""
+    first = max(start - _NEAREST_CONTEXT_LINES, 0)
+    last = min(start + len(search) + _NEAREST_CONTEXT_LINES, len(lines))
+    shown = "The nearest lines in the file are:\n" + _numbered(lines, first + 1, last)
+    return shown + _difference(search, lines[start : start + len(search)])
+
+
+def _difference(search: list[str], there: list[str]) -> str:
+    """Shows how a search differs from the lines that it is nearest to."""
+    if len(search) > EXCERPT_LIMIT_LINES:
+        return ""
+    old, new = ([clip(line) for line in each] for each in (search, there))
+    found = list(difflib.unified_diff(old, new, "SEARCH", "the file", n=1, lineterm=""))[2:]
+    if not found or len(found) > _DIFFERENCE_LIMIT_LINES:
+        return ""
+    return "\nSEARCH (-) differs from the file (+):\n" + "\n".join(found)
+
+
+def _likely_start(lines: list[str], search: list[str]) -> int | None:
+    places: dict[str, list[int]] = defaultdict(list)
+    for index, line in enumerate(lines):
+        places[line.strip()].append(index)
+    votes: Counter[int] = Counter()
+    for offset, line in enumerate(search):
+        hits = places.get(line.strip(), ()) if line.strip() else ()
+        if len(hits) <= _COMMON_LINE_COUNT:
+            votes.update(max(index - offset, 0) for index in hits)
+    if votes:
+        # The most votes; of equals the first in the file.
+        return min(votes, key=lambda start: (-votes[start], start))
+    return _similar_start(lines, search)
+
+
+def _similar_start(lines: list[str], search: list[str]) -> int | None:
+    wanted = max((line.strip()[:SHOWN_LINE_CHARACTERS] for line in search), key=len)
+    offset = next(i for i, line in enumerate(search) if line.strip().startswith(wanted))
+    stripped = [line.strip()[:SHOWN_LINE_CHARACTERS] for line in lines[:_FUZZY_LIMIT_LINES]]
+    close = difflib.get_close_matches(wanted, set(stripped), n=1, cutoff=0.5)
+    return max(stripped.index(close[0]) - offset, 0) if close else None
+
+
+def _numbered(lines: list[str], start: int, end: int) -> str:
+    """Shows lines `start` to `end`, 1-based and inclusive; the middle of many is left out."""
+    numbers = list(range(start, end + 1))
+    width = len(str(end))
+    draw: Callable[[int], str] = lambda n: f"{n:>{width}} | {clip(lines[n - 1])}"  # noqa: E731
+    if len(numbers) <= EXCERPT_LIMIT_LINES:
+        return "\n".join(map(draw, numbers))
+    half = EXCERPT_LIMIT_LINES // 2
+    left_out = f"{'…':>{width}} | ({len(numbers) - 2 * half} lines left out)"
+    return "\n".join([*map(draw, numbers[:half]), left_out, *map(draw, numbers[-half:])])
+
+
+def clip(line: str) -> str:
+    # Stray bytes of the file can't be sent.
+    line = without_halves(line)
+    return line if len(line) <= SHOWN_LINE_CHARACTERS else f"{line[:SHOWN_LINE_CHARACTERS]}…"

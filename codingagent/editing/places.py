@@ -1,0 +1,260 @@
+"""Find where in a file the lines of a search stand: exactly, or up to blanks, indentation or tabs."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from codingagent.editing import indentation
+from codingagent.editing.indentation import blanks
+from codingagent.editing.nearest import around
+from codingagent.errors import OperationError
+from codingagent.model.chat_damage import UNHARMED, Channel
+
+_SHOWN_PLACES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """One SEARCH and its REPLACE as lines, what to call it, and the way by which it came."""
+
+    search: tuple[str, ...]
+    replace: tuple[str, ...]
+    label: str = "SEARCH"
+    way: Channel = UNHARMED
+    proven: Channel = UNHARMED
+    """What others of the same edit have certainly suffered."""
+    is_verbatim: bool = False
+    """It came in a code block: no line has lost its indentation."""
+    is_whole: bool = False
+    """Its lines are counted, so none of them stands for others."""
+    path: str = ""
+    """The file's name, which tells what it may hold."""
+    is_literal: bool = False
+    """REPLACE is to be taken letter by letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A place: the index of its first line, the number of lines, and what is to take their place.
+
+    `same` tells how many of the new lines at the head and at the tail are the old ones, to the byte.
+    """
+
+    start: int
+    count: int
+    new: tuple[str, ...]
+    same: tuple[int, int]
+    note: str = ""
+    undone: Channel = UNHARMED
+    """What was undone in the search, and has made it fit."""
+
+
+def split(text: str) -> list[str]:
+    """Gives the lines of a text, whether its last one is ended or not."""
+    return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
+
+
+def only(lines: list[str], label: str, places: list["Place"]) -> "Place":
+    if len(places) == 1:
+        return places[0]
+    where = ", ".join(str(place.start + 1) for place in places[:10])
+    more = ", …" if len(places) > 10 else ""
+    raise OperationError(
+        f"{label} fits {len(places)} places (at lines {where}{more});"
+        " add lines around it until it fits one",
+        around(lines, [(p.start + 1, p.start + p.count) for p in places[:_SHOWN_PLACES]]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a search fits; how a line of REPLACE is to be changed to fit too."""
+
+    start: int
+    count: int
+    note: str = ""
+    change: Callable[[str], str] = str
+    trail: str = ""
+    tab_width: int = 0
+    """How many blanks stand for a tab, where they do."""
+
+    def new(self, replace: Sequence[str]) -> tuple[str, ...]:
+        """Return new lines as they fit here."""
+        return tuple(map(self.change, self.without_trail(replace)))
+
+    def without_trail(self, lines: Sequence[str]) -> Sequence[str]:
+        """Takes off what came to the end of each line of the search, if all of these lines have it too."""
+        if not self.trail or not all(line.endswith(self.trail) for line in lines if line.strip()):
+            return lines
+        return [line.removesuffix(self.trail) for line in lines]
+
+
+def exact(lines: list[str], search: list[str]) -> list[Place]:
+    return [Place(start, len(search)) for start in positions(lines, search)]
+
+
+def up_to_trailing_blanks(lines: list[str], search: list[str]) -> list[Place]:
+    if not any(line.strip() for line in search):
+        return []
+    starts = positions([line.rstrip() for line in lines], [line.rstrip() for line in search])
+    note = "fitted up to trailing blanks"
+    return [
+        Place(
+            start,
+            len(search),
+            note,
+            trail=_common_trail(lines[start : start + len(search)], search),
+        )
+        for start in starts
+    ]
+
+
+def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
+    """Gives the blanks that each line of a search has at its end beyond those of the file."""
+    ends = [
+        (_trail(there), _trail(here))
+        for there, here in zip(place, search, strict=True)
+        if here.strip()
+    ]
+    extra = {here.removeprefix(there) if here.startswith(there) else "" for there, here in ends}
+    return extra.pop() if len(extra) == 1 else ""
+
+
+def _trail(line: str) -> str:
+    return line[len(line.rstrip()) :]
+
+
+def up_to_indentation(lines: list[str], search: list[str]) -> list[Place]:
+    """Places where each line differs from the search by the same leading blanks."""
+    if not any(line.strip() for line in search):
+        return []
+    starts = positions([line.strip() for line in lines], [line.strip() for line in search])
+    # Blank lines have no indentation to compare.
+    rows = [row for row, line in enumerate(search) if line.strip()]
+    wanted = [search[row] for row in rows]
+    found = (
+        _shifted((lines[start + row] for row in rows), wanted, start, len(search))
+        for start in starts
+    )
+    return [_with_trail(place, lines, search) for place in found if place is not None]
+
+
+def _with_trail(place: Place, lines: list[str], search: list[str]) -> Place:
+    there = lines[place.start : place.start + place.count]
+    return replace(place, trail=_common_trail(there, search))
+
+
+def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> Place | None:
+    """Gives the place if all its lines have more, or all have less, of the same leading blanks."""
+    shift: tuple[str, str] | None = None
+    for there, here in zip(map(blanks, place), map(blanks, search), strict=True):
+        add = there.removesuffix(here) if there.endswith(here) else None
+        drop = here.removesuffix(there) if here.endswith(there) else None
+        if add is None and drop is None:
+            return None
+        this = (add or "", "" if add else drop or "")
+        if shift is not None and this != shift:
+            return None
+        shift = this
+    add, drop = shift or ("", "")
+    by = f"{_measure(add)} more" if add else f"{_measure(drop)} less"
+    return Place(
+        start, count, f"fitted when indented by {by}", lambda line: _shift(line, add, drop)
+    )
+
+
+def _shift(line: str, add: str, drop: str) -> str:
+    if not line.strip():
+        return line
+    if not line.startswith(drop):
+        raise OperationError(
+            "REPLACE has a line that is indented less than SEARCH differs from the file; write both"
+            " with the indentation of the file"
+        )
+    return add + line.removeprefix(drop)
+
+
+def _measure(blanks: str) -> str:
+    kind = "tab" if set(blanks) == {"\t"} else "blank"
+    return f"{len(blanks)} {kind}{'' if len(blanks) == 1 else 's'}"
+
+
+def up_to_tabs(lines: list[str], search: list[str]) -> list[Place]:
+    """Places where leading tabs stand for blanks, or blanks for tabs, always as many."""
+    if not any(line[:1] in (" ", "\t") for line in search):
+        return []
+    found: list[Place] = []
+    for width in indentation.TAB_WIDTHS:
+        wanted = [indentation.spread(line, width) for line in search]
+        for start in positions([indentation.spread(line, width) for line in lines], wanted):
+            place = lines[start : start + len(search)]
+            has_tabs = any(blanks(line).count("\t") for line in place)
+            if has_tabs == any(blanks(line).count("\t") for line in search):
+                continue  # both, or neither: that is another difference
+            note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
+            change = _to_tabs(width) if has_tabs else _to_blanks(width)
+            here = Place(start, len(search), note, change, tab_width=width)
+            found.append(_with_trail(here, lines, search))
+    return found
+
+
+def _to_tabs(width: int) -> Callable[[str], str]:
+    def change(line: str) -> str:
+        tabbed = indentation.to_tabs(line, width)
+        if tabbed is None:
+            raise OperationError(
+                "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
+                " of tabs; write both with the indentation of the file"
+            )
+        return tabbed
+
+    return change
+
+
+def _to_blanks(width: int) -> Callable[[str], str]:
+    return lambda line: indentation.to_blanks(line, width)
+
+
+def positions(lines: list[str], search: list[str]) -> list[int]:
+    """Gives the index of each place where the lines stand; one string search, then counting."""
+    return positions_in(framed(lines), search) if lines else []
+
+
+def framed(lines: Iterable[str]) -> str:
+    """Return lines as one text, in which a run of whole lines is framed by "\\n": they hold none."""
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def positions_in(text: str, search: Iterable[str]) -> list[int]:
+    """Return the index of each place where lines are in a framed text."""
+    wanted = framed(search)
+    found: list[int] = []
+    at = text.find(wanted)
+    counted, index = 0, 0
+    while at >= 0:
+        index += text.count("\n", counted, at)
+        counted = at
+        found.append(index)
+        at = text.find(wanted, at + 1)
+    return found
+
+
+def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """Tells how many lines two lists share at the head, and of the rest at the tail."""
+    pairs = list(zip(old, new, strict=False))
+    head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    behind = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    return head, next((i for i, (a, b) in enumerate(behind) if a != b), len(behind))
+
+
+def without_indentation(lines: list[str], search: list[str]) -> list[Place]:
+    """Places that a search fits which has lost all indentation."""
+    if any(line[:1] in (" ", "\t") for line in search if line.strip()):
+        return []
+    starts = positions([line.strip() for line in lines], [line.strip() for line in search])
+    note = "fitted with the indentation of the file"
+    return [_with_trail(Place(start, len(search), note), lines, search) for start in starts]
+
+
+# The order in which they are tried: what changes least comes first.
+AS_IT_CAME = (exact, up_to_trailing_blanks, up_to_indentation)
+FITS = (*AS_IT_CAME, up_to_tabs)
