@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
-from codingagent.checkpoints.file_changes import Change, Checkpoint, Restored
+from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
 from codingagent.checkpoints.layout import Archive, place_of
 from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.checkpoints.store import Checkpoints
@@ -21,6 +22,8 @@ from codingagent.storage.session_log import Ledger
 # Of what a command changed in protected files as much is compared to be shown.
 _SHOWN_BYTES = 200_000
 
+_TICK_NS = 10**7
+
 
 def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
     """Gives what a keeper keeps the workspace with.
@@ -31,11 +34,11 @@ def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice]
         show: gets what goes wrong.
     """
     return Keeping(
-        # What is ignored must be known only where files may be put back to.
-        lambda before: _keep(archive, show, lambda kept: kept.take(with_ignored=before)),
+        lambda ignored: _keep(archive, show, lambda kept: kept.take(with_ignored=ignored)),
         lambda since, wanted: _keep(archive, show, lambda kept: kept.take_only(since, wanted)),
         lambda shown: _prepare(archive, shown),
         lambda old, new, changed: _uncovered(archive, old, new, changed),
+        lambda old, new, since: _outside(archive, old, new, since),
         lambda old, new: _changes(archive, old, new),
         lambda old, new, names: _difference(archive, old, new, names),
         lambda target, known, names: _put_back(archive, target, known, names),
@@ -98,6 +101,19 @@ def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
         return checkpoints.changes(old, new)
     except WorkError:
         return None
+
+
+def _outside(archive: Archive, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
+    """Return what neither of two checkpoints holds and what changed since a time."""
+    checkpoints = archive.opened()
+    if checkpoints is None:
+        return ()
+    # The system's clock for files may be a tick behind.
+    since_ns = int(datetime.fromisoformat(since).timestamp() * 10**9) - _TICK_NS
+    try:
+        return checkpoints.changed_outside(old, new, since_ns)
+    except WorkError:
+        return ()
 
 
 def _difference(archive: Archive, old: str, new: str, names: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codingagent.checkpoints import net_changes
-from codingagent.checkpoints.file_changes import Change, Checkpoint, Restored
+from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.model import paths
 from codingagent.model.events import Event, FileCreated, FileDeleted, FileEdited
@@ -36,13 +36,15 @@ class Keeping:
     """What keeps the workspace; whatever gives None could not, and has said so."""
 
     take: Callable[[bool], Checkpoint | None]
-    """Keeps the workspace as it is before (True) or after a turn."""
+    """Keeps the workspace as it is; True: it is to be known what git ignores."""
     take_only: Callable[[str, Expected], Checkpoint | None]
     """Keeps it as in a checkpoint, and of these paths what is expected there."""
     prepare: Callable[[str], bool]
     """Keeps it ahead of time, for who compares it with that checkpoint; False: to be tried once more."""
     uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
     """Gives those of the paths that neither of two checkpoints holds as they are now."""
+    outside: Callable[[str, str, str], tuple[LeftOut, ...]]
+    """Returns what neither of two checkpoints holds and what changed since a time, as far as is known."""
     changes: Callable[[str, str], tuple[Change, ...] | None]
     """Gives what differs between two checkpoints; None if that can't be known."""
     difference: Callable[[str, str, tuple[str, ...]], str]
@@ -69,9 +71,19 @@ class Keeper:
             self._record(found, before=True)
 
     def after(self) -> None:
-        """Keeps it as it is after a turn, or where it pauses."""
-        if (found := self.means.take(False)) is not None:
-            self._record(found, before=False)
+        """Keep it as it is after a turn, or where it pauses; say what of it no undo covers."""
+        session = self.ledger.session
+        commands = [start.at for start in session.starts if start.event is None]
+        if (found := self.means.take(bool(commands))) is None:
+            return
+        before = session.checkpoint
+        self._record(found, before=False)
+        left = self.means.outside(before, found.id, commands[0]) if before and commands else ()
+        if left:
+            names = [f"{paths.shown(each.path)} ({each.reason})" for each in left[:_LEFT_OUT_NAMED]]
+            more = f" and {len(left) - len(names)} more" if len(left) > len(names) else ""
+            what = "undo does not cover what commands changed here"
+            self.means.show(Remark(f"{what}: {', '.join(names)}{more}"))
 
     @property
     def can_wait(self) -> bool:

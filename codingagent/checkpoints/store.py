@@ -7,6 +7,7 @@ not what is ignored, no `.git`, no large files; repositories inside the workspac
 
 import contextlib
 import hashlib
+import itertools
 import os
 import re
 import stat
@@ -44,6 +45,9 @@ _NOTES = "notes"
 _IGNORED_LIMIT = 20_000
 
 _ID = re.compile(r"[0-9a-f]{40}")
+
+# Of what no checkpoint holds so many files are looked at after a command.
+_LOOKS = 5_000
 
 # Windows allows 32,767 characters in a command line.
 _WORDS_LIMIT = 20_000
@@ -519,6 +523,30 @@ class Checkpoints:
                 held.update(os.fsdecode(name.partition(b"/")[2]) for name in fields(listed))
         return frozenset(held - unknown)
 
+    def changed_outside(self, old: str, new: str, since_ns: int) -> tuple[LeftOut, ...]:
+        """Return what neither checkpoint holds and what came, changed or went since a moment.
+
+        The system's own times tell, which no program sets. Of folders a bounded number of files is looked at.
+
+        Raises:
+            WorkError: if a checkpoint is not there, or the store is damaged.
+        """
+        before = {left.path for left in self._notes(old).left}
+        after = {left.path: left for left in self._notes(new).left}
+        root = os.fspath(self._site.root)
+        looks = iter(range(_LOOKS))
+        found = [
+            left
+            for path, left in after.items()
+            if path not in before or _is_younger(os.path.join(root, path), since_ns, looks)
+        ]
+        gone = [
+            LeftOut(path, "it is gone")
+            for path in sorted(before - after.keys())
+            if not os.path.lexists(os.path.join(root, path.rstrip("/")))
+        ]
+        return (*found, *gone)
+
     # --- putting back --------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
@@ -707,6 +735,21 @@ def _bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOu
         left += [LeftOut(os.fsdecode(name), reason) for name in names]
         count -= len(by_folder.pop(folder))
     return [path for held in by_folder.values() for path in held], left
+
+
+def _is_younger(path: str, since_ns: int, looks: Iterator[int]) -> bool:
+    """Tell whether a file, or anything in a folder, changed since a moment; links are not followed."""
+    waiting = [path.rstrip("/")]
+    while waiting and next(looks, None) is not None:
+        name = waiting.pop()
+        with contextlib.suppress(OSError):
+            found = os.lstat(name)
+            if max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns:
+                return True
+            if stat.S_ISDIR(found.st_mode):
+                with os.scandir(name) as entries:
+                    waiting += [entry.path for entry in itertools.islice(entries, _LOOKS)]
+    return False
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
