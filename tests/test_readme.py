@@ -1,71 +1,105 @@
-"""What README says and can be derived is derived: it may not drift from the code."""
+"""What README and the help pages say and can be derived is derived: it may not drift from the code."""
 
 import contextlib
 import json
 import re
 import shlex
+import tomllib
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
+import pytest
+import typer
+
 import codingagent
 from codingagent.cli import main
-from codingagent.model.commands import COMMANDS, Command
-from codingagent.model.settings import Settings, meanings
+from codingagent.cli.help_pages import TOPICS
+from codingagent.model.commands import COMMANDS
+from codingagent.model.settings import Source, resolve
+from codingagent.policy import rules
 from codingagent.protocols.json.events import EVENT_TYPES
 from codingagent.protocols.json.operations import OPERATION_TYPES, Operation
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
+from tests import derive_docs
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
-
-
-def section(name: str) -> str:
-    """Gives what stands between the two remarks that name a generated part."""
-    found = re.search(rf"<!-- {name}: .* -->\n(.*?)<!-- end of {name} -->", README, re.DOTALL)
-    assert found is not None
-    return found[1]
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {path.stem: path.read_text("utf-8") for path in derive_docs.PAGES}
+README = PAGES["README"]
 
 
-def describe(command: Command) -> str:
-    lines = [f"**`{command.tag}`** {command.meaning}", "", "```text", command.example, "```", ""]
-    if command.attributes:
-        lines += ["| attribute | meaning |", "|---|---|"]
-        lines += [f'| `{a.name}="{a.example}"` | {a.meaning} |' for a in command.attributes]
-        lines.append("")
-    return "\n".join(lines)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_generated_parts_are_current(name: str) -> None:
+    """Design: the settings and the tag reference come from the definitions. derive_docs writes them."""
+    assert derive_docs.derived(PAGES[name]) == PAGES[name]
 
 
-def test_the_reference_of_commands_is_made_from_the_definitions() -> None:
-    """Design: the tag reference comes from the operation definitions."""
-    assert section("commands") == "\n".join(map(describe, COMMANDS))
+def test_each_generated_part_is_on_one_page() -> None:
+    """A part that no page has is written for nobody; one on two pages repeats itself."""
+    begun = re.findall(r"^<!-- (\w+): written by", "".join(PAGES.values()), re.MULTILINE)
+    assert sorted(begun) == sorted(derive_docs.PARTS)
 
 
-def test_the_table_of_settings_is_made_from_the_definitions() -> None:
-    """Design: every setting stands in README with its default and meaning."""
-    rows = ["| setting | default | meaning |", "|---|---|---|"]
-    for each in fields(Settings):
-        # As it is written in the file.
-        default = str(each.default).lower() if isinstance(each.default, bool) else each.default
-        default = f"`{default}`" if default not in ("", ()) else "(none)"
-        rows.append(f"| `{each.name}` | {default} | {meanings()[each.name]} |")
-    assert section("settings") == "\n".join(rows) + "\n"
+def test_each_topic_has_its_page() -> None:
+    """`codingagent help` lists what there is."""
+    assert set(TOPICS) == set(PAGES) - {"README"}
+    for name in TOPICS:
+        assert PAGES[name].startswith(f"# {name.capitalize()}\n"), name
 
 
-def test_every_command_of_the_command_line_stands_in_readme() -> None:
-    """A command that README does not tell of is one that nobody finds."""
-    table = README.partition("## Commands")[2].partition("## Settings")[0]
-    for command in (name for group in main.COMMANDS.values() for name in group):
-        assert re.search(rf"`{command}\b", table), command
+@cache
+def _known_options() -> set[str]:
+    group = typer.main.get_command(main.app)
+    context = typer.Context(group)
+    names = (name for entries in main.COMMANDS.values() for name in entries)
+    commands = [group.get_command(context, name) for name in names]  # type: ignore[attr-defined]  # a group
+    params = [param for command in (group, *commands) for param in command.params]
+    return {each for param in params for each in (*param.opts, *param.secondary_opts)}
+
+
+# Of other programs, and of the tests.
+_FOREIGN_OPTIONS = {"--deep", "--quiet", "--hard", "--copy-paste", "--verbose", "--help"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_page_tells_you_to_type_exists(name: str) -> None:
+    """A command or an option that was renamed must not live on in the documentation."""
+    quoted = re.findall(r"```(?:sh|text)\n(.*?)```|`([^`\n]+)`", PAGES[name], re.DOTALL)
+    commands = {command for group in main.COMMANDS.values() for command in group}
+    for text in (block or words for block, words in quoted):
+        for line in re.findall(r"(?:^|bin/|\$ )codingagent +([a-z]+)", text, re.MULTILINE):
+            assert line in commands, text
+        options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+        assert options <= _known_options() | _FOREIGN_OPTIONS, text
+    for topic in re.findall(r"codingagent help ([a-z]+)", PAGES[name]):
+        assert topic in TOPICS, topic
+
+
+def test_each_link_within_the_repository_leads_somewhere() -> None:
+    """A page that was renamed must not leave a dead link."""
+    for path in derive_docs.PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text("utf-8")):
+            assert (path.parent / target).exists(), (path.name, target)
+
+
+def test_the_licence_goes_with_every_package() -> None:
+    """Its text is named in pyproject, and is a file of the package: no build can leave it out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["license-files"] == ["codingagent/LICENSE"]
+    text = (ROOT / "codingagent" / "LICENSE").read_text("utf-8")
+    assert text.startswith(f"{project['license']} License\n")
 
 
 def test_every_room_stands_in_the_layout() -> None:
     """A newcomer reads the house by this list."""
-    layout = README.partition("## How the code is laid out")[2].partition("## Tests")[0]
+    layout = README.partition("## How the code is laid out")[2].partition("\n## ")[0]
     package = Path(codingagent.__file__).parent
     rooms = {path.name for path in package.iterdir() if path.suffix in ("", ".py")}
     missing = {room for room in rooms if room not in layout and not room.startswith("__")}
-    assert missing <= {"demo"}  # what the demonstration works on
+    # What the demonstration works on, and what is no code.
+    assert missing <= {"demo", "docs", "LICENSE"}
 
 
 def test_each_command_can_be_decoded() -> None:
@@ -76,41 +110,47 @@ def test_each_command_can_be_decoded() -> None:
 
 def test_the_two_command_lines_name_what_is_there() -> None:
     """README gives one line for the main job and one for all tests."""
-    root = Path(__file__).resolve().parent.parent
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     words = [shlex.split(line) for block in blocks for line in block.splitlines()]
     assert ["python3", "tests/check.py"] in words
-    assert (root / "tests" / "check.py").is_file()
+    assert (ROOT / "tests" / "check.py").is_file()
     assert any(
         line[:4] == ["python3", "-m", "venv", ".venv"] and line[-1] == "demo" for line in words
     )
-    assert "python3 tests/check.py" in (root / ".ci" / "run").read_text("utf-8")
+    assert "python3 tests/check.py" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
-def test_the_messages_in_readme_are_valid() -> None:
+def test_the_messages_in_the_docs_are_valid() -> None:
     """What a program is written after must be what is read and written."""
-    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", README, re.DOTALL)]
-    operations, events = blocks
+    blocks = re.findall(r"```json\n(.*?)```", PAGES["programs"], re.DOTALL)
+    operations, events = map(json.loads, blocks)
     assert codingagent.validate_operations_message(operations).success
     assert codingagent.validate_events_message(events).success
 
 
-def test_every_operation_with_its_fields_stands_in_readme() -> None:
-    """A program on another stack can be written from README alone."""
-    table = README.partition("## For programs")[2].partition("## What holds")[0]
+def test_the_examples_of_settings_are_valid() -> None:
+    """A file that is copied from the docs is obeyed."""
+    settings, policy = re.findall(r"```toml\n(.*?)```", PAGES["settings"], re.DOTALL)
+    assert resolve([Source("the docs", tomllib.loads(settings))]).settings.check
+    assert rules.from_document(tomllib.loads(policy), "the docs").shell.allowed_commands
+
+
+def test_every_operation_with_its_fields_stands_in_the_docs() -> None:
+    """A program on another stack can be written from the docs alone."""
+    page = PAGES["programs"]
     for type_, each in zip(OPERATION_TYPES, get_args(Operation), strict=True):
-        row = re.search(rf"^\| `{type_}` \|.*$", table, re.MULTILINE)
+        row = re.search(rf"^\| `{type_}` \|.*$", page, re.MULTILINE)
         assert row is not None, each
         for name in {field.name for field in fields(each)} - {"type", "id"}:
             assert f"`{name}" in row[0], (each, name)
     for name in EVENT_TYPES:
-        assert f"`{name}`" in table or name == "userMessage", name
+        assert f"`{name}`" in page or name == "userMessage", name
 
 
-def test_the_python_example_in_readme_works(tmp_path: Path) -> None:
+def test_the_python_example_in_the_docs_works(tmp_path: Path) -> None:
     """Each example in the docs is run."""
     (tmp_path / "project" / "build").mkdir(parents=True)
-    example, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    [example] = re.findall(r"```python\n(.*?)```", PAGES["programs"], re.DOTALL)
     with contextlib.chdir(tmp_path):
-        exec(compile(example, "README.md", "exec"), {})
+        exec(compile(example, "programs.md", "exec"), {})
     assert not (tmp_path / "project" / "build").exists()

@@ -56,6 +56,7 @@ COMMANDS = {
         "undo": Entry("session", "Take turns back: the files are as they were before."),
     },
     "This machine": {
+        "help": Entry("help", "Show a topic of the documentation, or list them."),
         "doctor": Entry("inspect", "Say what this machine offers, and how to get the rest."),
         "config": Entry("inspect", "Show the settings in force and where each came from."),
         "demo": Entry("inspect", "See a small real task solved, with recorded answers."),
@@ -137,6 +138,7 @@ app = typer.Typer(
     " answers back.",
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"',
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # rich costs a tenth of a second at every --help
     pretty_exceptions_enable=False,
 )
@@ -236,7 +238,7 @@ def _option_meant(
     return f"{meant or ';'} `codingagent{command} --help` lists all"
 
 
-_BEFORE_COMMANDS = ("--home", "--version", "--install-completion", "--show-completion")
+_BEFORE_COMMANDS = ("--home", "--version", "-V", "--install-completion", "--show-completion")
 
 
 def _show_version(value: bool) -> None:
@@ -251,13 +253,16 @@ def _options(
     home: Annotated[
         Path | None,
         typer.Option(
-            help="The folder with outbox/, inbox/ and sessions/."
-            " [default: the nearest .codingagent upwards, else the current folder]"
+            metavar="DIR",
+            help="The folder with inbox/, outbox/ and sessions/."
+            " [default: the nearest .codingagent above, else here]",
         ),
     ] = None,
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", "-V", callback=_show_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     context.obj = home

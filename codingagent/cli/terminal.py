@@ -49,6 +49,10 @@ _KEEP_IT = (
     "  Keep what was changed? ([bold]y[/])es, ([bold]n[/])o: put it back, ([bold]a[/])lways in this"
     " session: "
 )
+
+# Longer lines of prose are hard to read.
+_PAGE_CELLS = 100
+
 _TYPED_BEFORE = "  what was typed before this question was discarded"
 _PASTED = "  pasted text is no answer: type it"
 
@@ -259,6 +263,31 @@ class Console:
         for line in lines:
             spans = [(text, _COLOURS.get(style, style)) for text, style in line]
             self._rich.print(Text.assemble(*spans), soft_wrap=True)
+
+    def page(self, text: str) -> None:
+        """Show a page of Markdown; one that is longer than the screen in the person's pager."""
+        import shlex
+        import shutil
+
+        from rich.markdown import Markdown
+        from rich.theme import Theme
+
+        width = min(self._rich.width, _PAGE_CELLS)
+        # No backgrounds: nobody knows whether the terminal's is light or dark.
+        theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})
+        page = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+        with self._rich.use_theme(theme), self._rich.capture() as captured:
+            self._rich.print(page, width=width)
+        shown = captured.get()
+        words = shlex.split(os.environ.get("PAGER", "less"))
+        is_long = shown.count("\n") >= self._rich.height
+        if not (is_long and self._can_ask and words and shutil.which(words[0])):
+            sys.stdout.write(shown)
+            return
+        import pydoc
+
+        os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no second screen
+        pydoc.pager(shown)
 
     def colours(self) -> str:
         """Gives in words how many colours there are."""

@@ -91,7 +91,7 @@ class InternalError(RemoteError):
     """The method failed; the message says at what."""
 
 
-_ERRORS: Mapping[int, type[RemoteError]] = {
+ERRORS: Mapping[int, type[RemoteError]] = {
     Code.PARSE_ERROR: ParseError,
     Code.INVALID_REQUEST: InvalidRequestError,
     Code.METHOD_NOT_FOUND: MethodNotFoundError,
@@ -383,7 +383,7 @@ def _result(response: Mapping[str, Any]) -> Any:
         return response["result"]
     error = response["error"]
     code, message = _field(error, "code", int), _field(error, "message", str)
-    raise _ERRORS.get(code, RemoteError)(code, message, error.get("data"))
+    raise ERRORS.get(code, RemoteError)(code, message, error.get("data"))
 
 
 def _field(value: Any, name: str, kind: type[T]) -> T:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import codingagent
 from codingagent.cli import main
+from codingagent.cli.help_pages import TOPICS
+from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 
 NAMES = [name for group in main.COMMANDS.values() for name in group]
@@ -68,6 +71,101 @@ def test_naming_a_command_imports_no_other() -> None:
     assert "commands.inspect" in loaded
     assert "commands.session" not in loaded
     assert "commands.programmatic" not in loaded
+
+
+@pytest.mark.parametrize("words", [["-h"], ["new", "-h"], ["help", "-h"]])
+def test_help_and_version_have_short_names(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Many programs have them, so they are tried first."""
+    assert main.run(words) == 0
+    short = capsys.readouterr().out
+    assert main.run([*words[:-1], "--help"]) == 0
+    assert short == capsys.readouterr().out
+    assert main.run(["-V"]) == 0
+    assert capsys.readouterr().out == f"codingagent {codingagent.__version__}\n"
+
+
+def test_help_alone_lists_every_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with what it is about, and where the options are explained."""
+    assert main.run(["help"]) == 0
+    page = capsys.readouterr().out
+    for topic, about in TOPICS.items():
+        assert re.search(rf"^  {topic} +{re.escape(about)}$", page, re.MULTILINE)
+    assert "codingagent --help" in page
+    assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_help_in_a_pipe_is_the_page_as_it_is_written(
+    topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for the remarks to its writer."""
+    assert main.run(["help", topic.upper()]) == 0
+    out = capsys.readouterr().out
+    written = (Path(codingagent.__file__).parent / "docs" / f"{topic}.md").read_text("utf-8")
+    assert out == re.sub(r"^<!-- .*\n", "", written, flags=re.MULTILINE)
+    assert "<!--" not in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_help_on_a_terminal_is_laid_out(topic: str) -> None:
+    """Headings, lists and tables fit the width; nothing of the markup is left."""
+    shown = on_terminal(["help", topic], variables={"PAGER": ""})
+    assert shown.status == 0
+    assert shown.has_colour
+    assert max(map(len, shown.text.splitlines())) <= 80
+    assert not re.search(r"^#+ |\*\*\w|\|--|^```|<!--", shown.text, re.MULTILINE)
+    assert topic.capitalize() in shown.text
+
+
+def test_help_without_colour_has_none() -> None:
+    """no-color.org."""
+    shown = on_terminal(["help", "safety"], variables={"PAGER": "", "NO_COLOR": "1"})
+    assert not shown.has_colour
+
+
+def test_a_long_page_is_shown_in_the_pager(tmp_path: Path) -> None:
+    """The person's own, with its arguments; not for a short page, and not where it is missing."""
+    pager = tmp_path / "my pager"
+    pager.write_text('#!/bin/sh\necho "paged by $1, LESS=$LESS"\ncat\n', "utf-8")
+    pager.chmod(0o755)
+    variables = {"PAGER": f"'{pager}' me"}
+    long = on_terminal(["help", "commands"], variables=variables)
+    assert "paged by me, LESS=FRX" in long.text
+    assert "All options" in long.text
+    assert "paged" not in on_terminal(["help", "changelog"], variables=variables).text
+    unpaged = on_terminal(["help", "commands"], variables={"PAGER": "no-such-pager -R"})
+    assert (unpaged.status, "no-such-pager" in unpaged.text) == (0, False)
+    assert "All options" in unpaged.text
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TOPICS])
+def test_help_on_a_command_is_its_own_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever types `help` before a command gets what `--help` after it shows."""
+    assert main.run(["help", name]) == 0
+    found = capsys.readouterr().out
+    assert main.run([name, "--help"]) == 0
+    assert found == capsys.readouterr().out
+
+
+def test_help_on_nothing_known_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, and the exit status of wrong usage."""
+    for word, hint in {
+        "setings": "did you mean 'settings'?",
+        "resum": "did you mean 'resume'?",
+        "quantum": "`codingagent help` lists the topics",
+    }.items():
+        assert main.run(["help", word]) == 2
+        said = f"codingagent: there is no help on '{word}'; {hint}\n"
+        assert capsys.readouterr() == ("", said)
+
+
+def test_a_shell_completes_topics_and_commands(tmp_path: Path) -> None:
+    """After `help` either may follow."""
+    assert complete(tmp_path, "help", "s", shell="zsh")[:2] == ["settings", "safety"]
+    assert complete(tmp_path, "help", "re") == ["resume", "refresh", "revoke"]
 
 
 # How each shell asks, what it was given so far being the last of the words.

@@ -1,0 +1,164 @@
+"""Write the parts of README and the help pages that repeat what the code says.
+
+`python -m tests.derive_docs` writes them; `tests/test_readme.py` only compares. A part is the text between
+the remarks `<!-- NAME: … -->` and `<!-- end of NAME -->`.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import typer
+
+from codingagent.agent.batch import RETURNED_LIMIT
+from codingagent.cli import main as command_line
+from codingagent.model.commands import COMMANDS
+from codingagent.model.settings import Settings, meanings
+from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
+from codingagent.process.runner import STREAM_LIMIT_BYTES
+from codingagent.protocols.json import fields as json_fields
+from codingagent.rpc import client
+from codingagent.rpc.framing import LINE_LIMIT_BYTES
+from codingagent.rpc.protocol import BATCH_LIMIT, DEPTH_LIMIT, Code
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "codingagent" / "docs").glob("*.md")))
+
+
+def commands() -> str:
+    """Return the reference of an answer's commands."""
+    lines: list[str] = []
+    for each in COMMANDS:
+        lines += [f"### {each.tag}", "", each.meaning, "", "```text", each.example, "```", ""]
+        if each.attributes:
+            rows = ((f'`{a.name}="{a.example}"`', a.meaning) for a in each.attributes)
+            lines += [*_table(("attribute", "meaning"), rows), ""]
+    return "\n".join(["", *lines])
+
+
+def settings() -> str:
+    """Return the table of settings."""
+    rows = []
+    for each in fields(Settings):
+        # As it is written in the file.
+        default = str(each.default).lower() if isinstance(each.default, bool) else each.default
+        default = f"`{default}`" if default not in ("", ()) else "(none)"
+        rows.append((f"`{each.name}`", default, meanings()[each.name]))
+    return "\n".join([*_table(("setting", "default", "meaning"), rows), ""])
+
+
+def options() -> str:
+    """Return each command with its arguments and options, as `--help` has them."""
+    group = typer.main.get_command(command_line.app)
+    context = typer.Context(group)
+    lines = [""]
+    for heading, entries in command_line.COMMANDS.items():
+        lines += [f"### {heading}", ""]
+        for name, entry in entries.items():
+            command = group.get_command(context, name)  # type: ignore[attr-defined]  # a group
+            rows = []
+            for param in command.params:
+                record = param.get_help_record(typer.Context(command))
+                if record is not None:
+                    # A bracket of the parser's own, `[x>=1]`, is a range.
+                    rows.append((f"`{_words(record[0])}`", _words(record[1])))
+            lines += [f"**`{name}`** {entry.does}", ""]
+            if rows:
+                lines += [*_table(("argument", "meaning"), rows), ""]
+            lines += [f"{command.epilog.replace('Example: ', 'Example: `')}`", ""]
+    return "\n".join(lines)
+
+
+def limits() -> str:
+    """Return what JSON operations may hold."""
+    usual = Settings().command_timeout * 1000
+    rows = (
+        ("`path`, `cwd`", f"{json_fields.PATH_LIMIT} characters"),
+        ("`content` of a `message`", f"{json_fields.MESSAGE_LIMIT:,} characters"),
+        ("`content` of a file", f"{_size(json_fields.FILE_LIMIT_BYTES)} as a file"),
+        ("`command`", f"{json_fields.COMMAND_LIMIT:,} characters"),
+        (
+            "`timeout`",
+            f"{json_fields.TIMEOUT_LOWEST_MS:,} to {json_fields.TIMEOUT_HIGHEST_MS:,} ms, else {usual:,}",
+        ),
+        ("`stdout`, `stderr`", f"{_size(STREAM_LIMIT_BYTES)} each"),
+        ("contents and outputs of a run", f"about {_size(RETURNED_LIMIT)}; later reads fail"),
+    )
+    return "\n".join(["", *_table(("what", "limit"), rows), ""])
+
+
+def codes() -> str:
+    """Return the error codes of JSON-RPC and what they are in Python."""
+    rows = (
+        (
+            f"−{-code}",
+            code.name.lower().replace("_", " "),
+            f"`{client.ERRORS[code].__name__}`",
+        )
+        for code in Code
+    )
+    return "\n".join(["", *_table(("error code", "name", "in Python"), rows), ""])
+
+
+def wire() -> str:
+    """Return what a server takes and gives at most."""
+    rows = (
+        ("a line", _size(LINE_LIMIT_BYTES)),
+        ("a batch", f"{BATCH_LIMIT:,} requests"),
+        ("JSON within JSON", f"{DEPTH_LIMIT} deep"),
+        ("`stdout`, `stderr`", f"{_size(STREAM_LIMIT_BYTES)} each"),
+        ("`cmd`, `code`", f"{_size(TEXT_LIMIT_BYTES)}, which is what the policy can judge"),
+    )
+    return "\n".join(["", *_table(("what", "limit"), rows), ""])
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands,
+    "settings": settings,
+    "options": options,
+    "limits": limits,
+    "codes": codes,
+    "wire": wire,
+}
+
+_PART = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end of \2 -->\n)", re.DOTALL)
+
+
+def derived(text: str) -> str:
+    """Return a page with its generated parts as they should be."""
+    return _PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], text)
+
+
+def main() -> int:
+    """Write what has changed, and say so."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        if (wanted := derived(text)) != text:
+            page.write_text(wanted, "utf-8")
+            sys.stdout.write(f"{page.relative_to(ROOT)} written\n")
+    return 0
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    heads = tuple(heads)
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _size(limit_bytes: int) -> str:
+    for unit, of_bytes in (("MiB", 2**20), ("KiB", 2**10)):
+        if limit_bytes % of_bytes == 0:
+            return f"{limit_bytes // of_bytes} {unit}"
+    return f"{limit_bytes:,} bytes"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
