@@ -71,10 +71,16 @@ def answers() -> Iterator[Answer]:
         files = {path.name: old.encode()}
         yield _answer("create", path.name, _created(path.name, new), files)
         yield _answer("new", path.name, _created(path.name, new), {})
-        yield _answer("search", path.name, _searched(path.name, old, new), files)
-        yield _answer("lines", path.name, _ranged(path.name, old, new, 0), files)
-        yield _answer("lines around", path.name, _ranged(path.name, old, new, 1), files)
+        yield from edits(path.name, old, new)
     yield _answer("command", "command", _commands(), {})
+
+
+def edits(name: str, old: str, new: str) -> Iterator[Answer]:
+    """Yield the answers that make one text of another by an edit, in each style."""
+    files = {name: old.encode()}
+    yield _answer("search", name, _searched(name, old, new), files)
+    yield _answer("lines", name, _ranged(name, old, new, 0), files)
+    yield _answer("lines around", name, _ranged(name, old, new, 1), files)
 
 
 def _answer(style: str, name: str, parts: list[Part], before: dict[str, bytes]) -> Answer:

@@ -265,16 +265,21 @@ def _trail(case: _Case) -> None:
     if not words or not all(line[-1] in " \t" for line in words) or not case.ground.lines:
         return
     bare = [line.rstrip() for line in case.lines]
-    if case.is_proven(bare) and bare != list(case.ground.replaced):
+    # No line of a program's file has any, and each new one would.
+    is_odd = len(words) > 1 and file_kinds.is_code(case.path)
+    is_odd = is_odd and all(line == line.rstrip() for line in case.ground.lines)
+    if (is_odd or case.is_proven(bare)) and bare != list(case.ground.replaced):
         case.take(bare, "blanks at the end of each line were taken off")
 
 
 def _blank_lines(case: _Case) -> None:
     """Blank lines that were doubled, or put after each line, or lost."""
-    spaced = _every_second(case.lines)
+    spaced = [] if case.lines == [""] else _every_second(case.lines)
     if spaced is not None and case.arrival.is_spaced and not is_prose(case.path):
         case.take(spaced, "the blank line after each line, of the tags too, was taken out")
         return
+    if spaced is not None and case.arrival.is_spaced and _is_odd_round(case):
+        case.refuse("a blank line stands after each line, of the tags too")
     if "" not in case.lines and "" not in case.ground.replaced:
         return
     pairs = _gaps(case.ground.replaced)
@@ -290,10 +295,51 @@ def _blank_lines(case: _Case) -> None:
     lost = [was for was, is_ in shared if was and not is_]
     if len(lost) > 1 and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
         case.refuse("the blank lines between lines of the file are gone")
+    if _has_doubled(case):
+        case.refuse("blank lines stand in twos, where the file has one at a time")
     if spaced is None or len(spaced) < 8 or shared or not file_kinds.is_code(case.path):
         return
     if any(map(indentation.is_opener, spaced)):
         case.refuse("a blank line stands after each line")
+
+
+def _is_odd_round(case: _Case) -> bool:
+    """Tell whether blank lines stand at both ends of a body, and at no end of what it replaces."""
+    old = case.ground.replaced
+    return (
+        bool(old)
+        and not any(map(str.strip, case.lines[:: len(case.lines) - 1 or 1]))
+        and bool(old[0].strip() and old[-1].strip())
+    )
+
+
+def _has_doubled(case: _Case) -> bool:
+    """Tell whether all blank lines stand in twos, as none does in the file before a line like theirs."""
+    if case.is_whole or not case.ground.lines or _halved(case.lines) is None:
+        return False
+    there = _runs(case.ground.lines)
+    new = _runs([*case.lines, *case.ground.lines[case.ground.end :][:1]])
+    for count, is_deep in new:
+        counts = [each for each, deep in there if deep == is_deep]
+        # A function of Python begins after two.
+        is_free = file_kinds.is_python(case.path) and not is_deep
+        if count == 2 and len(counts) >= _FEWEST_SINGLE and set(counts) == {1} and not is_free:
+            return True
+    return False
+
+
+def _runs(lines: Sequence[str]) -> list[tuple[int, bool]]:
+    """Return how many blank lines stand together each time, and whether the next one is indented."""
+    found: list[tuple[int, bool]] = []
+    count = 0
+    for line in lines:
+        if line.strip() and count:
+            found.append((count, line[0].isspace()))
+        count = 0 if line.strip() else count + 1
+    return found
+
+
+_FEWEST_SINGLE = 3
 
 
 def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:

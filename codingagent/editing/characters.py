@@ -212,9 +212,10 @@ class _Look:
         return file_kinds.cannot_hold(self.row.trace, self.ground.lines, self.path, there)
 
     def _is_odd_indentation(self) -> bool:
-        if not file_kinds.is_program(self.path) or any(
-            map(self.row.trace.search, self.ground.lines)
-        ):
+        is_indented = any(line.startswith("  ") for line in self.ground.lines)
+        if not (is_indented or file_kinds.is_program(self.path)):
+            return False
+        if any(map(self.row.trace.search, self.ground.lines)):
             return False
         if self.ground.parses_with(self.new) is True:
             return False

@@ -29,6 +29,11 @@ def blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
+def _depth(line: str) -> int:
+    """Return how deep a line is: a tab is deeper than a blank."""
+    return len(blanks(line).replace("\t", "    "))
+
+
 def spread(line: str, width: int) -> str:
     """Return a line with blanks for the tabs at its start, without those at its end."""
     lead = blanks(line)
@@ -72,7 +77,19 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
         found = rule(moves)
         if found is not None:
             return found
+    _check_level_of_body(moves)
     return Mended(new)
+
+
+def _check_level_of_body(moves: "_Moves") -> None:
+    """Refuse a part of a file that has no indentation where the file shows that a level begins."""
+    is_part = 0 < len(moves.ground.replaced) < len(moves.ground.lines)
+    if not is_part or any(moves.leads) or moves.arrival.in_code or moves.parses is True:
+        return
+    known = set(moves.ground.replaced)
+    both = [(a, b) for a, b in pairwise(moves.new) if a.strip() and b.strip()]
+    fresh = [pair for pair in both if not known.issuperset(pair)]
+    _check_levels(moves.ground.lines, fresh, "the body")
 
 
 class _Moves:
@@ -99,6 +116,12 @@ class _Moves:
         pairs = ((line.rstrip(), self._there.get(_key(line))) for line in self.new)
         known = {line.rstrip() for line in self.ground.lines}
         return [(line, there) for line, there in pairs if there and line not in known]
+
+    @property
+    def fresh(self) -> list[str]:
+        """New lines that do not stand among the replaced ones, wherever they begin."""
+        known = set(map(_key, self.ground.replaced))
+        return [line for line in self.new if _key(line) not in known]
 
     @cached_property
     def has_kept(self) -> bool:
@@ -179,7 +202,7 @@ def _lost(moves: _Moves) -> Mended | None:
     deepest = max(map(len, moves.leads))
     if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
         return None
-    if max(map(len, moves.old_leads)) <= deepest or moves.parses is True:
+    if max(map(_depth, moves.old_leads)) <= deepest or moves.parses is True:
         return None
     if not _is_certainly_lost(moves, is_thin=deepest == 1):
         return None
@@ -193,24 +216,39 @@ def _lost(moves: _Moves) -> Mended | None:
 
 
 def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
-    deeper = [line for line, there in moves.moved if any(len(each) > len(line) for each in there)]
+    deeper = [
+        line for line, there in moves.moved if any(_depth(each) > _depth(line) for each in there)
+    ]
     is_inside = all(moves.old_leads)
     if moves.parses is False:
         return bool(deeper) or is_inside
-    if file_kinds.is_prose(moves.path) or moves.arrival.in_code:
+    if moves.arrival.in_code:
         return is_thin and bool(deeper)
+    if file_kinds.is_prose(moves.path):
+        if is_thin and deeper:
+            return True
+        # Whoever only moves lines of a text means it; to move and to rewrite them is rare.
+        if _are_alike(moves) and any(map(str.strip, moves.fresh)):
+            raise moves.refusal("the body is not indented, as the lines are that it replaces")
+        return False
     if deeper and (is_thin or is_inside or has_levels(moves.new)):
         return True
     in_text = 0 in moves.ground.text_among(moves.new)
+    if _are_alike(moves):
+        return not in_text or (is_inside and file_kinds.is_code(moves.path))
     if not is_inside or in_text:
         return False
-    old = [line for line in moves.ground.replaced if line.strip()]
-    new = [line for line in moves.new if line.strip()]
-    if len(old) == len(new) and all(map(_is_alike_within, old, new)):
-        return True
     # A label and what is for a preprocessor may stand at the margin.
     is_structured = file_kinds.is_code(moves.path) or file_kinds.is_indented(moves.path)
-    return is_structured and not all(line.startswith("#") or line.endswith(":") for line in new)
+    words = [line for line in moves.new if line.strip()]
+    return is_structured and not all(line.startswith("#") or line.endswith(":") for line in words)
+
+
+def _are_alike(moves: _Moves) -> bool:
+    """Tell whether each new line takes the place of one that says the same in other words."""
+    old = [line for line in moves.ground.replaced if line.strip()]
+    new = [line for line in moves.new if line.strip()]
+    return len(old) == len(new) and all(map(_is_alike_within, old, new))
 
 
 def _is_alike_within(one: str, other: str) -> bool:
@@ -347,7 +385,7 @@ def check(
     if any(line[0].isspace() for line in replace if line.strip()):
         _check_tabbed_items(ground.lines, pairs)
     else:
-        _check_levels(ground.lines, pairs)
+        _check_levels(ground.lines, pairs, "REPLACE")
 
 
 def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
@@ -364,7 +402,7 @@ def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
             )
 
 
-def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]], what: str) -> None:
     """Refuse lines without any indentation where a level begins, as text that has lost it looks.
 
     The file must show that the next line is deeper, and never that it is not; but for a list item,
@@ -381,7 +419,7 @@ def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Non
         ]
         if all(there) and (there or not needs_proof):
             raise OperationError(
-                f"the line '{clip_middle(found[0][1], 300)}' of REPLACE is not indented, though a level"
+                f"the line '{clip_middle(found[0][1], 300)}' of {what} is not indented, though a level"
                 " begins before it: it may have lost its indentation; send the edit again inside of a code"
                 f" block; {_MEANT}"
             )

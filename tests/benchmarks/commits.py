@@ -86,7 +86,7 @@ def _without_tabs(diff: str, _: random.Random) -> str:
     return diff.replace("\t", "    ")
 
 
-def _as_tabs_are_lost(line: str, old: str) -> str:
+def as_tabs_are_lost(line: str, old: str) -> str:
     """Nothing tells of lost tabs in a file that is indented by blanks, or new."""
     by_tabs, by_blanks = (old.count(f"\n{lead}") for lead in ("\t", "  "))
     return line if by_tabs > by_blanks else line.replace("\t", "    ")
@@ -97,7 +97,7 @@ VARIANTS = (
     Variant("wrong numbers", change=_renumbered),
     Variant("blanks stripped", change=_stripped, lost=lambda line, _: line.rstrip(" \t")),
     Variant("one line of context", ("-U1",)),
-    Variant("tabs as blanks", change=_without_tabs, lost=_as_tabs_are_lost),
+    Variant("tabs as blanks", change=_without_tabs, lost=as_tabs_are_lost),
 )
 
 
