@@ -103,8 +103,9 @@ def _changes(old: list[str], new: list[str], around: int) -> Iterator[tuple[int,
     found = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for group in found.get_grouped_opcodes(around):
         (_, a, _, b, _), (_, _, a_end, _, b_end) = group[0], group[-1]
-        more = int(a == a_end)  # what is only added takes the line before it along
-        yield a - more, a_end, b - more, b_end
+        # What is only added takes the line before it along; at the top, the one after it.
+        before, behind = int(a == a_end and a > 0), int(a == a_end and a == 0)
+        yield a - before, a_end + behind, b - before, b_end + behind
 
 
 def _searched(name: str, old: str, new: str) -> list[Part]:

@@ -79,7 +79,8 @@ def _mend(body: str, ground: Ground, arrival: Arrival, name: str) -> Body:
         for rule in _RULES:
             rule(case)
     except OperationError as fault:
-        raise OperationError(f"{fault.reason}; {_MEANT.format(name=name)}", fault.detail) from None
+        meant = "" if 'until="TOKEN"' in fault.reason else f"; {_MEANT.format(name=name)}"
+        raise OperationError(f"{fault.reason}{meant}", fault.detail) from None
     if case.lines is lines:
         return Body(body, tuple(case.notes))
     text = "".join(f"{line}\n" for line in case.lines)

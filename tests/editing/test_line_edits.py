@@ -65,7 +65,9 @@ def test_what_looks_like_a_comment_does_not_hide_code() -> None:
 
 def test_a_level_that_begins_and_is_not_deeper_is_asked_for_again() -> None:
     body = "func c() {\nconst (\ny = 1\n)\n"
-    assert "is not indented, though a level begins" in after(GO, "a.go", 14, 14, body)
+    said = after(GO, "a.go", 14, 14, body)
+    assert "is not indented, though a level begins" in said
+    assert said.count("if it is meant so") == 1
     deep = "func c() {\n\tconst (\n\t\ty = 1\n\t)\n"
     assert deep in after(GO, "a.go", 14, 14, deep)
     # In a code block blanks are not lost; and a file that does it so shows that it is meant.
@@ -101,6 +103,7 @@ def test_blank_lines_in_twos_are_asked_for_where_the_file_has_none() -> None:
         (GO, "a.go", 7, "\tone()\n\n\n\tfour()\n\n\tfive()\n"),  # not all of them
         (GO.replace("()\n\n\tth", "()\n\n\n\tth"), "a.go", 7, doubled),
         (PYTHON, "a.py", 11, "    return b\n\n\ndef z():\n    pass\n"),
+        ("a = 1\n\nb = 2\n\nc = 3\n\nd = 4\n", "a.py", 7, "d = 4\n\n\ndef z():\n    pass\n"),
         ("a\n\nb\n\nc\n", "a.txt", 1, "a\n\n\nb\n"),  # too few to tell
     ):
         lines = text.split("\n")
