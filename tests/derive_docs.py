@@ -35,7 +35,7 @@ def commands() -> str:
         if each.attributes:
             rows = ((f'`{a.name}="{a.example}"`', a.meaning) for a in each.attributes)
             lines += [*_table(("attribute", "meaning"), rows), ""]
-    return "\n".join(["", *lines])
+    return "\n".join(lines)
 
 
 def settings() -> str:
@@ -53,7 +53,7 @@ def options() -> str:
     """Return each command with its arguments and options, as `--help` has them."""
     group = typer.main.get_command(command_line.app)
     context = typer.Context(group)
-    lines = [""]
+    lines: list[str] = []
     for heading, entries in command_line.COMMANDS.items():
         lines += [f"### {heading}", ""]
         for name, entry in entries.items():
@@ -86,7 +86,7 @@ def limits() -> str:
         ("`stdout`, `stderr`", f"{_size(STREAM_LIMIT_BYTES)} each"),
         ("contents and outputs of a run", f"about {_size(RETURNED_LIMIT)}; later reads fail"),
     )
-    return "\n".join(["", *_table(("what", "limit"), rows), ""])
+    return "\n".join([*_table(("what", "limit"), rows), ""])
 
 
 def codes() -> str:
@@ -99,7 +99,7 @@ def codes() -> str:
         )
         for code in Code
     )
-    return "\n".join(["", *_table(("error code", "name", "in Python"), rows), ""])
+    return "\n".join([*_table(("error code", "name", "in Python"), rows), ""])
 
 
 def wire() -> str:
@@ -111,7 +111,7 @@ def wire() -> str:
         ("`stdout`, `stderr`", f"{_size(STREAM_LIMIT_BYTES)} each"),
         ("`cmd`, `code`", f"{_size(TEXT_LIMIT_BYTES)}, which is what the policy can judge"),
     )
-    return "\n".join(["", *_table(("what", "limit"), rows), ""])
+    return "\n".join([*_table(("what", "limit"), rows), ""])
 
 
 PARTS: Mapping[str, Callable[[], str]] = {

@@ -24,6 +24,7 @@ from codingagent.protocols.json.operations import OPERATION_TYPES, Operation
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests import derive_docs
+from tests.hosting import served
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {path.stem: path.read_text("utf-8") for path in derive_docs.PAGES}
@@ -154,3 +155,12 @@ def test_the_python_example_in_the_docs_works(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         exec(compile(example, "programs.md", "exec"), {})
     assert not (tmp_path / "project" / "build").exists()
+
+
+def test_the_example_of_a_host_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the server beside it that the page tells of."""
+    [example] = re.findall(r"```python\n(.*?)```", PAGES["hosts"], re.DOTALL)
+    with served(tmp_path) as server:
+        example = example.replace("agent.sock", str(server.socket_path))
+        exec(compile(example, "hosts.md", "exec"), {})
+    assert capsys.readouterr().out == "hello\n\n['hello.py']\n"

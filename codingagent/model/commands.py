@@ -1,6 +1,6 @@
 """The seven commands of the tag protocol: what each is called, takes and means.
 
-The guide for the model and the reference in README are made from this table; `decoding` makes
+The guide for the model and docs/answers.md are made from this table; `decoding` makes
 operations of what is written so.
 """
 
