@@ -4,6 +4,7 @@ How it works. Each item leaves its end in the journal, each change its start too
 `settle` and `perform` go on from where it was: what is in the record is done, the rest is to do.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from codingagent.agent.executor import Agent, Chat, Order, WorkspaceLike, subjec
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.checkpoints.schedule import Keeper, Keeping
-from codingagent.errors import ApprovalError, UsageError
+from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.approval import KEEPING, Answer, Question, nothing_awaits
 from codingagent.model.events import (
@@ -156,7 +157,7 @@ class Execution:
         self._means.workspace.check()
         is_done = len(self.session.results) >= len(items)
         if not is_done and not self.session.checkpoint and any(map(_may_change, items)):
-            self.keeper.before()
+            self.keeper.before(self._held(items))
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away under us.
             self._means.workspace.check()
@@ -176,6 +177,17 @@ class Execution:
             index, asked = len(self.session.results), self.session.asked
             question = self.protection.question() if asked is None else asked.question
             self.protection.settle(self._answer_to(index, NAME, question))
+
+    def _held(self, items: Sequence[Step | Problem]) -> set[str]:
+        """Return the files that operations are about to change, by their real names."""
+        held: set[str] = set()
+        for item in items:
+            operation = item.operation if isinstance(item, Step) else None
+            if isinstance(operation, CreateFile | EditFile | DeleteFile):
+                follow = not isinstance(operation, DeleteFile)
+                with contextlib.suppress(OperationError):
+                    held.add(self._means.workspace.resolved(operation.path, follow_last=follow))
+        return held
 
     # --- one item ------------------------------------------------------------------------------
 
@@ -256,7 +268,7 @@ class Execution:
             return False
         # A pause for the person's yes parts a turn: what was done before it counts too.
         before = self.session.began
-        now = self._means.keeping.take(False) if before else None
+        now = self._means.keeping.take(False, ()) if before else None
         return now is None or now.id != before
 
     def _why_not_done(self) -> str:

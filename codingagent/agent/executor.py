@@ -135,6 +135,8 @@ class Means:
     timeout_s: float
     """For a command that names none."""
     policy: Policy
+    is_uncovered: Callable[[str], bool] = lambda _: False
+    """Tells whether no undo covers a file, so that what it holds would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +423,8 @@ class Agent:
         )
         real = self._real(change)
         verdict = _with_format(order, change, self._verdict_on(change, real))
+        if change.before is not None and change.before != after:
+            verdict = self._with_loss(real, verdict)
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
@@ -444,6 +448,16 @@ class Agent:
             old = None if change.seen is None else change.seen.data
             self._means.show(FileChanged(change.path, old, change.data))
         return change.event
+
+    def _with_loss(self, real: str, verdict: Verdict) -> Verdict:
+        """Have a change approved that no undo takes back, unless the policy asks for nothing."""
+        asks = self._means.policy.filesystem.approval_required
+        if not asks or isinstance(verdict, Deny) or not self._means.is_uncovered(real):
+            return verdict
+        shown = paths.shown(real)
+        reason = f"undo does not cover '{shown}': too much of what git ignores, or is large, is kept already"
+        loss = Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
+        return _all_of([loss, *([verdict] if isinstance(verdict, Ask) else [])])
 
     def _request(self, order: Order, operation: ReadFile) -> Event:
         workspace, path = self._means.workspace, operation.path
@@ -622,6 +636,11 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
         return verdict
     if isinstance(verdict, Ask):
         asked.append(verdict)
+    return _all_of(asked)
+
+
+def _all_of(asked: Sequence[Ask]) -> Ask:
+    """Return one question for all."""
     return Ask(
         tuple(rule for each in asked for rule in each.rules),
         tuple(reason for each in asked for reason in each.reasons),

@@ -125,9 +125,19 @@ class Bench:
     def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
         """Gives what executes single operations."""
         from codingagent.agent import executor as agent
+        from codingagent.checkpoints import history
 
         timeout_s = self.settings.command_timeout
-        means = agent.Means(self.workspace, self.runner, ledger, now, show, timeout_s, self.policy)
+        means = agent.Means(
+            self.workspace,
+            self.runner,
+            ledger,
+            now,
+            show,
+            timeout_s,
+            self.policy,
+            lambda path: history.is_uncovered(self.archive, ledger.session.checkpoint, path),
+        )
         return agent.Agent(means)
 
     def surroundings(

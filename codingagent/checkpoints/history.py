@@ -1,8 +1,9 @@
 """A workspace's history: where its checkpoints are, how a turn is kept there, and taken back."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
@@ -12,6 +13,7 @@ from codingagent.checkpoints.store import Checkpoints
 from codingagent.checkpoints.undo import Undo
 from codingagent.checkpoints.undo_history import Step, steps
 from codingagent.errors import UsageError, WorkError
+from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.session_state import Session
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.storage import atomic_write
@@ -34,11 +36,13 @@ def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice]
         show: gets what goes wrong.
     """
     return Keeping(
-        lambda ignored: _keep(archive, show, lambda kept: kept.take(with_ignored=ignored)),
+        lambda ignored, held: _keep(
+            archive, show, lambda kept: kept.take(with_ignored=ignored, held=held)
+        ),
         lambda since, wanted: _keep(archive, show, lambda kept: kept.take_only(since, wanted)),
         lambda shown: _prepare(archive, shown),
         lambda old, new, changed: _uncovered(archive, old, new, changed),
-        lambda old, new, since: _outside(archive, old, new, since),
+        lambda old, new, since, own: _outside(archive, old, new, since, own),
         lambda old, new: _changes(archive, old, new),
         lambda old, new, names: _difference(archive, old, new, names),
         lambda target, known, names: _put_back(archive, target, known, names),
@@ -103,7 +107,18 @@ def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
         return None
 
 
-def _outside(archive: Archive, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
+def is_uncovered(archive: Archive, commit: str, path: str) -> bool:
+    """Tell whether a checkpoint leaves out a path, so that what is there now would be lost."""
+    checkpoints = archive.opened() if commit else None
+    try:
+        return checkpoints is not None and checkpoints.leaves_out(commit, path)
+    except WorkError:
+        return False
+
+
+def _outside(
+    archive: Archive, old: str, new: str, since: str, own: Collection[str]
+) -> tuple[LeftOut, ...]:
     """Return what neither of two checkpoints holds and what changed since a time."""
     checkpoints = archive.opened()
     if checkpoints is None:
@@ -111,7 +126,7 @@ def _outside(archive: Archive, old: str, new: str, since: str) -> tuple[LeftOut,
     # The system's clock for files may be a tick behind.
     since_ns = int(datetime.fromisoformat(since).timestamp() * 10**9) - _TICK_NS
     try:
-        return checkpoints.changed_outside(old, new, since_ns)
+        return checkpoints.changed_outside(old, new, since_ns, own)
     except WorkError:
         return ()
 
@@ -156,7 +171,14 @@ def _undo(
     session = ledger.session
     found = steps(home.records(session.session_id))
     folders = (Path(session.workspace), home.root)
-    return Undo(ledger, checkpoints, found, lambda: atomic_write.sync(folders), now, show, force)
+    # What operations changed is undone even if git ignores it.
+    held = frozenset(
+        record.real or record.subject
+        for record in home.records(session.session_id)
+        if isinstance(record, OperationStarted) and record.event is not None
+    )
+    sync = partial(atomic_write.sync, folders)
+    return Undo(ledger, checkpoints, found, held, sync, now, show, force)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,10 @@ class Notes:
     is_partial: bool = False
     """Not all ignored paths are in `left`."""
     tracked: tuple[str, ...] = ()
-    """Paths that the workspace's own repository tracks though `left` names them, or a folder above."""
+    """Paths that are covered though `left` names them, or a folder above: the workspace's own
+    repository tracks them, or operations were about to change them."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """Contents that are kept for operations alone, and their sizes; their sum has a limit."""
 
     def mode(self, path: str, git_mode: int) -> int:
         if stat.S_ISLNK(git_mode):
@@ -39,6 +42,8 @@ class Notes:
         }
         if self.tracked:
             document["tracked"] = self.tracked
+        if self.held:
+            document["held"] = dict(self.held)
         return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
     @classmethod
@@ -47,7 +52,9 @@ class Notes:
         left = tuple(LeftOut(path, reason) for path, reason in document["left"])
         plain, runnable = document["usual"]
         tracked = tuple(document.get("tracked", ()))
-        return cls((plain, runnable), document["unusual"], left, document["is_partial"], tracked)
+        held = document.get("held", {})
+        partial = document["is_partial"]
+        return cls((plain, runnable), document["unusual"], left, partial, tracked, held)
 
 
 class Covering:

@@ -6,7 +6,7 @@ that the journal says, whenever it comes. What the person changes meanwhile is n
 may change anything; what it did must be looked at before anybody else can change it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,16 +35,16 @@ class LedgerLike(Protocol):
 class Keeping:
     """What keeps the workspace; whatever gives None could not, and has said so."""
 
-    take: Callable[[bool], Checkpoint | None]
-    """Keeps the workspace as it is; True: it is to be known what git ignores."""
+    take: Callable[[bool, Collection[str]], Checkpoint | None]
+    """Keeps the workspace, and what git ignores if it is named; True: it is to be known what that is."""
     take_only: Callable[[str, Expected], Checkpoint | None]
     """Keeps it as in a checkpoint, and of these paths what is expected there."""
     prepare: Callable[[str], bool]
     """Keeps it ahead of time, for who compares it with that checkpoint; False: to be tried once more."""
     uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
     """Gives those of the paths that neither of two checkpoints holds as they are now."""
-    outside: Callable[[str, str, str], tuple[LeftOut, ...]]
-    """Returns what neither of two checkpoints holds and what changed since a time, as far as is known."""
+    outside: Callable[[str, str, str, Collection[str]], tuple[LeftOut, ...]]
+    """Returns what neither of two checkpoints holds and what changed since a time, without some paths."""
     changes: Callable[[str, str], tuple[Change, ...] | None]
     """Gives what differs between two checkpoints; None if that can't be known."""
     difference: Callable[[str, str, tuple[str, ...]], str]
@@ -65,25 +65,30 @@ class Keeper:
     ledger: LedgerLike
     means: Keeping
 
-    def before(self) -> None:
-        """Keeps the workspace as it is before a turn, or before a part of it."""
-        if (found := self.means.take(True)) is not None:
+    def before(self, held: Collection[str] = ()) -> None:
+        """Keep the workspace as it is before a turn, or a part of it; some paths even if git ignores them."""
+        if (found := self.means.take(True, {*held, *self._written()})) is not None:
             self._record(found, before=True)
 
     def after(self) -> None:
         """Keep it as it is after a turn, or where it pauses; say what of it no undo covers."""
         session = self.ledger.session
         commands = [start.at for start in session.starts if start.event is None]
-        if (found := self.means.take(bool(commands))) is None:
+        if (found := self.means.take(bool(commands), self._written())) is None:
             return
         before = session.checkpoint
         self._record(found, before=False)
-        left = self.means.outside(before, found.id, commands[0]) if before and commands else ()
-        if left:
+        if not (before and commands):
+            return
+        if left := self.means.outside(before, found.id, commands[0], self._written()):
             names = [f"{paths.shown(each.path)} ({each.reason})" for each in left[:_LEFT_OUT_NAMED]]
             more = f" and {len(left) - len(names)} more" if len(left) > len(names) else ""
             what = "undo does not cover what commands changed here"
             self.means.show(Remark(f"{what}: {', '.join(names)}{more}"))
+
+    def _written(self) -> set[str]:
+        """Return what operations of this turn changed."""
+        return {start.real or start.subject for start in self.ledger.session.written}
 
     @property
     def can_wait(self) -> bool:

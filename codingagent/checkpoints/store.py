@@ -58,6 +58,8 @@ class Limits:
     """What one checkpoint takes in; the first of all may take in more files."""
 
     file_bytes: int = 5_000_000
+    # All that is ignored or larger, and kept all the same because operations change it.
+    held_bytes: int = 100_000_000
     new_files: int = 50_000
     first_files: int = 500_000
     new_bytes: int = 10**9
@@ -99,6 +101,11 @@ class _Found:
     is_settled: bool = True
     """The index need not be written for the sake of metadata alone."""
     new_bytes: int = 0
+    held: frozenset[str] = frozenset()
+    """What is to be covered even if it is ignored or large."""
+    forced: frozenset[bytes] = frozenset()
+    """Those of them that are ignored."""
+    held_blobs: dict[str, int] = field(default_factory=dict)
 
 
 class _DamagedError(WorkError):
@@ -143,25 +150,27 @@ class Checkpoints:
 
     # --- taking --------------------------------------------------------------------------------
 
-    def take(self, *, with_ignored: bool = True) -> Checkpoint:
+    def take(self, *, with_ignored: bool = True, held: Collection[str] = ()) -> Checkpoint:
         """Keeps the files as they are now. A damaged store is set aside, and a new one is begun.
 
         Args:
             with_ignored: look which paths are ignored. Only a checkpoint to which files may be put
                 back needs it: what it ignored is then left alone, though later ones may cover it.
+            held: paths to be covered even if they are ignored or large, up to a limit for all.
 
         Raises:
             WorkError: if it can't be kept; earlier checkpoints stay as they are.
         """
         self._check_root()
-        if (standing := self._still_standing()) is not None:
+        if (standing := self._still_standing()) is not None and self._covers(standing.id, held):
             return standing
         try:
-            return self._take(with_ignored=with_ignored)
+            return self._take(with_ignored=with_ignored, held=held)
         except _DamagedError:
             aside = self._store.set_aside()
             self._known = self._compared = None
-            return replace(self._take(with_ignored=with_ignored), set_aside=os.fspath(aside))
+            again = self._take(with_ignored=with_ignored, held=held)
+            return replace(again, set_aside=os.fspath(aside))
 
     def take_only(self, since: str, expected: Expected) -> Checkpoint:
         """Keeps what a checkpoint has, but of some paths what is expected there now.
@@ -181,7 +190,7 @@ class Checkpoints:
                 # A kill may have come between this very checkpoint and the record of it.
                 self._notes(since)
                 self._rebuild_index(since)
-            return self._take(with_ignored=False, expected=expected)
+            return self._take(with_ignored=False, expected=expected, held=expected.keys())
         except _DamagedError as fault:
             raise WorkError(str(fault)) from fault
 
@@ -231,13 +240,47 @@ class Checkpoints:
                 " `codingagent resume` goes on with a session"
             )
 
-    def _take(self, *, with_ignored: bool, expected: Expected | None = None) -> Checkpoint:
+    def leaves_out(self, commit: str, path: str) -> bool:
+        """Tell whether a checkpoint does not cover a path, though something may have been there.
+
+        Raises:
+            WorkError: if it is not there, or the store is damaged.
+        """
+        return Covering(self._notes(commit), is_doubtful=False).leaves_out(path)
+
+    def _covers(self, commit: str, held: Collection[str]) -> bool:
+        """Tell whether a checkpoint of the files as they are now covers all of these."""
+        covering = Covering(self._notes(commit), is_doubtful=False)
+        return not any(
+            covering.leaves_out(os.fsdecode(path))
+            or os.path.lexists(self._site.root / os.fsdecode(path))
+            for path in self._unlisted(commit, held)
+        )
+
+    def _unlisted(self, commit: str, held: Collection[str]) -> frozenset[bytes]:
+        """Return those of some paths that a checkpoint's index does not have."""
+        listed: set[bytes] = set()
+        for batch in _batches(held):
+            done = self._store.git("ls-files", "-z", "--", *batch, index=self._store.index(commit))
+            listed.update(fields(done.stdout))
+        return frozenset(map(os.fsencode, held)) - listed
+
+    def _take(
+        self,
+        *,
+        with_ignored: bool,
+        expected: Expected | None = None,
+        held: Collection[str] = (),
+    ) -> Checkpoint:
         self._standing = None
         self._store.prepare()
         commit = self._latest()
         notes = self._notes(commit) if commit else Notes()
         listing = self._lister.listing(commit, with_ignored=with_ignored)
+        forced = self._unlisted(commit, held) - listing.new
+        listing.new.update(forced)
         if with_ignored:
+            listing.tracked += sorted(forced.intersection(listing.ignored))
             above = {path for name in listing.tracked for path in _folders_above(name)}
             self._ignored = frozenset(map(os.fsdecode, {*listing.ignored} - above))
         if expected is not None:
@@ -246,7 +289,14 @@ class Checkpoints:
             listing = _only(listing, notes, expected)
         stream = Import(self._store)
         try:
-            found = self._examined(listing, stream, expected, is_first=not commit)
+            found = _Found(
+                left=listing.left,
+                expected=expected,
+                held=frozenset(held),
+                forced=forced,
+                held_blobs=dict(notes.held),
+            )
+            self._examine_all(listing, stream, found, is_first=not commit)
             new_notes = self._noted(found, listing, notes, with_ignored=with_ignored, commit=commit)
             new = commit
             if found.changes or new_notes != notes or not commit:
@@ -315,10 +365,9 @@ class Checkpoints:
 
     # --- looking -------------------------------------------------------------------------------
 
-    def _examined(
-        self, listing: Listing, stream: Import, expected: Expected | None, *, is_first: bool
-    ) -> _Found:
-        found = _Found(left=listing.left, expected=expected)
+    def _examine_all(
+        self, listing: Listing, stream: Import, found: _Found, *, is_first: bool
+    ) -> None:
         limit = self._limits.first_files if is_first else self._limits.new_files
         new, left = _bounded(listing.new - listing.known.keys(), limit)
         found.left += left
@@ -326,7 +375,6 @@ class Checkpoints:
             # By folder: the walk then stays where it is.
             for path in sorted({*new, *listing.known}, key=lambda path: path.rpartition(b"/")):
                 self._examine(path, listing.known.get(path), found, ground, stream)
-        return found
 
     def _examine(
         self,
@@ -340,9 +388,12 @@ class Checkpoints:
         if self._lister.is_hidden(shown) or (old is None and is_temporary(_name(shown))):
             return
         try:
-            look = ground.look(shown, self._limits.file_bytes)
+            limits, is_held = self._limits, shown in found.held
+            look = ground.look(shown, limits.held_bytes if is_held else limits.file_bytes)
             if isinstance(look, Present) and old is None:
                 self._check_room(look, found)
+            if isinstance(look, Present) and is_held:
+                self._check_held(path, look, found)
         except ObstacleError as obstacle:
             found.left.append(LeftOut(shown, obstacle.reason))
             look = Absent()
@@ -373,6 +424,17 @@ class Checkpoints:
             raise ObstacleError(f"more than {size:g} GB of new files at once")
         found.new_bytes += len(look.data)
 
+    def _check_held(self, path: bytes, look: Present, found: _Found) -> None:
+        """Count what is kept for operations alone."""
+        size, blob = len(look.data), _blob_id(look.data)
+        if path not in found.forced and size <= self._limits.file_bytes:
+            return
+        others = sum(size for each, size in found.held_blobs.items() if each != blob)
+        if others + size > self._limits.held_bytes:
+            limit = self._limits.held_bytes // 10**6
+            raise ObstacleError(f"more than {limit} MB of ignored or large files are kept already")
+        found.held_blobs[blob] = size
+
     def _noted(
         self, found: _Found, listing: Listing, notes: Notes, *, with_ignored: bool, commit: str
     ) -> Notes:
@@ -394,7 +456,12 @@ class Checkpoints:
             is_partial, tracked = notes.is_partial, notes.tracked
         ignored = [left for left in ignored if not self._lister.is_hidden(left.path)]
         others = sorted(found.left, key=lambda left: left.path)
-        return Notes(usual, unusual, (*others, *ignored[:_IGNORED_LIMIT]), is_partial, tracked)
+        left = (*others, *ignored[:_IGNORED_LIMIT])
+        new = Notes(usual, unusual, left, is_partial, tracked, found.held_blobs)
+        # What could not be held is left out by its own name; what was not there is known not to be there.
+        covering, refused = Covering(new, is_doubtful=False), {each.path for each in others}
+        known = {path for path in found.held - refused if covering.leaves_out(path)}
+        return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
 
     @staticmethod
     def _commit(stream: Import, parent: str, found: _Found, notes: Notes) -> str:
@@ -523,26 +590,33 @@ class Checkpoints:
                 held.update(os.fsdecode(name.partition(b"/")[2]) for name in fields(listed))
         return frozenset(held - unknown)
 
-    def changed_outside(self, old: str, new: str, since_ns: int) -> tuple[LeftOut, ...]:
+    def changed_outside(
+        self, old: str, new: str, since_ns: int, own: Collection[str]
+    ) -> tuple[LeftOut, ...]:
         """Return what neither checkpoint holds and what came, changed or went since a moment.
 
         The system's own times tell, which no program sets. Of folders a bounded number of files is looked at.
+        What operations changed, `own`, is not among it.
 
         Raises:
             WorkError: if a checkpoint is not there, or the store is damaged.
         """
         before = {left.path for left in self._notes(old).left}
+        covering = Covering(self._notes(old), is_doubtful=False)
+        names = {*own, *(os.fsdecode(f) for path in own for f in _folders_above(os.fsencode(path)))}
         after = {left.path: left for left in self._notes(new).left}
         root = os.fspath(self._site.root)
         looks = iter(range(_LOOKS))
+        apart = {os.path.join(root, name.rstrip("/")) for name in names}
         found = [
             left
             for path, left in after.items()
-            if path not in before or _is_younger(os.path.join(root, path), since_ns, looks)
+            if (path not in names and not covering.leaves_out(path))
+            or _is_younger(os.path.join(root, path), since_ns, looks, apart)
         ]
         gone = [
             LeftOut(path, "it is gone")
-            for path in sorted(before - after.keys())
+            for path in sorted(before - after.keys() - names)
             if not os.path.lexists(os.path.join(root, path.rstrip("/")))
         ]
         return (*found, *gone)
@@ -568,7 +642,7 @@ class Checkpoints:
         done: list[str] = []
         left: list[LeftOut] = []
         with contextlib.closing(self._ground()) as ground:
-            putting = _Putting(ground, self._limits.file_bytes, done, left)
+            putting = _Putting(ground, self._limits.held_bytes, done, left)
             certain: list[Change] = []
             for change in differing:
                 if change.kind == "left_out":
@@ -737,14 +811,17 @@ def _bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOu
     return [path for held in by_folder.values() for path in held], left
 
 
-def _is_younger(path: str, since_ns: int, looks: Iterator[int]) -> bool:
-    """Tell whether a file, or anything in a folder, changed since a moment; links are not followed."""
+def _is_younger(path: str, since_ns: int, looks: Iterator[int], apart: Collection[str]) -> bool:
+    """Tell whether a file, or anything in a folder, changed since a moment; links are not followed.
+
+    Those that are `apart` don't count; if they are folders, what is in them does.
+    """
     waiting = [path.rstrip("/")]
     while waiting and next(looks, None) is not None:
         name = waiting.pop()
         with contextlib.suppress(OSError):
             found = os.lstat(name)
-            if max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns:
+            if name not in apart and max(found.st_ctime_ns, found.st_mtime_ns) >= since_ns:
                 return True
             if stat.S_ISDIR(found.st_mode):
                 with os.scandir(name) as entries:

@@ -27,7 +27,7 @@ _NAMED = 20
 class CheckpointsLike(Protocol):
     """Where the workspace as it was is kept."""
 
-    def take(self) -> Checkpoint: ...
+    def take(self, *, held: Collection[str]) -> Checkpoint: ...
     def changes(self, old: str, new: str) -> tuple[Change, ...]: ...
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored: ...
 
@@ -47,6 +47,8 @@ class Undo:
     ledger: LedgerLike
     checkpoints: CheckpointsLike
     steps: tuple[Step, ...]
+    held: frozenset[str]
+    """What operations of the session changed: it is kept even if git ignores it."""
     sync: Callable[[], None]
     """Makes all that was written durable: before anything is overwritten, what it was must be."""
     now: Callable[[], str]
@@ -62,7 +64,7 @@ class Undo:
             WorkError: if a checkpoint can't be taken or read, or the disk does not let it.
         """
         self._check_phase()
-        present = self.checkpoints.take()
+        present = self.checkpoints.take(held=self.held)
         chosen: list[int] = []
         sequences: set[int] = set()
         for index in reversed(range(len(self.steps))):
@@ -94,7 +96,7 @@ class Undo:
         if not undone:
             raise UsageError("there is no undo in this session that could be taken back")
         self._check_phase()
-        self._begin((undone[-1],), self.checkpoints.take().id)
+        self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
 
     def finish(self) -> None:
         """Finishes what was begun.
@@ -118,7 +120,7 @@ class Undo:
         kept = () if began.force else tuple(sorted(edited))
         why = self._how_to_force(began, edited)
         alone += [LeftOut(path, why) for path in kept]
-        after = self.checkpoints.take()
+        after = self.checkpoints.take(held=self.held)
         for left in alone:
             self.show(Remark(f"left as it is: {paths.shown(left.path)}: {left.reason}"))
         left_alone = f"; left as it is: {_named([left.path for left in alone])}" if alone else ""

@@ -1,6 +1,7 @@
 """What undo does not cover is said when it happens, and file operations destroy none of it unasked."""
 
 import os
+import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from tests.helpers import Desk, desk_at
+from tests.killing import command_line_here, has_lines, kill_when, lines_of, tree
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="the commands are a POSIX shell's"),
@@ -66,3 +68,131 @@ def test_a_turn_that_makes_more_files_than_undo_can_hold_says_so(tmp_path: Path)
     desk = sit_down(tmp_path)
     (told,) = said(desk, command("mkdir many; cd many; seq 50001 | xargs touch"))
     assert told.endswith("here: many/ (more than 50000 new files at once)")
+
+
+# --- file operations -------------------------------------------------------------------------------
+
+OPERATIONS = """\
+[CREATE_FILE path="run.log"]
+replaced
+[/CREATE_FILE]
+[EDIT_FILE path="old.log"]
+<<<<<<< SEARCH
+old.log
+=======
+edited
+>>>>>>> REPLACE
+[/EDIT_FILE]
+[DELETE_FILE path="gone.log"]
+[DELETE_FILE path="large.bin"]
+[CREATE_FILE path="build/o"]
+replaced too
+[/CREATE_FILE]
+[CREATE_FILE path="build/new/made"]
+made
+[/CREATE_FILE]
+[CREATE_FILE path="made.log"]
+made
+[/CREATE_FILE]
+[CREATE_FILE path="covered.txt"]
+covered
+[/CREATE_FILE]
+"""
+
+
+def lay_modes(desk: Desk) -> None:
+    (desk.workspace / "gone.log").chmod(0o600)
+    (desk.workspace / "build" / "o").chmod(0o751)
+    (desk.workspace / "run.log").write_bytes(b"\xff\x00 no text\n")
+
+
+@pytest.mark.parametrize("last", ["", command("echo x >plain.txt")])
+def test_undo_covers_file_operations_without_exception(tmp_path: Path, last: str) -> None:
+    """Ignored and large files that operations replace or delete: bytes and modes are as before."""
+    desk = sit_down(tmp_path)
+    lay_modes(desk)
+    before = tree(desk.workspace)
+    assert said(desk, OPERATIONS + last) == []
+    after = tree(desk.workspace)
+    assert "large.bin" not in after
+    for arguments, expected in ((("undo",), before), (("undo", "--redo"), after)) * 2:
+        status, shown, fault = command_line_here(tmp_path, *arguments)
+        assert status == 0, fault
+        assert "left as it is" not in shown + fault
+        now = tree(desk.workspace)
+        assert {p for p in now.keys() | expected.keys() if now.get(p) != expected.get(p)} == set()
+
+
+def test_a_later_turn_is_undone_alike(tmp_path: Path) -> None:
+    """What a command did to an ignored file between two turns stays; what the operation did goes."""
+    desk = sit_down(tmp_path)
+    said(desk, OPERATIONS)
+    (desk.workspace / "build" / "o").write_text("the person's\n", "utf-8")
+    before = tree(desk.workspace)
+    assert said(desk, '[DELETE_FILE path="build/o"]\n[DELETE_FILE path="made.log"]\n') == []
+    assert command_line_here(tmp_path, "undo")[0] == 0
+    assert tree(desk.workspace) == before
+
+
+def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
+    """Above the limit the person is asked first; under `--yes` it goes ahead, and is named."""
+    desk = sit_down(tmp_path)
+    huge = desk.workspace / "huge.log"
+    with huge.open("wb") as file:
+        file.truncate(100_000_001)
+    replacing = '[CREATE_FILE path="huge.log"]\nsmall\n[/CREATE_FILE]\n'
+    desk.drop(replacing)
+    status, _, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
+    assert status == 3, fault
+    asked = desk.home.sessions.load(desk.session_id).asked
+    assert asked is not None
+    assert asked.question.reasons[0].startswith("undo does not cover 'huge.log'")
+    assert command_line_here(tmp_path, "deny", desk.session_id)[0] == 0
+    assert huge.stat().st_size == 100_000_001
+    desk.drop(replacing + "[MESSAGE]\nonce more\n[/MESSAGE]\n")
+    status, shown, fault = command_line_here(
+        tmp_path, "resume", "--once", "--sandbox", "off", "--yes"
+    )
+    assert status == 0, fault
+    assert huge.read_text("utf-8") == "small\n"
+    assert "undo does not cover huge.log" in " ".join((shown + fault).split())
+
+
+def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
+    from codingagent import Space
+
+    root = tmp_path / "home" / "workspace"
+    root.mkdir(parents=True)
+    (root / ".gitignore").write_text("*.log\n", "utf-8")
+    (root / "a.log").write_bytes(b"\x00\xff")
+    (root / "a.log").chmod(0o640)
+    before = tree(root)
+    with Space(root, home=tmp_path / "home", sandbox="off") as space:
+        run = space.run(operations=[{"type": "deleteFile", "id": "d", "path": "a.log"}])
+        assert run.status == "completed"
+    assert not (root / "a.log").exists()
+    status, _, fault = command_line_here(tmp_path / "home", "undo", run.run_id)
+    assert status == 0, fault
+    assert tree(root) == before
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_turn_that_was_killed_is_undone_alike(tmp_path: Path, seed: int) -> None:
+    """Killed within the operations, gone on with, undone and redone: each byte and mode is exact."""
+    chance = random.Random(seed)
+    desk = sit_down(tmp_path)
+    lay_modes(desk)
+    before = tree(desk.workspace)
+    journal = desk.home.sessions.journal_path(desk.session_id)
+    desk.drop(OPERATIONS)
+    come = has_lines(journal, lines_of(journal) + chance.randint(1, 18))
+    linger_s = chance.choice([0, chance.uniform(0, 0.01)])
+    kill_when(tmp_path, ("resume", "--once", "--sandbox", "off"), come, linger_s)
+    assert command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")[0] == 0
+    after = tree(desk.workspace)
+    assert "large.bin" not in after
+    assert after["run.log"][1] == b"replaced\n"
+    for arguments, expected in ((("undo",), before), (("undo", "--redo"), after)):
+        assert command_line_here(tmp_path, *arguments)[0] == 0
+        assert tree(desk.workspace) == expected

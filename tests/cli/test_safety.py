@@ -602,11 +602,11 @@ def test_what_the_person_does_while_a_turn_awaits_approval_is_theirs(waiting: Pa
 def test_what_undo_does_not_cover_is_said(
     waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design, undo: ignored files and large ones are left out, and that is said."""
-    (waiting / "workspace" / ".gitignore").write_text("*.log\n")
-    (waiting / "workspace" / "run.log").write_text("old\n")
+    """Design, undo: what is too much to be kept is left out, and that is said."""
+    with (waiting / "workspace" / "run.log").open("wb") as log:
+        log.truncate(100_000_001)
     drop(waiting, CREATE + '[CREATE_FILE path="run.log"]\nnew\n[/CREATE_FILE]\n')
-    assert run(waiting, "resume", "--once") == 0
+    assert run(waiting, "resume", "--once", "--yes") == 0
     assert "undo does not cover run.log" in capsys.readouterr().out
     assert run(waiting, "undo") == 0
     assert "left as it is: run.log" in capsys.readouterr().out
