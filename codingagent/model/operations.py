@@ -11,6 +11,9 @@ from enum import Enum
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
 from codingagent.model.encoding import Encoding
 
+# More are refused whole: each is checked, recorded, executed and answered for itself.
+AT_ONCE = 10_000
+
 
 class LineEnd(Enum):
     """How the lines of a written file end."""

@@ -47,6 +47,9 @@ _FEWEST_ENTRIES = 20
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
 
+# Of the last turn; the others are counted.
+RESULTS_SHOWN = 200
+
 # What is said and what ends the task is not owed to anybody, and an answer is no block.
 _NEVER_AGAIN = frozenset({"DONE", "REPLY", "MESSAGE", "message", results.CHECK})
 _READING = frozenset({"READ_FILE", "readFile"})
@@ -379,7 +382,7 @@ def _results(session: Session, room: int) -> str:
     room -= sum(map(len, check))
     told = [results.result_of(event) for event in session.results]
     lines = [results.lines_of(result) for result in told]
-    if sum(map(len, lines)) > room:
+    if sum(map(len, lines)) > room or len(lines) > RESULTS_SHOWN:
         lines = _shorter(session.results, room)
     notes = [f"Note: {results.without_end_tags(note)}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
@@ -401,7 +404,7 @@ def _shorter(events: Iterable[Event], room: int) -> list[str]:
                 continue
             full = results.lines_of(result)
             for text in (full, full.partition("\n")[0]):
-                if len(text) < room:
+                if len(text) < room and len(kept) < RESULTS_SHOWN:
                     kept[index] = text
                     room -= len(text) + 1
                     break

@@ -21,7 +21,7 @@ from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
 from codingagent.prompt.file_list import ListedFile, Listing
-from codingagent.prompt.render import Budget, FileView
+from codingagent.prompt.render import RESULTS_SHOWN, Budget, FileView
 from codingagent.protocols.tags import reply
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
 from tests.helpers import cpu_below
@@ -394,6 +394,19 @@ def test_results_beyond_all_measure_are_counted() -> None:
         r"^… \d+ more results did not fit here \(0 OK, \d+ FAILED\); send fewer commands in one answer$",
         text,
         re.MULTILINE,
+    )
+
+
+def test_of_many_results_the_first_are_shown_and_the_others_counted() -> None:
+    """Design, the outbox: a thousand lines alike tell a model no more than two hundred."""
+    events: list[Event] = [Refused("EDIT_FILE", f"reason {n}") for n in range(RESULTS_SHOWN)]
+    assert "more results" not in section(render(session_of(*turn(*events))), "CONTEXT")
+    events += [CommandRan(f"ok {n}", 0, "", 1.0) for n in range(9)]
+    text = section(render(session_of(*turn(*events))), "CONTEXT")
+    assert text.count("[FAILED] EDIT_FILE: reason ") == RESULTS_SHOWN
+    assert (
+        "\n… 9 more results did not fit here (9 OK, 0 FAILED); send fewer commands in one answer\n"
+        in text
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from codingagent.model import plain_text
 from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
-from codingagent.prompt.render import Dialect, check_lines
+from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
 from codingagent.protocols.json.convert import event_of
 from codingagent.protocols.json.events import Event, EventsMessage, UserMessageEvent
 from codingagent.protocols.json.operations import (
@@ -175,10 +175,12 @@ def _results(session: Session, room: int) -> str:
     notes = list(session.all_notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
     room -= len(check)
-    left_out = 0
+    # The first ones stay, and the last.
+    del events[RESULTS_SHOWN // 2 : -RESULTS_SHOWN // 2]
+    left_out = len(session.ends) + 1 - len(events)
     lines, is_cut = _fitting(events, room)
     while lines is None:
-        # Even cut short they are too many: the first ones stay, and the last.
+        # Even cut short they are too many.
         middle = len(events) // 2
         del events[max(middle, 1) : max(middle, 1) + max(len(events) // 4, 1)]
         left_out = len(session.ends) + 1 - len(events)

@@ -8,15 +8,15 @@ names a field twice, the last counts, as with every common reader of JSON.
 import json
 import math
 from codecs import BOM_UTF8
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from codingagent.model.approval import operation_id
+from codingagent.model.operations import AT_ONCE
 from codingagent.protocols.json.errors import (
     Accepted,
     Fault,
@@ -41,11 +41,10 @@ from codingagent.protocols.json.operations import Operation, OperationsMessage, 
 # Room for two files of the largest size. What JSON can make of so much takes a gigabyte of memory.
 SIZE_LIMIT_BYTES = 32 * 2**20
 
-# Each is answered for itself: of one character of JSON come hundreds of bytes.
-MALFORMED_LIMIT = 100_000
-
 # What Python itself reads; a longer number would cost the square of its length.
 _DIGITS_LIMIT = 4_300
+
+_T = TypeVar("_T")
 
 WireValue = Operation | Event | OperationsMessage | EventsMessage | ApprovalMessage
 
@@ -128,7 +127,7 @@ def read_operations_message(
     counted in characters, of which there are never more than bytes.
 
     Raises:
-        MessageError: if this is no operations message at all, or has too many that are malformed.
+        MessageError: if this is no operations message at all, or has too many of them.
     """
     if isinstance(source, str | bytes):
         text = _without_mark(source, limit_bytes)
@@ -140,13 +139,25 @@ def read_operations_message(
         except ValueError:
             source = value_of(text)
         else:
-            return ReceivedMessage(message.operations)
+            return ReceivedMessage(_not_too_many(message.operations))
     if isinstance(source, OperationsMessage):
-        return ReceivedMessage(source.operations)
+        return ReceivedMessage(_not_too_many(source.operations))
     envelope = _validated_message(_Envelope, source, of="operation")
     if not envelope.success:
         raise MessageError(envelope.error)
-    return ReceivedMessage(tuple(_items(envelope.data.operations)))
+    operations = _not_too_many(envelope.data.operations)
+    return ReceivedMessage(tuple(_item(index, obj) for index, obj in enumerate(operations)))
+
+
+def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
+    if len(operations) > AT_ONCE:
+        raise MessageError(
+            Fault(
+                "operations",
+                f"hold {len(operations):,}; at most {AT_ONCE:,} are executed at once: send several messages",
+            )
+        )
+    return operations
 
 
 def to_wire(value: WireValue) -> Any:
@@ -194,18 +205,6 @@ def _validated_message(
     if isinstance(obj, dict | form):
         return _validated(form, obj, of=of, name="message")
     return Rejected(Fault("message", f"must be an object, not {described(obj)}"))
-
-
-def _items(operations: tuple[object, ...]) -> Iterator[Operation | Malformed]:
-    malformed = 0
-    for index, obj in enumerate(operations):
-        item = _item(index, obj)
-        malformed += isinstance(item, Malformed)
-        if malformed > MALFORMED_LIMIT:
-            raise MessageError(
-                Fault("operations", f"hold more than {MALFORMED_LIMIT} that are malformed")
-            )
-        yield item
 
 
 def _item(index: int, obj: object) -> Operation | Malformed:

@@ -8,7 +8,7 @@ from typing import Literal
 from codingagent.editing import body_repair
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
-from codingagent.model.operations import Finish, Operation
+from codingagent.model.operations import AT_ONCE, Finish, Operation
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, scanner
 from codingagent.protocols.tags.continuation import SecondHalf
@@ -109,6 +109,12 @@ class Reply:
     """Its text with `BLOCK_LINE` in the place of each block, if that looks like edits in another format."""
 
 
+_TOO_MANY = (
+    f"The answer holds {{count:,}} commands; at most {AT_ONCE:,} are executed at once, so nothing was"
+    " done: send several answers"
+)
+
+
 def read(text: str) -> Reply:
     """Reads a reply. Never raises: what can't be read is a problem among the items.
 
@@ -117,6 +123,9 @@ def read(text: str) -> Reply:
     """
     mended = repair.read(text, commands.HAS_BODY)
     found = mended.scan
+    if len(found.blocks) > AT_ONCE:
+        reason = _TOO_MANY.format(count=len(found.blocks))
+        return Reply((Problem("REPLY", reason, 1),), _header(found), found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
     done = False

@@ -8,6 +8,7 @@ from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.journal_entries import ReplyTaken
 from codingagent.model.operations import (
+    AT_ONCE,
     CreateFile,
     DeleteFile,
     EditFile,
@@ -113,6 +114,24 @@ def test_one_bad_block_never_costs_the_others() -> None:
         ),
         Step(ReadFile("b"), "READ_FILE", 3),
     )
+
+
+@pytest.mark.parametrize(
+    "block",
+    ['[DELETE_FILE path="{n}"]\n', '[CREATE_FILE pth="{n}"]\nx\n[/CREATE_FILE]\n', "[READ_FILE]\n"],
+    ids=["good", "bad", "bare"],
+)
+def test_too_many_blocks_are_refused_whole(block: str) -> None:
+    """Safety: what would take minutes to answer one by one is answered in one line, well-formed or not."""
+    text = "".join(block.format(n=n) for n in range(AT_ONCE + 1))
+    [problem] = reply.read(text).items
+    assert isinstance(problem, Problem)
+    assert problem.tag == "REPLY"
+    assert problem.reason == (
+        "The answer holds 10,001 commands; at most 10,000 are executed at once, so nothing was done: send"
+        " several answers"
+    )
+    assert len(reply.read(text.removesuffix(block.format(n=AT_ONCE))).items) == AT_ONCE
 
 
 def test_a_problem_says_its_line() -> None:
@@ -393,9 +412,9 @@ def test_ten_thousand_blocks_are_read_in_a_moment() -> None:
     """Design, speed: no work that grows beyond the text."""
     with cpu_below(50):
         found = reply.read(
-            '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 10_000
+            '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n[READ_FILE path="../b"]\n' * 5_000
         )
-    assert len(found.items) == 20_000
+    assert len(found.items) == 10_000
 
 
 @pytest.mark.parametrize(
