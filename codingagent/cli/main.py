@@ -39,32 +39,32 @@ class Entry:
 COMMANDS = {
     "The loop": {
         "new": Entry("session", "Start a task: write the first request, then wait for the answer."),
-        "resume": Entry("session", "Go on with a task: take the answer, or wait for it."),
-        "say": Entry("amend", "Add your words, or files, to the request that waits."),
-        "refresh": Entry("amend", "Write the request that waits anew, as the files are now."),
-        "approve": Entry("session", "Let an operation that awaits approval be done, and go on."),
-        "deny": Entry("session", "Refuse an operation that awaits approval, and go on."),
-        "revoke": Entry("amend", "Take back an approval that was given for always."),
-        "copy": Entry("clipboard", "Put the request that waits on the clipboard."),
+        "resume": Entry("session", "Continue a task: take the answer, or wait for it."),
+        "say": Entry("amend", "Add your words, or files, to the waiting request."),
+        "refresh": Entry("amend", "Write the waiting request again, from the files as they are."),
+        "approve": Entry("session", "Approve the operation that awaits approval, and continue."),
+        "deny": Entry("session", "Refuse the operation that awaits approval, and continue."),
+        "revoke": Entry("amend", "Take back an approval that you gave for always."),
+        "copy": Entry("clipboard", "Put the waiting request on the clipboard."),
         "paste": Entry("clipboard", "Save the chat's answer in the inbox."),
     },
     "What happened": {
         "list": Entry("inspect", "List all sessions, the latest first."),
         "show": Entry("inspect", "Show one session: its turns, results, files."),
-        "log": Entry("inspect", "Show the whole record of a session."),
+        "log": Entry("inspect", "Show everything that happened in a session."),
         "diff": Entry("inspect", "Show what a session changed."),
-        "undo": Entry("session", "Take turns back: the files are as they were before."),
+        "undo": Entry("session", "Undo turns: restore the files as they were before."),
     },
     "This machine": {
         "help": Entry("help", "Show a topic of the documentation, or list them."),
-        "doctor": Entry("inspect", "Say what this machine offers, and how to get the rest."),
-        "config": Entry("inspect", "Show the settings in force and where each came from."),
-        "demo": Entry("inspect", "See a small real task solved, with recorded answers."),
+        "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
+        "config": Entry("inspect", "Show the settings in force and where each comes from."),
+        "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
     },
     "For programs": {
         "run": Entry("programmatic", "Execute a JSON operations message."),
         "schema": Entry("inspect", "Print the JSON Schema of operations, events or settings."),
-        "serve": Entry("programmatic", "Serve a workspace, or a whole guest, over JSON-RPC 2.0."),
+        "serve": Entry("programmatic", "Serve a folder or a whole machine over JSON-RPC 2.0."),
         "call": Entry("programmatic", "Call a method of such a server."),
     },
 }
@@ -134,8 +134,8 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 app = typer.Typer(
     name="codingagent",
     cls=_Commands,
-    help="A coding agent that works through any web chat: you carry its requests there, and the"
-    " answers back.",
+    help="A coding agent that works through any web chat: you carry its requests to the chat and"
+    " bring the answers back.",
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"',
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -46,7 +46,7 @@ def _say(  # one for each word of the command line
     attach: Attach = None,
     json: Json = False,
 ) -> None:
-    """Add your words, or files, to the request that waits: it is written anew, to be sent again."""
+    """Add your words, or files, to the waiting request; then send it again."""
     from codingagent.agent import factory
     from codingagent.checkpoints import layout
     from codingagent.process.select_sandbox import policy_of
@@ -76,7 +76,7 @@ def _refresh(
     session: OpenSessionName = None,
     json: Json = False,
 ) -> None:
-    """Write the request that waits anew, from the workspace as it is now."""
+    """Write the waiting request again, from the files as they are."""
     from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
@@ -101,7 +101,7 @@ def _revoke(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Take back approvals that you gave for always: what they covered is asked again."""
+    """Take back approvals that you gave for always: you are asked again."""
     from codingagent.storage.queued_request import Errand
 
     home = home_of(context)

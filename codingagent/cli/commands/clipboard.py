@@ -23,7 +23,7 @@ def _copy(
         typer.Option(metavar="CHARS", help="In parts of so many characters, one after the other."),
     ] = None,
 ) -> None:
-    """Put the request that waits on the clipboard; piped, print it."""
+    """Put the waiting request on the clipboard; in a pipe, print it."""
     from codingagent.cli import copy_paste
 
     home = home_of(context)

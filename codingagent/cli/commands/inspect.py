@@ -43,7 +43,7 @@ def _show(
     session: SessionName = None,
     json: Json = False,
 ) -> None:
-    """Show one session: its turns, their results, the files touched, and how to go on."""
+    """Show one session: turns, results, changed files, and what to do next."""
     from codingagent.cli import show
     from codingagent.model import timeline as told
 
@@ -97,7 +97,7 @@ def _log(
     session: SessionName = None,
     json: Json = False,
 ) -> None:
-    """Show the record of a session: all that was asked, tried, refused and done, with its time."""
+    """Show everything that was asked, tried, refused and done, with its time."""
     from codingagent.cli import tables
 
     home = home_of(context)
@@ -133,11 +133,12 @@ def _diff(
 def _doctor(
     context: typer.Context,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="A line for each promise of the sandbox.")
+        bool,
+        typer.Option("--verbose", help="Show each promise of the sandbox, as tried from inside."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say what this machine offers; the sandbox is proved from inside, promise by promise."""
+    """Check this machine, and say how to get what is missing."""
     from codingagent.cli import doctor
     from codingagent.storage import homes
 
@@ -147,7 +148,7 @@ def _doctor(
 
 @app.command(epilog="Example: codingagent config", name="config")
 def _config(context: typer.Context, json: Json = False) -> None:
-    """Show the settings in force and where each came from."""
+    """Show the settings in force and where each comes from."""
     from codingagent.cli import tables
     from codingagent.policy.rules import describe
     from codingagent.process.select_sandbox import policy_of
@@ -194,7 +195,7 @@ def _schema(
 
 @app.command(epilog="Example: codingagent demo", name="demo")
 def _demo(json: Json = False) -> None:
-    """See a small real task solved, with recorded answers."""
+    """Watch a small real task being solved, with recorded answers."""
     from codingagent.cli import demo
 
     with screen_for(json) as screen:

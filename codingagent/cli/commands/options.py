@@ -68,7 +68,8 @@ AwaitingName = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 WorkspaceFolder = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Work there. [default: workspace/ in the home]")
+    Path | None,
+    typer.Option(metavar="DIR", help="Work in this folder. [default: workspace/ in the home]"),
 ]
 PolicyName = Annotated[
     str | None,
@@ -91,10 +92,10 @@ Network = Annotated[
     typer.Option("--network/--no-network", help="Let sandboxed commands use the network."),
 ]
 Clipboard = Annotated[
-    bool, typer.Option("--clipboard", help="Take the answer when you copy it, too.")
+    bool, typer.Option("--clipboard", help="Also take the answer from the clipboard.")
 ]
 AcceptFormats = Annotated[
-    bool, typer.Option("--accept-formats", help="Apply diffs and the like without asking.")
+    bool, typer.Option("--accept-formats", help="Apply diffs and other formats without asking.")
 ]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Approve what would be asked, never what is refused.")
@@ -105,14 +106,16 @@ Attach = Annotated[
 ]
 CheckCommand = Annotated[
     str | None,
-    typer.Option("--check", metavar="COMMAND", help="Run after changes; [DONE] needs its success."),
+    typer.Option(
+        "--check", metavar="COMMAND", help="Run this after changes; [DONE] needs its success."
+    ),
 ]
 ReplyWith = Annotated[
     str | None,
     typer.Option(
         "--reply-with",
         metavar="COMMAND",
-        help="Have this answer: it reads requests, prints answers.",
+        help="Let this answer: request on stdin, answer on stdout.",
     ),
 ]
 ReplyTimeout = Annotated[
@@ -122,7 +125,7 @@ ReplyTimeout = Annotated[
         metavar="SECONDS",
         min=1,
         max=86_400,
-        help="For each of these answers. [default: 600]",
+        help="Time for each such answer. [default: 600]",
     ),
 ]
 MaxTurns = Annotated[
@@ -131,7 +134,7 @@ MaxTurns = Annotated[
         "--max-turns",
         metavar="N",
         min=1,
-        help="Most answers of --reply-with. [default: 20]",
+        help="Stop after so many such answers. [default: 20]",
     ),
 ]
 Changes = Annotated[
@@ -139,7 +142,7 @@ Changes = Annotated[
     typer.Option(
         "--diff",
         metavar="HOW",
-        help="What each change shows: short, full or never.",
+        help="How much of each change to show: short, full, never.",
         autocompletion=_one_of("never", "short", "full"),
     ),
 ]

@@ -121,7 +121,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     ] = None,
     verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
 ) -> None:
-    """Serve a workspace, or a whole guest, over JSON-RPC 2.0: exec, read_file and the like."""
+    """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, move files."""
     from dataclasses import replace
 
     from codingagent.cli import serve_call

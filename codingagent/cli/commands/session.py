@@ -96,7 +96,9 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     max_turns: MaxTurns = None,
     protocol: Annotated[
         _Protocol,
-        typer.Option(show_default=False, help="What to answer in. [default: tags]"),
+        typer.Option(
+            show_default=False, help="The format of answers: tag blocks or JSON. [default: tags]"
+        ),
     ] = _Protocol.TAGS,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
@@ -190,11 +192,11 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: OpenSessionName = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Take the answers that lie there now, then exit.")
+        bool, typer.Option("--once", help="Take the answers that are there now, then exit.")
     ] = False,
     accept: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Execute this answer, though it was set aside."),
+        typer.Option(metavar="FILE", help="Execute this answer although it was set aside."),
     ] = None,
     check: CheckCommand = None,
     clipboard: Clipboard = False,
@@ -209,7 +211,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     diff: Changes = None,
     json: Json = False,
 ) -> int:
-    """Go on with a task: take the answer from the inbox, or wait for it. Or finish a run."""
+    """Continue a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent.agent.recipients import Recipients
     from codingagent.cli.handoff import Attendant
     from codingagent.model.journal_entries import is_run_id
@@ -354,7 +356,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     diff: Changes = None,
     json: Json = False,
 ) -> int:
-    """Let an operation that awaits approval be done, and go on."""
+    """Approve the operation that awaits approval, and continue."""
     from codingagent.model.approval import Answer
 
     answer = Answer("always" if always else "yes", how="command")
@@ -384,7 +386,7 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     diff: Changes = None,
     json: Json = False,
 ) -> int:
-    """Refuse an operation that awaits approval, and go on without it."""
+    """Refuse the operation that awaits approval, and continue without it."""
     from codingagent.model.approval import Answer
 
     answer = Answer("no", reason=reason, how="command")
@@ -405,7 +407,7 @@ def _undo(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Take turns back: the files that they changed are as they were before. The model is told."""
+    """Undo turns: restore the files that they changed. The model is told."""
     from codingagent.checkpoints import history
 
     home = home_of(context)
