@@ -84,12 +84,33 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
 def _check_level_of_body(moves: "_Moves") -> None:
     """Refuse a part of a file that has no indentation where the file shows that a level begins."""
     is_part = 0 < len(moves.ground.replaced) < len(moves.ground.lines)
-    if not is_part or any(moves.leads) or moves.arrival.in_code or moves.parses is True:
+    if not is_part or moves.arrival.in_code or moves.parses is True:
+        return
+    if set(moves.leads) == {"", " "}:
+        _check_thin(moves)
+    if any(moves.leads):
         return
     known = set(moves.ground.replaced)
     both = [(a, b) for a, b in pairwise(moves.new) if a.strip() and b.strip()]
     fresh = [pair for pair in both if not known.issuperset(pair)]
     _check_levels(moves.ground.lines, fresh, "the body")
+
+
+def _check_thin(moves: "_Moves") -> None:
+    """Refuse a part of a program with a level of one blank, where no line of the file begins so."""
+    words = [line for line in moves.new if line.strip()]
+    if (
+        file_kinds.is_code(moves.path)
+        and any(is_opener(a) and _is_thin(b) for a, b in pairwise(words))
+        and any(map(is_indented, moves.ground.lines))
+        and not any(map(_is_thin, moves.ground.lines))
+    ):
+        raise moves.refusal("the body has lost its indentation")
+
+
+def _is_thin(line: str) -> bool:
+    """Tell whether a line is indented by one blank, and not one of a comment that has stars."""
+    return line[:1] == " " and line[1:2] not in " \t*"
 
 
 class _Moves:
@@ -228,7 +249,7 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
         if is_thin and deeper:
             return True
         # Whoever only moves lines of a text means it; to move and to rewrite them is rare.
-        if _are_alike(moves) and any(map(str.strip, moves.fresh)):
+        if (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh)):
             raise moves.refusal("the body is not indented, as the lines are that it replaces")
         return False
     if deeper and (is_thin or is_inside or has_levels(moves.new)):

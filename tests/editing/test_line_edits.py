@@ -76,9 +76,24 @@ def test_a_level_that_begins_and_is_not_deeper_is_asked_for_again() -> None:
     assert body in after(flat, "a.go", 14, 14, body)
 
 
+def test_a_level_of_one_blank_is_asked_for_where_the_file_has_none() -> None:
+    body = "func c() {\n y = 1\n}\n"
+    assert "lost its indentation" in after(GO, "a.go", 14, 14, body)
+    assert body in after(GO, "a.go", 14, 14, body, Arrival(in_code=True))
+    # A comment is no level: one of the file proves nothing, and a new one is meant.
+    assert "lost its indentation" in after(f"{GO}/* a\n * b */\n", "a.go", 14, 14, body)
+    for comment in ("/* One\n * two. */\nfunc c() {\n", "/* One\n two. */\nfunc c() {\n"):
+        assert comment in after(GO, "a.go", 14, 14, comment)
+    thin = GO.replace("\tx", " x")
+    assert body in after(thin, "a.go", 14, 14, body)
+    assert body in after(GO.replace("\t", ""), "a.go", 14, 14, body)
+    assert body in after(GO, "a.txt", 14, 14, body)
+
+
 def test_a_text_is_not_moved_and_written_anew_at_once() -> None:
     assert "is not indented" in after(RST, "a.rst", 5, 5, "a line of code there\n")
     assert "is not indented" in after(RST, "a.rst", 5, 6, "a line of code there\none more\n")
+    assert "is not indented" in after(RST, "a.rst", 6, 6, "one more\nand one that is new\n")
     for body in (
         "    a line of code there\n",
         "a line of code here\n",  # only moved
