@@ -85,7 +85,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
         OperationError: if damage is proven, and not what stood there before it.
     """
     notes: list[str] = []
-    if not _may_be_damaged("\n".join(new)):
+    if not may_be_damaged("\n".join(new)):
         return Mended(new)
     for row in ROWS:
         if (look := _look(row, new, ground)) is None:
@@ -107,7 +107,7 @@ def check(new: list[str], ground: Ground, spared: str) -> str:
         ground: where they go.
         spared: a text that came with them and is as it should be.
     """
-    if not _may_be_damaged("\n".join(new)):
+    if not may_be_damaged("\n".join(new)):
         return ""
     for row in ROWS:
         look = _look(row, new, ground)
@@ -319,7 +319,8 @@ def _is_other_escape(damage: Damage, way: Channel) -> bool:
 _JOINER = re.compile("[\u200c\u200d\u00ad]")
 
 
-def _may_be_damaged(text: str) -> bool:
+def may_be_damaged(text: str) -> bool:
+    """Tell whether a text holds any character that a chat makes of another; most hold none."""
     return not text.isascii() or "&" in text or "\\" in text or "http" in text
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codingagent.editing import derive, elisions, file_kinds, nearest, places
+from codingagent.editing import characters, derive, elisions, file_kinds, nearest, places
+from codingagent.editing.characters import Ground
 from codingagent.editing.places import Place, Sought
 from codingagent.errors import OperationError
 from codingagent.model.operations import Diff, DiffHunk, FileEnd
@@ -21,6 +22,8 @@ _APPLIED_FEWEST_CHARACTERS = 16
 _SHOWN_PLACES = 3
 # Fewer lines with blanks than one in so many are text within code that has tabs.
 _TABS_FOR_EACH_BLANK = 20
+# So often new lines are judged by what the whole file would be with them; then by themselves.
+_LOOKS_LIMIT = 50
 # Of all hunks together; a file of like lines could have all of them compared for minutes.
 _PLACES_LIMIT = 100_000
 
@@ -60,7 +63,7 @@ def apply(
         _Hunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk", shift)
         for number, (said, shift) in enumerate(zip(diff.hunks, shifts, strict=True), start=1)
     ]
-    file = _File(lines, is_prose=file_kinds.is_prose(path))
+    file = _File(lines, path)
     if (puts := _all_applied(file, hunks)) is not None:
         return puts, ("all of it is there already: nothing was to be done",)
     room = _PLACES_LIMIT
@@ -90,7 +93,7 @@ def apply(
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
     for hunk in left:
         # Some are written as if the hunks before them were applied.
-        after = _File(_spliced(file.lines, puts), is_prose=file.is_prose) if puts else file
+        after = _File(_spliced(file.lines, puts), path) if puts else file
         hunk.fits = _fits(after, hunk) if puts else []
         if not hunk.fits:
             raise _not_found(file, hunk)
@@ -110,14 +113,15 @@ def _note(hunk: "_Hunk", fit: "_Fit") -> tuple[str, ...]:
 class _File:
     """The lines of a file, and what is asked of them for each hunk."""
 
-    def __init__(self, lines: list[str], *, is_prose: bool) -> None:
+    def __init__(self, lines: list[str], path: str) -> None:
         self.lines = lines
-        self.is_prose = is_prose
+        self.path = path
+        self.looks_left = _LOOKS_LIMIT
         bare = [line.strip() for line in lines]
         self.known = set(bare)
         self.has_inner_tabs = any("\t" in line for line in self.known)
         by_blanks, by_tabs = (sum(line.startswith(lead) for line in lines) for lead in ("  ", "\t"))
-        rare = 0 if is_prose else by_tabs // _TABS_FOR_EACH_BLANK
+        rare = 0 if file_kinds.is_prose(path) else by_tabs // _TABS_FOR_EACH_BLANK
         self.is_mixed = by_blanks > rare and by_tabs > 0
         self.is_shown = False  # the answer has lines of it with their indentation
         self.rows = [row for row, line in enumerate(bare) if line]
@@ -590,6 +594,7 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
         )
     there = tuple(file.lines[fit.start : fit.start + fit.count])
     place = fit.places[0]
+    _check_characters(file, hunk, fit, new)
     if not place.note and hunk.said.is_verbatim:
         if not file.is_shown:
             known = set(there)
@@ -600,6 +605,23 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     said = hunk.said
     sought = Sought(there, new, hunk.label, is_verbatim=said.is_verbatim, is_whole=said.is_counted)
     derive.check_new_lines(file.lines, sought, new)
+
+
+def _check_characters(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
+    """Refuse new lines with characters that a chat makes, and that no file of the kind can hold there."""
+    adds = [text for mark, text in hunk.said.lines if mark == "+"]
+    if not characters.may_be_damaged("\n".join(adds)):
+        return
+    file.looks_left -= 1
+    is_near = file.looks_left >= 0
+    ground = Ground(file.path, file.lines, fit.start, fit.start + fit.count)
+    lines, ground = (list(new), ground) if is_near else (adds, Ground(file.path))
+    if what := characters.check(lines, ground, "\n".join(hunk.old)):
+        raise OperationError(
+            f"{hunk.label} looks damaged on its way: it adds {what}, where a file of its kind has none; send"
+            " it again with the characters that are to stand in the file; if they are meant so, send"
+            ' [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]'
+        )
 
 
 def _shows_indentation(file: _File, hunk: _Hunk) -> bool:

@@ -362,3 +362,56 @@ def test_hunks_that_fit_everywhere_are_refused_before_all_places_are_compared() 
 def test_a_line_that_differs_only_in_blanks_that_were_lost_is_replaced() -> None:
     """The commit took blanks from the end of a line, and the chat took them from the diff."""
     assert after("a\nb  \nc\n", hunk(" a\n-b\n+b\n c", 1)) == "a\nb\nc\n"
+
+
+# --- characters that a chat makes ------------------------------------------------------------------
+
+PLAIN = "one();\ntwo();\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "added", "damage"),
+    [
+        ("a.js", "if (a &lt; b) go();", "HTML entities"),
+        ("a.js", "x = “y”;", "typographic quotes"),
+        ("a.js", "x\u00a0= 1;", "no-break spaces"),
+        ("a.js", "x\\_y = 1;", "escaped underscores"),
+        ("a.js", "// a &lt; b, so it’s “x”", ""),
+        ("a.js", "x = 'it’s “x”';", ""),
+        ("a.html", "<p>a &lt; b</p>", ""),
+        ("a.html", "<p>“x”</p>", ""),
+        ("a.md", "a &lt; b, “x”, it’s", ""),
+        ("a.tex", "„zwei“ b\\_c", ""),
+        ("notes.txt", "“x” …", ""),
+    ],
+)
+def test_added_lines_are_judged_by_what_their_file_can_hold(
+    path: str, added: str, damage: str
+) -> None:
+    """Design, replies: never wrong bytes. What is meant in prose and markup is damage in code."""
+    diff = Diff((hunk(f" one();\n+{added}\n two();", 1),))
+    if not damage:
+        assert apply.apply(diff, PLAIN, path=path).text == f"one();\n{added}\ntwo();\n"
+        return
+    with pytest.raises(OperationError) as fault:
+        apply.apply(diff, PLAIN, path=path)
+    assert f"the hunk looks damaged on its way: it adds {damage}" in fault.value.reason
+
+
+def test_what_the_file_or_the_context_holds_already_is_meant() -> None:
+    added = "x = a &lt; b;"
+    for before in ("y = c &lt; d;", "y = c < d;"):
+        diff = Diff((hunk(f" {before}\n+{added}", 1),))
+        assert apply.apply(diff, f"{before}\n", path="a.js").text == f"{before}\n{added}\n"
+
+
+def test_many_hunks_are_judged_without_the_whole_file_for_each() -> None:
+    """The look at the whole file is costly; behind the first ones each hunk is judged by itself."""
+    lines = [f"line_{n}();" for n in range(400)]
+    said = {n: f"x = “{n}”;" if n == 398 else f"// “{n}”" for n in range(0, 400, 2)}
+    hunks = tuple(
+        hunk(f" line_{n}();\n+{added}\n line_{n + 1}();", n + 1) for n, added in said.items()
+    )
+    with pytest.raises(OperationError) as fault:
+        apply.apply(Diff(hunks), "".join(f"{line}\n" for line in lines), path="a.js")
+    assert "hunk 200 of 200 looks damaged" in fault.value.reason

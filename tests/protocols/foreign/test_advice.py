@@ -30,6 +30,20 @@ NESTED = "x = '''\n```sh\nls\n```\n'''\n"
 
 # What was sent, what is said of it, what does as it says, and the files that are then as given here.
 ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
+    "entities in code": (
+        "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u &lt; 2\n```\n",
+        "send it again with the characters that are to stand in the file",
+        "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u < 2\n```\n",
+        {"src/u.py": "u = 1\nv = u < 2\n"},
+    ),
+    "entities in code that are meant": (
+        "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u &lt; 2\n```\n",
+        'send [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]',
+        '[EDIT_FILE path="src/u.py" until="HERE"]\n'
+        + edit("u = 1\n", "u = 1\nv = u &lt; 2\n")
+        + "[/EDIT_FILE HERE]\n",
+        {"src/u.py": "u = 1\nv = u &lt; 2\n"},
+    ),
     "no path": (
         fenced(edit("a = 1\n", "a = 5\n")),
         "no path stands above it; write the path on the line above it",
