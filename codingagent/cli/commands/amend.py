@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.cli.commands.common import (
-    at_work,
     held_or_handed,
     home_of,
     inbox_of,
     latest_of,
+    opened,
     settings_of,
 )
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName
-from codingagent.cli.output import Screen, fail, person_at, remark, screen_for
+from codingagent.cli.output import Screen, fail, remark, screen_for
 from codingagent.cli.task_input import read_words
 from codingagent.errors import CodingAgentError, UsageError
 
@@ -115,9 +115,7 @@ def _revoke(
         if is_handed:
             remark(screen, f"the other terminal asks again from now on: {', '.join(grants)}")
             return
-        settings = settings_of(home, state, {}, executes=False)
-        person = person_at(screen, settings, approves_all=False)
-        with at_work(home, state, settings, person) as work:
+        with opened(home, state, screen, executes=False) as (work, _):
             work.requests.revoke(grants)
 
 
@@ -141,6 +139,7 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
 
 def write_again(home: "Home", state: "Session") -> str:
     """Write a request whose file is gone, here or in the other terminal; return what to tell the person."""
+    from codingagent.agent import factory
     from codingagent.agent.factory import Person
     from codingagent.cli.handoff import locked_or_handed
     from codingagent.storage.queued_request import Errand
@@ -152,7 +151,7 @@ def write_again(home: "Home", state: "Session") -> str:
         with locked_or_handed(home, errand, lambda _: None) as (report, _):
             if report is None:
                 settings = settings_of(home, state, {}, executes=False)
-                with at_work(home, state, settings, Person(lambda _: None)) as work:
+                with factory.session_in(home, state, settings, Person(lambda _: None)) as work:
                     work.requests.refresh()
                     work.requests.write()
             elif report.fault:
@@ -202,9 +201,7 @@ def _write_anew(
             return
         state = home.sessions.load(errand.session_id)
         # Nothing of an answer is executed by this.
-        settings = settings_of(home, state, {}, executes=False)
-        person = person_at(screen, settings, approves_all=False)
-        with at_work(home, state, settings, person) as work:
+        with opened(home, state, screen, executes=False) as (work, _):
             conversation = work.conversation
             change(conversation, name)
             write_request(conversation, after=errand.what)

@@ -4,19 +4,20 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from codingagent.cli.output import Screen, fail, remark
+from codingagent.cli.output import Screen, fail, person_at, remark
 from codingagent.errors import InterruptError, UsageError, WorkError
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.factory import AtWork, Person
-    from codingagent.agent.recipients import Ask
+    from codingagent.agent.factory import AtWork
+    from codingagent.agent.recipients import Ask, Recipients
     from codingagent.cli.handoff import Attendant
     from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.reply_command import ReplyCommand
@@ -101,10 +102,29 @@ def ask_whose(screen: Screen) -> "Ask":
     return ask
 
 
-def confinement_of(
-    policy: str | None, sandbox: str | None, network: bool | None
-) -> dict[str, object]:
-    return {"policy": policy, "sandbox": sandbox, "network": network}
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the command line says of how a session goes on; None: as its settings say."""
+
+    policy: str | None = None
+    sandbox: str | None = None
+    network: bool | None = None
+    diff: str | None = None
+    check: str | None = None
+    yes: bool = False
+    accept_formats: bool = False
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return it as settings, which come before all others."""
+        names = ("policy", "sandbox", "network", "diff", "check")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def options(self) -> list[str]:
+        """Return the options that were given, as they are typed."""
+        given = {**self.settings, "yes": self.yes or None}
+        return [f"--{name}" for name, value in given.items() if value]
 
 
 def settings_of(
@@ -228,15 +248,47 @@ def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[t
 
 
 @contextlib.contextmanager
-def at_work(
-    home: "Home", session: "Session", settings: "Settings", person: "Person"
-) -> "Iterator[AtWork]":
-    """Gives a session at work; an interrupt says how to go on."""
-    from codingagent.agent import factory
+def opened(  # noqa: PLR0913
+    home: "Home",
+    session: "Session",
+    screen: Screen,
+    given: Given = Given(),  # a frozen value
+    *,
+    settings: "Settings | None" = None,
+    executes: bool = True,
+    recipients: "Recipients | None" = None,
+    follows_answers: bool = False,
+) -> "Iterator[tuple[AtWork, Attendant]]":
+    """Yield a session at work, and who does what other terminals hand over; an interrupt says how to go on.
 
+    Args:
+        home: its home, whose lock is held.
+        session: the session.
+        screen: where the person looks.
+        given: what the command line says.
+        settings: its settings, where they are known already.
+        executes: what is opened may execute operations, so its confinement must be as it was.
+        recipients: which session an answer is for; None: the person named this one.
+        follows_answers: an answer to another session is taken by that.
+    """
+    from codingagent.agent import factory
+    from codingagent.cli.handoff import Attendant
+
+    settings = settings or settings_of(home, session, given.settings, executes=executes)
+    attendant = Attendant(home, screen.show)
+    person = person_at(
+        screen,
+        settings,
+        approves_all=given.yes,
+        accepts_formats=given.accept_formats,
+        elsewhere=attendant.answer_to,
+        diff=given.diff,
+    )
+    person = replace(person, recipients=recipients, follows_answers=follows_answers)
     try:
         with factory.session_in(home, session, settings, person) as work:
-            yield work
+            attendant.sit_with(work.conversation)
+            yield work, attendant
     except KeyboardInterrupt:
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"

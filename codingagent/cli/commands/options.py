@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -144,5 +145,54 @@ Changes = Annotated[
         metavar="HOW",
         help="How much of each change to show: short, full, never.",
         autocompletion=_one_of("never", "short", "full"),
+    ),
+]
+
+
+class ProtocolName(StrEnum):
+    """What a session's requests ask to be answered in."""
+
+    TAGS = "tags"
+    JSON = "json"
+
+
+TaskWords = Annotated[
+    list[str] | None, typer.Argument(metavar="TASK...", help="The task; - reads it from stdin.")
+]
+TaskFile = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", help="Read the task from a file.")
+]
+EditTask = Annotated[bool, typer.Option("--edit", help="Write the task in an editor.")]
+Here = Annotated[
+    bool, typer.Option("--here", help="Work in this folder; the home is .codingagent.")
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Exit when the first request is written.")]
+Protocol = Annotated[
+    ProtocolName,
+    typer.Option(
+        "--protocol",
+        show_default=False,
+        help="The format of answers: tag blocks or JSON. [default: tags]",
+    ),
+]
+Once = Annotated[
+    bool, typer.Option("--once", help="Take the answers that are there now, then exit.")
+]
+SetAside = Annotated[
+    Path | None,
+    typer.Option("--accept", metavar="FILE", help="Execute this answer although it was set aside."),
+]
+AnsweredOperation = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[OPERATION_ID]",
+        help="The operation; of a run, - reads the answer as JSON from stdin."
+        " [default: the one that awaits approval]",
+    ),
+]
+RefusedOperation = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[OPERATION_ID]", help="The operation. [default: the one that awaits approval]"
     ),
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from codingagent.cli.commands.common import confinement_of, home_was_found
+from codingagent.cli.commands.common import Given, home_was_found
 from codingagent.cli.commands.options import Network, PolicyName, SandboxUse, WorkspaceFolder, Yes
 
 app = typer.Typer()
@@ -46,7 +46,7 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     homes.check_home(root, was_found=was_found)
     options = {
         "workspace": None if workspace is None else str(workspace),
-        **confinement_of(policy, sandbox, network),
+        **Given(policy, sandbox, network).settings,
     }
     resolved, folder = homes.settings_for(root, options, os.environ)
     data = runs.read_message(file)
@@ -132,7 +132,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     named.chosen()  # before anything is made for an endpoint that is none
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=home_was_found(context))
-    options = confinement_of(policy, sandbox, network)
+    options = Given(policy, sandbox, network).settings
     resolved, folder = homes.settings_for(home, options, os.environ, root)
     settings = resolved.settings
     is_machine = root is not None and root.resolve() == Path(root.resolve().anchor)

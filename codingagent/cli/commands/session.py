@@ -3,57 +3,69 @@
 import contextlib
 import os
 import shlex
-from collections.abc import Callable
-from dataclasses import replace
-from enum import StrEnum
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from codingagent.cli.commands.common import (
+    Given,
     ask_whose,
-    at_work,
-    confinement_of,
     follow,
     held_or_handed,
     home_of,
     home_was_found,
     inbox_of,
     latest_of,
+    opened,
     reply_command,
     say_if_not_obeyed,
     settings_of,
 )
 from codingagent.cli.commands.options import (
     AcceptFormats,
+    AnsweredOperation,
     Attach,
     AwaitingName,
     Changes,
     CheckCommand,
     Clipboard,
+    EditTask,
+    Here,
     Json,
     MaxTurns,
     Network,
+    NoWait,
+    Once,
     OpenSessionName,
     PolicyName,
+    Protocol,
+    ProtocolName,
+    RefusedOperation,
     ReplyTimeout,
     ReplyWith,
     SandboxUse,
     SessionName,
+    SetAside,
+    TaskFile,
+    TaskWords,
     WorkspaceFolder,
     Yes,
 )
-from codingagent.cli.output import fail, person_at, remark, screen_for
+from codingagent.cli.output import fail, remark, screen_for
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
+    from codingagent.agent.factory import AtWork
     from codingagent.agent.recipients import Recipients
+    from codingagent.cli.handoff import Attendant
     from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.output import Screen
+    from codingagent.cli.reply_command import ReplyCommand
     from codingagent.model.approval import Answer
     from codingagent.model.session_state import Session
     from codingagent.storage.homes import Home
@@ -61,45 +73,24 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-class _Protocol(StrEnum):
-    """What a session's requests may ask to be answered in."""
-
-    TAGS = "tags"
-    JSON = "json"
-
-
 @app.command(
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
 )
 def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="TASK...", help="The task; - reads it from stdin.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Read the task from a file.")
-    ] = None,
-    edit: Annotated[bool, typer.Option("--edit", help="Write the task in an editor.")] = False,
+    words: TaskWords = None,
+    file: TaskFile = None,
+    edit: EditTask = False,
     workspace: WorkspaceFolder = None,
-    here: Annotated[
-        bool,
-        typer.Option("--here", help="Work in this folder; the home is .codingagent."),
-    ] = False,
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Exit when the first request is written.")
-    ] = False,
+    here: Here = False,
+    no_wait: NoWait = False,
     attach: Attach = None,
     check: CheckCommand = None,
     clipboard: Clipboard = False,
     reply_with: ReplyWith = None,
     reply_timeout: ReplyTimeout = None,
     max_turns: MaxTurns = None,
-    protocol: Annotated[
-        _Protocol,
-        typer.Option(
-            show_default=False, help="The format of answers: tag blocks or JSON. [default: tags]"
-        ),
-    ] = _Protocol.TAGS,
+    protocol: Protocol = ProtocolName.TAGS,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
     network: Network = None,
@@ -109,71 +100,92 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     json: Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    from codingagent.agent import factory
-    from codingagent.cli.handoff import Attendant
-    from codingagent.process import select_sandbox
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats)
+    others = {"--no-wait": no_wait, "--clipboard": clipboard}
+    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
+    place = _place_of(context, workspace, is_here=here)
+    task = read_task(words or [], file, edit)
+    with screen_for(json) as screen, _begun(place, task, protocol, given, attach, screen) as begun:
+        home, (work, attendant) = begun
+        work.try_check(screen.show)
+        if no_wait:
+            work.requests.announce(watched=False)
+            return
+        follow(work.conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a new session is to be, before anything of it is made."""
+
+    root: Path
+    workspace: Path | None
+    was_found: bool
+    is_here: bool
+
+
+def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
+    """Return where a new session is to be.
+
+    Raises:
+        UsageError: if that is said twice, or the home is not to be trusted.
+    """
     from codingagent.storage import homes
 
     named: Path | None = context.obj
-    was_found = home_was_found(context)
-    if here:
+    if is_here:
         if workspace is not None or named is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
         workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
-    others = {"--no-wait": no_wait, "--clipboard": clipboard}
-    reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
-    task = read_task(words or [], file, edit)
     root = homes.find_home(named, Path.cwd(), os.environ)
-    options = {
-        "workspace": None if workspace is None else str(workspace),
-        "check": check,
-        **confinement_of(policy, sandbox, network),
-        "diff": diff,
-    }
+    was_found = home_was_found(context)
     homes.check_home(root, was_found=was_found)
+    return _Place(root, workspace, was_found, is_here)
+
+
+@contextlib.contextmanager
+def _begun(
+    place: _Place,
+    task: str,
+    protocol: ProtocolName,
+    given: Given,
+    attach: list[str] | None,
+    screen: "Screen",
+) -> "Iterator[tuple[Home, tuple[AtWork, Attendant]]]":
+    """Yield the home and a new session at work there, its first request written."""
+    from codingagent.agent import factory
+    from codingagent.process import select_sandbox
+    from codingagent.storage import homes
+
     # Before anything is made: a mistyped --workspace must not leave a home behind.
-    resolved, folder = homes.settings_for(root, options, os.environ)
+    named = None if place.workspace is None else str(place.workspace)
+    options = {**given.settings, "workspace": named}
+    resolved, folder = homes.settings_for(place.root, options, os.environ)
     settings = resolved.settings
     rules = select_sandbox.policy_of(settings, folder)
     select_sandbox.refuse_impossible_check(settings, rules, folder)
-    with screen_for(json) as screen, contextlib.ExitStack() as stack:
-        files = factory.attached(root, folder, attach or (), rules, screen.show)
-        home = homes.Home.at(root, create=True, was_found=was_found)
-        stack.enter_context(home.locked())
-        if was_found and not home.is_remembered:
-            remark(
-                screen,
-                f"this home can't be remembered, since XDG_STATE_HOME (else ~/.local/state) can't be written:"
-                f" name it each time, with --home {shlex.quote(str(home.root))} or as CODINGAGENT_HOME",
-            )
-        attendant = Attendant(home, screen.show)
+    files = factory.attached(place.root, folder, attach or (), rules, screen.show)
+    home = homes.Home.at(place.root, create=True, was_found=place.was_found)
+    with home.locked():
+        if place.was_found and not home.is_remembered:
+            remark(screen, _NOT_REMEMBERED.format(shlex.quote(str(home.root))))
         session = factory.start_session(home, folder, task, settings, protocol.value)
-        person = person_at(
-            screen,
-            settings,
-            approves_all=yes,
-            accepts_formats=accept_formats,
-            elsewhere=attendant.answer_to,
-            diff=diff,
-        )
-        say_if_not_obeyed(screen, root, folder)
-        if not here and _is_elsewhere(folder):
+        say_if_not_obeyed(screen, place.root, folder)
+        if not place.is_here and _is_elsewhere(folder):
             remark(screen, _ELSEWHERE)
-        with at_work(home, session, settings, person) as work:
-            work.requests.begin()
+        with opened(home, session, screen, given, settings=settings) as at_work:
+            requests = at_work[0].requests
+            requests.begin()
             if files:
-                work.requests.say("", files)
-            work.requests.write()
-            work.try_check(screen.show)
-            if no_wait:
-                work.requests.announce(watched=False)
-                return
-            attendant.sit_with(work.conversation)
-            follow(
-                work.conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
-            )
+                requests.say("", files)
+            requests.write()
+            yield home, at_work
 
 
+_NOT_REMEMBERED = (
+    "this home can't be remembered, since XDG_STATE_HOME (else ~/.local/state) can't be written: name it"
+    " each time, with --home {} or as CODINGAGENT_HOME"
+)
 _ELSEWHERE = (
     "the workspace is empty, so the model sees no files; to work in this folder:"
     " codingagent new --here"
@@ -191,13 +203,8 @@ def _is_elsewhere(workspace: Path) -> bool:
 def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: OpenSessionName = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Take the answers that are there now, then exit.")
-    ] = False,
-    accept: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Execute this answer although it was set aside."),
-    ] = None,
+    once: Once = False,
+    accept: SetAside = None,
     check: CheckCommand = None,
     clipboard: Clipboard = False,
     reply_with: ReplyWith = None,
@@ -213,74 +220,123 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 ) -> int:
     """Continue a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent.agent.recipients import Recipients
-    from codingagent.cli.handoff import Attendant
-    from codingagent.model.journal_entries import is_run_id
 
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats)
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     home = home_of(context)
-    options = {"check": check, **confinement_of(policy, sandbox, network), "diff": diff}
-    if session is not None and is_run_id(session):
-        from codingagent.cli import runs
-
-        if accept is not None:
-            raise UsageError(f"--accept is for sessions; {session} is a run, and takes no replies")
-        state = home.load(session)
-        settings = settings_of(home, state, options)
-        return runs.finish(home, state, settings, approves_all=yes)
+    if session is not None and _is_run(session):
+        return _finish_run(home, session, given, accept)
     # What is said of one session must not hold for another, which an answer may be for.
-    said_of_one = (accept, reply, yes or None, accept_formats or None, check, policy, sandbox)
-    moves = session is None and all(each is None for each in (*said_of_one, network))
-
-    def go_on(screen: "Screen", recipients: "Recipients", state: "Session") -> str:
-        """Return the session to go on with, if an answer is for another one; else ""."""
-        settings = settings_of(home, state, options)
-        say_if_not_obeyed(screen, home.root, Path(state.workspace))
-        attendant = Attendant(home, screen.show)
-        person = person_at(
+    is_of_one = session is not None or accept is not None or reply is not None
+    moves = not is_of_one and given == Given(diff=diff)
+    with screen_for(json) as screen, home.locked():
+        state = home.sessions.load(session) if session else _latest(home, screen, accept)
+        recipients = Recipients(home, None if session else ask_whose(screen))
+        _Resume(
+            home,
             screen,
-            settings,
-            approves_all=yes,
-            accepts_formats=accept_formats,
-            elsewhere=attendant.answer_to,
-            diff=diff,
-        )
-        person = replace(person, recipients=recipients, follows_answers=moves)
-        with at_work(home, state, settings, person) as work:
+            recipients,
+            given,
+            accept,
+            reply,
+            once=once,
+            clipboard=clipboard,
+            moves=moves,
+        ).go_on_with_each(state)
+    return 0
+
+
+def _is_run(name: str) -> bool:
+    from codingagent.model.journal_entries import is_run_id
+
+    return is_run_id(name)
+
+
+def _finish_run(home: "Home", name: str, given: Given, accept: Path | None) -> int:
+    from codingagent.cli import runs
+
+    if accept is not None:
+        raise UsageError(f"--accept is for sessions; {name} is a run, and takes no replies")
+    state = home.load(name)
+    settings = settings_of(home, state, given.settings)
+    return runs.finish(home, state, settings, approves_all=given.yes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    """Go on with a session, and with those that answers in the inbox are for."""
+
+    home: "Home"
+    screen: "Screen"
+    recipients: "Recipients"
+    given: Given
+    accept: Path | None
+    reply: "ReplyCommand | None"
+    once: bool
+    clipboard: bool
+    moves: bool
+    """An answer to another session is taken by that."""
+
+    def go_on_with_each(self, first: "Session") -> None:
+        """Go on with a session, with each that an answer is for, then with those that were left for it."""
+        state, left = first, list[str]()
+        while other := self._go_on(state):
+            left = [each for each in left if each not in (other, state.session_id)]
+            left.append(state.session_id)
+            state = self.home.sessions.load(other)
+        for session_id in reversed(left):
+            # Complete by now: an answer to it came while another was gone on with.
+            if not (earlier := self.home.sessions.load(session_id)).is_complete:
+                self.go_on_with_each(earlier)
+
+    def _go_on(self, state: "Session") -> str:
+        """Return the session to go on with, if an answer is for another one; else ""."""
+        home, screen = self.home, self.screen
+        say_if_not_obeyed(screen, home.root, Path(state.workspace))
+        with opened(
+            home,
+            state,
+            screen,
+            self.given,
+            recipients=self.recipients,
+            follows_answers=self.moves,
+        ) as (work, attendant):
             conversation = work.conversation
-            attendant.sit_with(conversation)
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
-                if once and accept is None and not home.mailbox.look():
+                if self.once and self.accept is None and not home.mailbox.look():
                     _say_nothing_taken(screen, home, conversation, inbox_of(conversation, home))
                     return ""
                 conversation.requests.reopen()
-            if check is not None:
-                conversation.requests.name_check(check)
+            if self.given.check is not None:
+                conversation.requests.name_check(self.given.check)
                 work.try_check(screen.show)
             conversation.recover()
-            if accept is not None:
-                conversation.take(_brought(home, accept), accept=True)
-            if once:
-                from codingagent.cli import inbox_loop
-
-                inbox = inbox_of(conversation, home)
-                other, still_grows = inbox_loop.take_present(conversation, inbox)
-                if still_grows:
-                    remark(screen, "a file in the inbox is still being written: it was left there")
-                elif not (other or accept or inbox.given):
-                    _say_nothing_taken(screen, home, conversation, inbox)
-                return other
+            if self.accept is not None:
+                conversation.take(_brought(home, self.accept), accept=True)
+            if self.once:
+                return self._take_present(conversation)
             return follow(
-                conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply
+                conversation,
+                home,
+                screen,
+                attend=attendant,
+                clipboard=self.clipboard,
+                reply=self.reply,
             )
 
-    with screen_for(json) as screen, home.locked():
-        recipients = Recipients(home, None if session else ask_whose(screen))
-        chosen = home.sessions.load(session) if session is not None else None
-        first = chosen or _latest(home, screen, accept)
-        _go_on_with_each(home, first, partial(go_on, screen, recipients))
-    return 0
+    def _take_present(self, conversation: "Conversation") -> str:
+        """Take the answers that are there now, and say so if there are none."""
+        from codingagent.cli import inbox_loop
+
+        inbox = inbox_of(conversation, self.home)
+        other, still_grows = inbox_loop.take_present(conversation, inbox)
+        if still_grows:
+            remark(self.screen, "a file in the inbox is still being written: it was left there")
+        elif not (other or self.accept or inbox.given):
+            _say_nothing_taken(self.screen, self.home, conversation, inbox)
+        return other
 
 
 def _say_nothing_taken(
@@ -321,31 +377,11 @@ def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
     return homes.latest_session(found)
 
 
-def _go_on_with_each(home: "Home", first: "Session", go_on: "Callable[[Session], str]") -> None:
-    """Go on with a session, with each that an answer is for, and then with those that were left for it."""
-    state, left = first, list[str]()
-    while other := go_on(state):
-        left = [each for each in left if each not in (other, state.session_id)]
-        left.append(state.session_id)
-        state = home.sessions.load(other)
-    for session_id in reversed(left):
-        # Complete by now: an answer to it came while another was gone on with.
-        if not (earlier := home.sessions.load(session_id)).is_complete:
-            _go_on_with_each(home, earlier, go_on)
-
-
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
 def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: AwaitingName = None,
-    operation_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[OPERATION_ID]",
-            help="The operation; of a run, - reads the answer as JSON from stdin."
-            " [default: the one that awaits approval]",
-        ),
-    ] = None,
+    operation_id: AnsweredOperation = None,
     always: Annotated[
         bool, typer.Option("--always", help="Ask for exactly this no more in this session.")
     ] = False,
@@ -360,8 +396,8 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     from codingagent.model.approval import Answer
 
     answer = Answer("always" if always else "yes", how="command")
-    options = {**confinement_of(policy, sandbox, network), "diff": diff}
-    return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+    given = Given(policy, sandbox, network, diff, yes=yes)
+    return _answer(context, session, operation_id, answer, given, json=json)
 
 
 @app.command(
@@ -371,13 +407,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: AwaitingName = None,
-    operation_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[OPERATION_ID]",
-            help="The operation. [default: the one that awaits approval]",
-        ),
-    ] = None,
+    operation_id: RefusedOperation = None,
     reason: Annotated[str, typer.Option(help="Why not; the model is told.")] = "",
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
@@ -390,8 +420,8 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     from codingagent.model.approval import Answer
 
     answer = Answer("no", reason=reason, how="command")
-    options = {**confinement_of(policy, sandbox, network), "diff": diff}
-    return _answer(context, session, operation_id, answer, options=options, yes=yes, json=json)
+    given = Given(policy, sandbox, network, diff, yes=yes)
+    return _answer(context, session, operation_id, answer, given, json=json)
 
 
 @app.command(epilog="Example: codingagent undo --turns 2", name="undo")
@@ -413,14 +443,12 @@ def _undo(
     home = home_of(context)
     with screen_for(json) as screen, home.locked():
         state = latest_of(home, or_run=True) if session is None else home.load(session)
-        settings = settings_of(home, state, {}, executes=False)
         if state.is_run:
             from codingagent.cli import runs
 
             runs.undo(home, state, None if redo else turns, screen.show, force=force)
             return
-        person = person_at(screen, settings, approves_all=False)
-        with at_work(home, state, settings, person) as work:
+        with opened(home, state, screen, executes=False) as (work, _):
             conversation = work.conversation
             if conversation.session.undoing is not None:
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
@@ -438,45 +466,59 @@ def _undo(
                 conversation.requests.announce(watched=False)
 
 
-def _answer(  # noqa: PLR0913
+def _answer(
     context: typer.Context,
     session: str | None,
     operation_id: str | None,
     answer: "Answer",
+    given: Given,
     *,
-    options: dict[str, object],
-    yes: bool,
     json: bool,
 ) -> int:
-    """Answers what awaits approval, and goes on to the next request, or with the run."""
-    from codingagent.model.approval import nothing_awaits
-    from codingagent.model.journal_entries import is_run_id, is_session_id
+    """Answer what awaits approval, and go on to the next request, or with the run."""
+    from codingagent.model.journal_entries import is_session_id
     from codingagent.storage import homes
-    from codingagent.storage.queued_request import Errand, seen
 
     home = home_of(context)
-    if session and operation_id is None and not (is_session_id(session) or is_run_id(session)):
+    if session and operation_id is None and not (is_session_id(session) or _is_run(session)):
         session, operation_id = None, session
     if session is None:
         session = homes.awaiting_approval(home, fail).session_id
-    if is_run_id(session):
+    if _is_run(session):
         from codingagent.cli import runs
 
         state = home.load(session)
-        given = runs.read_message("-") if operation_id == "-" else operation_id
-        settings = settings_of(home, state, options)
-        return runs.answer(home, state, settings, given, answer, approves_all=yes)
+        named = runs.read_message("-") if operation_id == "-" else operation_id
+        settings = settings_of(home, state, given.settings)
+        return runs.answer(home, state, settings, named, answer, approves_all=given.yes)
+    with screen_for(json) as screen:
+        _answer_session(home, session, operation_id, answer, given, screen)
+    return 0
+
+
+def _answer_session(
+    home: "Home",
+    session: str,
+    operation_id: str | None,
+    answer: "Answer",
+    given: Given,
+    screen: "Screen",
+) -> None:
+    """Answer for a session, or have the terminal do it that holds the home's lock."""
+    from codingagent.model.approval import nothing_awaits
+    from codingagent.storage.queued_request import Errand, seen
+
     state = home.sessions.load(session)
     if state.asked is None or not state.is_awaiting_approval:
         raise UsageError(nothing_awaits(session))
     shown = seen(state.asked.question.shown)
     errand = Errand("answer", session, "", (), operation_id or "", answer, shown)
-    with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
+    with held_or_handed(home, errand, screen) as (is_handed, _):
         if is_handed:
-            own = [f"--{name}" for name, value in (*options.items(), ("yes", yes or None)) if value]
-            not_obeyed = f" with its own settings ({', '.join(own)} is not obeyed)" if own else ""
+            own = ", ".join(given.options)
+            not_obeyed = f" with its own settings ({own} is not obeyed)" if own else ""
             remark(screen, f"answered; the other terminal goes on{not_obeyed}")
-            return 0
+            return
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
         if asked is not None and seen(asked.question.shown) != shown:
@@ -485,15 +527,12 @@ def _answer(  # noqa: PLR0913
                 f"{asked.name} of {session} awaits approval by now, which is another: see what it is with"
                 f" `codingagent show {session}`"
             )
-        settings = settings_of(home, state, options)
-        person = person_at(screen, settings, approves_all=yes, diff=options["diff"])
-        with at_work(home, state, settings, person) as work:
+        with opened(home, state, screen, given) as (work, _):
             conversation = work.conversation
             conversation.answer(operation_id, answer)
             conversation.recover()
             if not conversation.session.is_complete:
                 conversation.requests.announce(watched=False)
-    return 0
 
 
 def _brought(home: "Home", path: Path) -> str:
