@@ -236,6 +236,7 @@ def test_the_other_terminal_answers(tmp_path: Path) -> None:
     session = desk.home.sessions.load(desk.session_id)
     assert session.phase is Phase.AWAITING_APPROVAL
     assert session.sequence == 1
+    assert command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")[0] == 3
     # What the person writes meanwhile is theirs.
     (desk.workspace / ".husky" / "pre-commit").write_bytes(b"the person's\n")
     status, shown, fault = command_line_here(tmp_path, "deny", desk.session_id, "changed-files")

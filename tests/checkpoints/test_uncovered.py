@@ -32,6 +32,7 @@ def sit_down(home: Path) -> Desk:
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text(f"{name}\n", "utf-8")
     (workspace / "large.bin").write_bytes(b"\x00" * LARGE)
+    (workspace / "large.txt").write_text(f"{'x' * 99}\n" * (LARGE // 100) + "a\nthe end\n", "utf-8")
     return desk
 
 
@@ -81,6 +82,13 @@ replaced
 old.log
 =======
 edited
+>>>>>>> REPLACE
+[/EDIT_FILE]
+[EDIT_FILE path="large.txt"]
+<<<<<<< SEARCH
+the end
+=======
+another end
 >>>>>>> REPLACE
 [/EDIT_FILE]
 [DELETE_FILE path="gone.log"]
