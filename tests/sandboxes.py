@@ -60,7 +60,9 @@ def line_by_names(confined: Confined) -> list[str | int]:
     flags: list[str] = []
     for mount in confined.mounts:
         target, is_read_only = str(mount["target"]), mount["is_read_only"]
-        if mount["kind"] == "empty":
+        if mount["kind"] == "empty" and Path(target).is_file():
+            flags += ["--ro-bind", "/dev/null", target]
+        elif mount["kind"] == "empty":
             flags += ["--perms", f"{mount['mode']:o}", "--tmpfs", target]
             flags += ["--remount-ro", target] if is_read_only else []
         else:

@@ -1459,7 +1459,7 @@ def test_a_protection_holds(package: Path, warm: Warm, place: Path, row: Row) ->
     assert status == HOLDS, said
 
 
-@pytest.mark.one_in(9)
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_a_protection_is_missed_when_it_is_taken_out(
     package: Path, tmp_path: Path, place: Path, row: Row

@@ -1335,7 +1335,7 @@ def lay(root: Path, wanted: dict[str, tuple[str, bytes, int]]) -> None:
             place.chmod(mode)
 
 
-@fewer_examples(5)
+@fewer_examples(3)
 @given(first=TREES, second=TREES, gone=st.randoms(use_true_random=False))
 def test_there_and_back_again(
     first: dict[str, tuple[str, bytes, int]],

@@ -316,6 +316,7 @@ def test_an_exchange_shows_what_is_outside_if_names_are_believed(site: Site) -> 
     assert SECRET.encode() in seen
 
 
+@pytest.mark.deep
 def test_a_race_shows_what_is_outside_if_names_are_believed(site: Site) -> None:
     """The race is fast enough: bwrap looks a name up twice, and finds the folder and then the link."""
     (site.workspace / ".git").rmdir()
