@@ -7,7 +7,9 @@ import os
 from typing import TextIO
 
 # What we write ourselves and an old terminal can't show.
-_PLAINER = dict(zip("…✓✗−—–━─→", ("...", "+", "x", "-", "-", "-", "#", "-", ">"), strict=True))
+_PLAINER = dict(
+    zip("…✓✗−—–━─→←•", ("...", "+", "x", "-", "-", "-", "#", "-", ">", "<", "*"), strict=True)
+)
 _ERRORS = "codingagent"
 
 

@@ -279,9 +279,12 @@ class Console:
         with self._rich.use_theme(theme), self._rich.capture() as captured:
             self._rich.print(page, width=width)
         shown = captured.get()
-        words = shlex.split(os.environ.get("PAGER", "less"))
+        try:
+            pager = next(iter(shlex.split(os.environ.get("PAGER", "less"))), "")
+        except ValueError:  # a quote that nothing closes
+            pager = ""
         is_long = shown.count("\n") >= self._rich.height
-        if not (is_long and self._can_ask and words and shutil.which(words[0])):
+        if not (is_long and self._can_ask and pager and shutil.which(pager)):
             sys.stdout.write(shown)
             return
         import pydoc
