@@ -11,9 +11,18 @@ from pathlib import Path
 
 from codingagent.checkpoints.file_changes import LeftOut
 from codingagent.checkpoints.git_objects import Done, GitError, Store, fields
+from codingagent.policy.presets import PROTECTED_PATHS
 from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_index_reader import Tracked
 from codingagent.workspace.git_repository import repository_above, repository_in
+
+# What other programs run is covered though git ignores it; the last rule of a command line decides.
+_PROTECTED = tuple(
+    f"--exclude=!{pattern}{inside}"
+    for pattern in PROTECTED_PATHS
+    if pattern not in ("**/.git", "**/.codingagent")
+    for inside in ("", "/**")
+)
 
 # git lists a hundred thousand files in a fraction of this.
 _PATIENCE_S = 0.5
@@ -54,7 +63,7 @@ class Lister:
 
     def listing(self, commit: str, *, with_ignored: bool) -> Listing:
         index = self._store.index(commit)
-        others = ["ls-files", "-o", "-z", "--exclude-standard"]
+        others = ["ls-files", "-o", "-z", "--exclude-standard", *_PROTECTED]
         others += [f"--exclude=/{_escaped(path)}/" for path in self.hidden_paths]
 
         def changed() -> Done:
@@ -170,7 +179,7 @@ class Lister:
             listing.left.append(LeftOut(shown, reason))
             return ()
         tree = self._store.root / shown
-        words = ("ls-files", "-o", "-z", "--exclude-standard")
+        words = ("ls-files", "-o", "-z", "--exclude-standard", *_PROTECTED)
         try:
             new, ignored = self._together(
                 lambda: self._store.git(*words, tree=tree),

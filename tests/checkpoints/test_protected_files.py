@@ -142,6 +142,20 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     assert "export A=evil" not in after.request().partition("## Requested File Contents")[2]
 
 
+@pytest.mark.parametrize("rules", [".envrc\n", ".*\n", "*\n", "/*\n!/.gitignore\n"])
+def test_a_protected_file_that_git_ignores_is_asked_about_too(tmp_path: Path, rules: str) -> None:
+    """Most repositories ignore an .envrc: the checkpoints cover it all the same."""
+    desk = sit_down(tmp_path)
+    (desk.workspace / ".gitignore").write_text(rules, "utf-8")
+    before = tree(desk.workspace)
+    person = Person(Answer("no"), Answer("no"))
+    take(desk, PYTHON, person)
+    made = "[RUN_COMMAND]\nd=husky; mkdir .$d; echo x >.$d/pre-push\n[/RUN_COMMAND]\n"
+    take(desk, made, person)
+    assert [asked.subject for asked in person.asked] == [".envrc", ".husky/pre-push"]
+    assert tree(desk.workspace) == before
+
+
 def test_what_the_person_keeps_stays(tmp_path: Path) -> None:
     desk = sit_down(tmp_path)
     after = take(desk, PYTHON, Person(Answer("yes")))
