@@ -62,9 +62,8 @@ def options() -> str:
             for param in command.params:
                 record = param.get_help_record(typer.Context(command))
                 if record is not None:
-                    # A bracket of the parser's own, `[x>=1]`, is a range.
-                    rows.append((f"`{_words(record[0])}`", _words(record[1])))
-            lines += [f"**`{name}`** {entry.does}", ""]
+                    rows.append((f"`{_words(record[0])}`", _in_words(record[1])))
+            lines += [f"**`{name}`**: {entry.does[:1].lower()}{entry.does[1:]}", ""]
             if rows:
                 lines += [*_table(("argument", "meaning"), rows), ""]
             lines += [f"{command.epilog.replace('Example: ', 'Example: `')}`", ""]
@@ -151,6 +150,12 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
 
 def _words(text: str) -> str:
     return " ".join(text.split())
+
+
+def _in_words(help_text: str) -> str:
+    """Return a help text with the parser's ranges, `[1<=x<=9]`, in words."""
+    text = re.sub(r"\[(\d+)<=x<=(\d+)\]", r"[\1 to \2]", _words(help_text))
+    return re.sub(r"x>=(\d+)\]", r"\1 or more]", text)
 
 
 def _size(limit_bytes: int) -> str:

@@ -111,7 +111,9 @@ def _diff(
     session: SessionName = None,
     turn: Annotated[
         int | None,
-        typer.Option(min=1, help="What this turn changed. [default: what all turns changed]"),
+        typer.Option(
+            min=1, metavar="N", help="What this turn changed. [default: what all turns changed]"
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

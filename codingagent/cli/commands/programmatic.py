@@ -108,7 +108,10 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     ] = False,
     root: Annotated[
         Path | None,
-        typer.Option(help="The folder to serve; / is the whole machine. [default: the workspace]"),
+        typer.Option(
+            metavar="DIR",
+            help="The folder to serve; / is the whole machine. [default: the workspace]",
+        ),
     ] = None,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
@@ -116,7 +119,9 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     timeout: Annotated[
         float | None,
         typer.Option(
-            callback=_seconds, help="Seconds for a command that names none. [default: no limit]"
+            callback=_seconds,
+            metavar="SECONDS",
+            help="Limit of a command that names none. [default: no limit]",
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
@@ -167,15 +172,21 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     cid: Annotated[
         int | None,
         typer.Option(
-            min=0, max=_LAST_VSOCK, help="Of --vsock: the guest's number. [default: the host]"
+            min=0,
+            max=_LAST_VSOCK,
+            metavar="CID",
+            help="Of --vsock: the guest's number. [default: the host]",
         ),
     ] = None,
     command: Annotated[
         str | None,
-        typer.Option(help='A program that carries it: "ssh HOST codingagent serve --stdio".'),
+        typer.Option(
+            metavar="LINE", help='A program that carries it: "ssh HOST codingagent serve --stdio".'
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(callback=_seconds, help="Seconds to wait for the answer.")
+        float,
+        typer.Option(callback=_seconds, metavar="SECONDS", help="How long to wait for the answer."),
     ] = 30.0,
 ) -> int:
     """Call a method of a server, and print its result; exit status 1 with its error."""

@@ -408,7 +408,7 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     context: typer.Context,
     session: AwaitingName = None,
     operation_id: RefusedOperation = None,
-    reason: Annotated[str, typer.Option(help="Why not; the model is told.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why not; the model is told.")] = "",
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
     network: Network = None,
@@ -429,7 +429,8 @@ def _undo(
     context: typer.Context,
     session: SessionName = None,
     turns: Annotated[
-        int, typer.Option(min=1, help="How many of the last turns that changed something.")
+        int,
+        typer.Option(min=1, metavar="N", help="How many of the last turns that changed something."),
     ] = 1,
     redo: Annotated[bool, typer.Option("--redo", help="Take the last undo back.")] = False,
     force: Annotated[
