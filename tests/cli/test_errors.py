@@ -17,7 +17,7 @@ from tests.cli.terminals import on_terminal
         ),
         ("new --check --no-wait x", "--check needs a value: --check COMMAND;"),
         ("run x.json --workspace", "--workspace needs a value: --workspace DIR;"),
-        ("deny --reason", "--reason needs a value;"),
+        ("deny --reason", "--reason needs a value: --reason TEXT;"),
         ("resume --accept --once", "--accept needs a value: --accept FILE;"),
         ("--home", "--home needs a value;"),
         ("new --here=x", "--here takes no value;"),
