@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line; a Ctrl-C while it is being imported is no fault either."""
+    """Run the command line; a Ctrl-C while it is being imported is no fault either."""
     try:
         from codingagent.cli import main as cli
 

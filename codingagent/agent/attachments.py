@@ -29,7 +29,7 @@ def attachable(
     folder: Path,
     may_read: Callable[[str], bool],
 ) -> Attachable:
-    """Gives the files that some paths, folders or globs name.
+    """Return the files that some paths, folders or globs name.
 
     Args:
         workspace: where they must lie.
@@ -76,7 +76,7 @@ def attachable(
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
-    """Gives the files that a pattern names, and whether it names one file, and no others.
+    """Return the files that a pattern names, and whether it names one file, and no others.
 
     Raises:
         OperationError: if it leads outside, or names too many.
@@ -104,7 +104,7 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
 
 
 def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
-    """Gives what a path may mean in the workspace: from the current folder, then from the root.
+    """Return what a path may mean in the workspace: from the current folder, then from the root.
 
     Raises:
         OperationError: if it means nothing there.

@@ -127,7 +127,7 @@ class Execution:
         return self.ledger.session
 
     def settle(self) -> None:
-        """Ends the operation that a kill interrupted, by looking at what came of it."""
+        """End the operation that a kill interrupted, by looking at what came of it."""
         started = self.session.started
         if started is None or (event := self._agent.settle(started)) is None:
             return
@@ -143,7 +143,7 @@ class Execution:
         *,
         catches_up: bool = False,
     ) -> None:
-        """Does those of the items that are not in the record yet.
+        """Do those of the items that are not in the record yet.
 
         Args:
             items: all of them.
@@ -192,7 +192,7 @@ class Execution:
     # --- one item ------------------------------------------------------------------------------
 
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
-        """Does one item; whatever the model got wrong in it becomes its result."""
+        """Do one item; whatever the model got wrong in it becomes its result."""
         item = items[index]
         self._means.show(OperationBegan(index, item.tag, _subject(item)))
         event: Event
@@ -235,7 +235,7 @@ class Execution:
     # --- the person's check --------------------------------------------------------------------
 
     def _check(self, *, ends: bool) -> bool:
-        """Runs the person's check if this turn changed a file; tells whether its last run succeeded.
+        """Run the person's check if this turn changed a file; return whether its last run succeeded.
 
         A task that `ends` is checked again if it failed before: the person may have mended it. And it is
         checked if what there is now was not: the check was named later, or an undo came between.
@@ -277,7 +277,7 @@ class Execution:
         return f"Not accepted: the person's check fails: {result.summary}; mend that, then send DONE again"
 
     def _decide(self, order: Order, name: str) -> Event:
-        """Does an operation, once what the policy wants approved is; `name` is what the reply calls it.
+        """Do an operation, once what the policy wants approved is; `name` is what the reply calls it.
 
         Raises:
             ApprovalError: if nobody is there to ask; the question is journalled.

@@ -116,7 +116,7 @@ class Conversation:
 
     @property
     def follows_answers(self) -> bool:
-        """Tell whether whoever takes an answer to another session goes on with that."""
+        """Return whether whoever takes an answer to another session goes on with that."""
         return self._mail.follows_answers
 
     # --- turns ---------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Conversation:
         self._execution.answer(name, answer)
 
     def write_due(self) -> None:
-        """Writes the request that is due, if one is, and keeps what the turn before came to.
+        """Write the request that is due, if one is, and keep what the turn before came to.
 
         What a last turn did is made durable here, for no request does it. Nothing is executed.
 
@@ -233,7 +233,7 @@ class Conversation:
         self._execution.keeper.catch_up()
 
     def prepare_ahead(self) -> bool:
-        """Does ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
+        """Do ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
         return self._means.keeping.prepare(self.session.told)
 
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
@@ -242,14 +242,14 @@ class Conversation:
         self.ledger.record(ReplyTaken(sequence, taken, digest_of(data), at, files))
 
     def _recover_taken(self) -> None:
-        """A reply that was moved and not journalled: the name that it got says whose it is."""
+        """Go on with an answer that was moved and not journalled; its new name says whose it is."""
         name = self._mail.mailbox.find_taken(self.session.session_id, self.session.sequence)
         data = None if name is None else self._mail.mailbox.read_taken(name)
         if name is not None and data is not None:
             self._begin(name, data, self._interpret(data))
 
     def _interpret(self, data: bytes) -> Reply | None:
-        """Gives what a reply's bytes say, or None if they are no text."""
+        """Return what a reply's bytes say, or None if they are no text."""
         read = encoding.decode_reply(data, self._mail.locale_codec)
         if read is None:
             return None
@@ -262,7 +262,7 @@ class Conversation:
         return reply.with_note(found, note)
 
     def _read(self, text: str) -> Reply:
-        """Reads a reply in either protocol, whichever the request was in; one that goes on is joined."""
+        """Read a reply in either protocol, whichever the request was in; one that goes on is joined."""
         session = self.session
         text, note = transcript.answer_in(
             scanner.fold_line_ends(text), session.session_id, session.sequence
@@ -310,7 +310,7 @@ class Conversation:
         return None if read is None else continuation.whole_again(read.text, session.cut, text)
 
     def _with_others(self, found: Reply) -> Reply:
-        """Adds what stands beside commands in another format."""
+        """Add what stands beside commands in another format."""
         # A turn that an older version began is gone on with as that version read its reply.
         taken = self.session.reply
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
@@ -328,7 +328,7 @@ class Conversation:
         return replace(mixed, files=files or ("",))
 
     def _read_other_formats(self, text: str, found: Reply) -> Reply | None:
-        """Reads what models write in place of commands; None if there is nothing of that."""
+        """Read what models write in place of commands; None if there is nothing of that."""
         from codingagent.protocols.foreign import parser
 
         files = self._files()
@@ -346,7 +346,7 @@ class Conversation:
         return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
 
     def _files(self) -> tuple[str, ...]:
-        """Gives the names that paths of other formats are made out by."""
+        """Return the names that paths of other formats are made out by."""
         taken = self.session.reply
         if taken is None or not taken.files:
             listing = self._means.workspace.listing(self.session.touched)
@@ -358,7 +358,7 @@ class Conversation:
         return "accepted" if self._mail.accepts_formats else "asked"
 
     def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
-        """Gives why a reply is not to be executed, or None if it is."""
+        """Return why a reply is not to be executed, or None if it is."""
         if found.has_outbox:
             return _Objection(
                 "it holds a request, not an answer: a request's examples must not be executed",
@@ -392,7 +392,7 @@ class Conversation:
     # --- execution -----------------------------------------------------------------------------
 
     def _execute(self, found: Reply) -> None:
-        """Does all items of the reply that are not done yet, and ends the turn."""
+        """Do all items of the reply that are not done yet, and ends the turn."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
         self._means.workspace.check()
@@ -405,13 +405,13 @@ class Conversation:
             self._means.show(Remark(_CUT.format(continuation.name_of(found.cut))))
 
     def _left_of(self, found: Reply) -> str:
-        """Gives what is still to be gone on with: what was cut now, or before if this is not about it."""
+        """Return what is still to be gone on with: what was cut now, or before if this is not about it."""
         old = self.session.cut
         is_done = found.is_joined or any(continuation.is_about(old, i.tag) for i in found.items)
         return found.cut or ("" if is_done else old)
 
     def _read_again(self) -> Reply:
-        """Gives the reply that was under way when we were killed, from where it lies."""
+        """Return the reply that was under way when we were killed, from where it lies."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
         data = self._mail.mailbox.read_taken(taken.name)

@@ -118,7 +118,7 @@ class LedgerLike(Protocol):
 
     def record(self, record: OperationStarted) -> None: ...
     def sync(self) -> None:
-        """Makes the record durable: a start that is forgotten would be a second start."""
+        """Make the record durable: a start that is forgotten would be a second start."""
         ...
 
 
@@ -205,7 +205,7 @@ class Agent:
         self._views = Views(means.workspace)
 
     def perform(self, order: Order, approved: str = "") -> Event | Question:
-        """Does one operation and gives what came of it; the model's faults are events too.
+        """Do one operation and return what came of it; the model's faults are events too.
 
         What the policy wants approved is not done but asked; it is done when it is performed again with
         the question's digest, if it would still be exactly that.
@@ -224,7 +224,7 @@ class Agent:
             return Refused(order.tag, fault.reason, fault.detail, subject_of(order.operation))
 
     def settle(self, started: OperationStarted) -> Event | None:
-        """Gives what came of an operation that had started and not ended when we were killed.
+        """Return what came of an operation that had started and not ended when we were killed.
 
         None means that nothing had happened yet: it can be done as if it had never begun.
         """
@@ -275,7 +275,7 @@ class Agent:
     def _gate(
         self, order: Order, verdict: Verdict, plan: _Plan, approved: str
     ) -> Event | Question | None:
-        """Gives what stands between an operation and its being done; None if nothing does."""
+        """Return what stands between an operation and its being done; None if nothing does."""
         match verdict:
             case Allow():
                 return None
@@ -300,7 +300,7 @@ class Agent:
                 assert_never(verdict)
 
     def _real(self, change: _Change) -> str:
-        """Gives where a change really goes: a link may lead to what is protected."""
+        """Return where a change really goes: a link may lead to what is protected."""
         deletes = change.data is None
         return self._means.workspace.resolved(change.path, follow_last=not deletes)
 
@@ -595,7 +595,7 @@ class Agent:
 
 
 def subject_of(operation: Operation) -> str:
-    """Gives what an operation is about: a path, or a command; nothing for what is only said."""
+    """Return what an operation is about: a path, or a command; nothing for what is only said."""
     match operation:
         case (
             CreateFile(path=path)
@@ -649,7 +649,7 @@ def _all_of(asked: Sequence[Ask]) -> Ask:
 
 
 def _has_same_lines(operation: CreateFile | EditFile, old: str | None, now: str | None) -> bool:
-    """Tell whether an edit changes what the chat saw: a search fits it, and so must the lines of a range."""
+    """Return whether an edit changes what the chat saw: a search fits it; the lines of a range must too."""
     if not isinstance(operation, EditFile) or not isinstance(operation.change, LineRange):
         return True
     if old is None or now is None:
@@ -724,7 +724,7 @@ def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
 
 
 def _difference(change: _Change) -> str:
-    """Gives what a change does to a file, as a unified difference, for whoever is to approve it."""
+    """Return what a change does to a file, as a unified difference, for whoever is to approve it."""
     old = b"" if change.seen is None else change.seen.data
     return diff.text_of(change.path, old, change.data)
 

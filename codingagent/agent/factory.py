@@ -123,7 +123,7 @@ class Bench:
         self.sandbox.with_temporary(name).clear_temporary()
 
     def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
-        """Gives what executes single operations."""
+        """Return what executes single operations."""
         from codingagent.agent import executor as agent
         from codingagent.checkpoints import history
 
@@ -143,7 +143,7 @@ class Bench:
     def surroundings(
         self, person: "Person", keep_document: Callable[[Session], None]
     ) -> "Surroundings":
-        """Gives what executing many of them needs besides."""
+        """Return what executing many of them needs besides."""
         from codingagent.agent.batch import Check, Surroundings
         from codingagent.checkpoints import history
 
@@ -165,7 +165,7 @@ class Bench:
 
 @contextlib.contextmanager
 def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -> Iterator[Bench]:
-    """Makes a place ready for work; all that it holds open is closed, and its commands ended, after.
+    """Make a place ready for work; all that it holds open is closed, and its commands ended, after.
 
     Raises:
         UsageError: if the workspace or the policy can't be used.
@@ -236,7 +236,7 @@ _CHECK_TRIAL_S = 20
 def session_in(
     home: Home, session: Session, settings: Settings, person: Person
 ) -> Iterator[AtWork]:
-    """Gives a session at work; all that it holds open is closed, and its commands ended, after.
+    """Yield a session at work; all that it holds open is closed, and its commands ended, after.
 
     Raises:
         UsageError: if the session's workspace or the policy can't be used.
@@ -272,7 +272,7 @@ def session_in(
 def conversation_in(
     home: Home, session: Session, settings: Settings, person: Person
 ) -> "Iterator[Conversation]":
-    """Gives a session at work, ready to take replies.
+    """Yield a session at work, ready to take replies.
 
     Raises:
         UsageError, WorkError: as `session_in`.
@@ -335,7 +335,7 @@ def attached(
     policy: Policy,
     show: Callable[[Notice], None],
 ) -> tuple[str, ...]:
-    """Gives the files of a workspace that a person names from the current folder; says what can't be shown.
+    """Return the files of a workspace that a person names from the current folder; say what can't be shown.
 
     Raises:
         UsageError: if one names nothing that can be shown.
@@ -392,19 +392,19 @@ def check_workspace(home: Home, session: Session) -> None:
 
 
 def new_run_id() -> str:
-    """Gives a name that no run has."""
+    """Return a name that no run has."""
     return f"run_{secrets.token_hex(6)}"
 
 
 def kept_policy(settings: Settings) -> str:
-    """Gives how a record names the policy: a preset, or a file from wherever one is."""
+    """Return how a record names the policy: a preset, or a file from wherever one is."""
     policy = settings.policy
     return policy if policy in PRESETS else str(Path(policy).absolute())
 
 
 @cache
 def _user_rules(root: Path) -> str:
-    """Gives what the user leaves out of all repositories; git is asked once, when a listing is made."""
+    """Return what the user leaves out of all repositories; git is asked once, when a listing is made."""
     run = partial(run_tool, timeout_s=GIT_S)
     return user_excludes(find_program("git", root), run, os.environ)
 
@@ -426,7 +426,7 @@ def _environment(
 
 
 def watch_inbox(home: Home) -> "Watch":
-    """Gives a watch on inbox and errands, to be entered. Imported late: the request is out by then."""
+    """Return a watch on inbox and errands, to be entered. Imported late: the request is out by then."""
     from codingagent.storage.watch import Watch
 
     home.desk.open()
@@ -434,5 +434,5 @@ def watch_inbox(home: Home) -> "Watch":
 
 
 def reply_runner() -> Runner:
-    """Gives what runs the person's own command that replies: unconfined, with all that it may need."""
+    """Return what runs the person's own command that replies: unconfined, with all that it may need."""
     return Runner(Unconfined(), dict(os.environ))

@@ -25,7 +25,7 @@ class Views:
         self._digest = ""
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
-        """Gives the lines asked for of a file.
+        """Return the lines asked for of a file.
 
         Raises:
             OperationError: if the file is not there or no text, or has no such line.

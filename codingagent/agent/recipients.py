@@ -61,7 +61,7 @@ class Recipients:
             return None
 
     def _expects(self, session_id: str, sequence: int | None) -> bool:
-        """Tell whether a session waits for an answer to this request, or has not come to it yet."""
+        """Return whether a session waits for an answer to this request, or has not come to it yet."""
         found = self.session(session_id)
         if found is None or found.is_complete:
             return False

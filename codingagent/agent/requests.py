@@ -138,7 +138,7 @@ class Requests:
         self.ledger.record(SessionReopened(self._means.now()))
 
     def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
-        """Adds words of the person, and files, to the request that is due, or waits: `write` writes it.
+        """Add words of the person, and files, to the request that is due, or waits: `write` writes it.
 
         A complete session is reopened.
 
@@ -183,7 +183,7 @@ class Requests:
             self._means.show(Remark(f"no longer granted: {grant}"))
 
     def name_check(self, command: str) -> None:
-        """Takes another check from now on, or with an empty one none; `write` then tells of it.
+        """Take another check from now on, or with an empty one none; `write` then tells of it.
 
         Raises:
             WorkError: if the disk does not let it.
@@ -210,7 +210,7 @@ class Requests:
         self._means.show(waiting(self._means.mailbox, self.session, watched=watched))
 
     def write(self) -> None:
-        """Writes the request that is due, if one is. All that it tells of is durable before it appears.
+        """Write the request that is due, if one is. All that it tells of is durable before it appears.
 
         Raises:
             WorkError: if the disk does not let it.
@@ -293,7 +293,7 @@ class Requests:
         return found
 
     def _write_short(self, context: render.Context) -> tuple[Path, str] | None:
-        """Writes beside its path what a chat needs that has seen the earlier ones; None for the first."""
+        """Write beside its path what a chat needs that has seen the earlier ones; None for the first."""
         session = self.session
         if session.sequence == 1:
             return None
@@ -311,7 +311,7 @@ class Requests:
         return dialect()
 
     def _wanted_files(self) -> list[FileRequested]:
-        """Gives what the request is to hold the text of; events as JSON hold what they fetched themselves."""
+        """Return the files whose text the request holds; JSON events hold what they fetched themselves."""
         requests = [FileRequested(path, (path,)) for path in self.session.attached]
         for event in self.session.results:
             if isinstance(event, FileRequested):
@@ -383,7 +383,7 @@ class Requests:
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]
     ) -> Iterator[render.FileView]:
-        """Gives what the outputs of failed commands name: the model would ask for it next."""
+        """Yield what the outputs of failed commands name: the model would ask for it next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))
         outputs = [e.output for e in events if isinstance(e, CommandRan) and not succeeded(e)]
@@ -421,7 +421,7 @@ def waiting(
 
 
 def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:
-    """Gives each file and range once, and no range of a file that is wanted whole."""
+    """Yield each file and range once, and no range of a file that is wanted whole."""
     wanted = dict.fromkeys(
         (path, event.start_line, event.end_line) for event in requests for path in event.paths
     )

@@ -77,14 +77,14 @@ class Run:
         return (*self._told, *self._pending)
 
     def message(self, since: int = 0) -> EventsMessage:
-        """Gives the events message; without the first `since` events."""
+        """Return the events message; without the first `since` events."""
         events = self.events[since:]
         return EventsMessage(
             protocol_version="1.0", run_id=self.run_id, status=self.status, events=events
         )
 
     def go_on(self) -> None:
-        """Executes what is not done yet; stops where an operation needs a yes, or the system fails.
+        """Execute what is not done yet; stops where an operation needs a yes, or the system fails.
 
         Raises:
             UsageError: if its space is closed; nothing is executed.
@@ -135,7 +135,7 @@ class Run:
         self.decide(operation_id, Answer("no", reason=reason, how="program"))
 
     def answer(self, message: object) -> None:
-        """Does what an answer says that came as a message: `{"approval": …}`, or a `userMessage`.
+        """Do what an answer says that came as a message: `{"approval": …}`, or a `userMessage`.
 
         Args:
             message: JSON (str or bytes), or a value of JSON.
@@ -147,7 +147,7 @@ class Run:
         self.decide(*read_answer(message))
 
     def decide(self, operation_id: str | None, answer: Answer) -> None:
-        """Takes the person's answer, and goes on.
+        """Take the person's answer, and go on.
 
         Raises:
             UsageError: as `approve`.
@@ -157,7 +157,7 @@ class Run:
         self.go_on()
 
     def to_json(self, since: int = 0) -> str:
-        """Gives the events message as JSON on one line; without the first `since` events."""
+        """Return the events message as JSON on one line; without the first `since` events."""
         return to_json(self.message(since))
 
     def _end(self) -> None:
@@ -186,7 +186,7 @@ class Run:
 
 
 def document(run: Run, operations: Sequence[object]) -> dict[str, object]:
-    """Gives a run as `sessions/runs/RUN_ID.json` holds it (design, operations and events).
+    """Return a run as `sessions/runs/RUN_ID.json` holds it (design, operations and events).
 
     Args:
         run: what it tells of.

@@ -108,7 +108,7 @@ class Space:
         person: Person,
         on_event: Callable[[Event], None],
     ) -> Self:
-        """Gives the space of a home that is there already, with settings that were resolved already.
+        """Return the space of a home that is there already, with settings that were resolved already.
 
         Raises:
             UsageError: as the class.
@@ -149,7 +149,7 @@ class Space:
         self.close()
 
     def close(self) -> None:
-        """Ends what still runs and gives back all that is held, the home's lock too."""
+        """End what still runs and gives back all that is held, the home's lock too."""
         self._bench = None
         self._closing()
 
@@ -161,7 +161,7 @@ class Space:
         *,
         message: str | bytes | Mapping[str, object] | None = None,
     ) -> Run:
-        """Executes operations in order, up to their end or to one that needs a yes.
+        """Execute operations in order, up to their end or to one that needs a yes.
 
         Args:
             operations: each a value of JSON (a dict), or an operation of `codingagent`.
@@ -192,7 +192,7 @@ class Space:
         return run
 
     def open_run(self, run_id: str) -> Run:
-        """Gives a run that the home keeps: one that waits for a yes, was interrupted, or is done.
+        """Return a run that the home keeps: one that waits for a yes, was interrupted, or is done.
 
         Raises:
             UsageError: if there is no home, or no such run in it, or it belongs to another workspace.
@@ -314,7 +314,7 @@ class _Kept:
         self._home.messages.write_document(run.run_id, document(run, operations[done:]))
 
     def finish(self) -> None:
-        """Makes all that was done durable, and gives up what was only needed to go on."""
+        """Make all that was done durable, and gives up what was only needed to go on."""
         run = self._run()
         assert run is not None, "it goes on only as long as somebody holds it"
         self._bench.clear_temporary(run.run_id)
@@ -333,7 +333,7 @@ class _Unkept:
 
 
 def _as_json(message: object) -> bytes:
-    """Gives a message as the bytes to be kept; what JSON has no way to say is null, which no field takes.
+    """Return a message as the bytes to be kept; what JSON has no way to say is null, which no field takes.
 
     Raises:
         MessageError: if it holds itself, or is nested too deep.

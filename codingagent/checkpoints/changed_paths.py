@@ -148,13 +148,13 @@ class Lister:
         return [prefix + path[len(above) :] for path in tracked if _is_plain(path)]
 
     def _replaced(self, listing: Listing) -> Iterable[tuple[bytes, Done]]:
-        """Lists repositories that took a file's place: git names those nowhere."""
+        """List repositories that took a file's place: git names those nowhere."""
         for path in tuple(listing.known):
             if os.path.lexists(os.path.join(self._store.root, os.fsdecode(path), ".git")):
                 yield from self._repository(listing, path + b"/", 1)
 
     def _add_new(self, listing: Listing, waiting: list[tuple[bytes, Done]]) -> None:
-        """Adds the paths that are not covered yet, with those in repositories among them."""
+        """Add the paths that are not covered yet, with those in repositories among them."""
         repositories = 0
         while waiting:
             prefix, done = waiting.pop()
@@ -172,7 +172,7 @@ class Lister:
     def _repository(
         self, listing: Listing, path: bytes, number: int
     ) -> Iterable[tuple[bytes, Done]]:
-        """Lists a repository inside the workspace, which git names as one folder."""
+        """List a repository inside the workspace, which git names as one folder."""
         shown = os.fsdecode(path)
         if number > self._repositories:
             reason = f"more than {self._repositories} repositories at once"
@@ -192,7 +192,7 @@ class Lister:
         return ((path, new),)
 
     def _together(self, *calls: Callable[[], Done]) -> list[Done]:
-        """Makes calls that wait for git all at once; raises what the first of them raised.
+        """Make calls that wait for git all at once; raises what the first of them raised.
 
         git opens what is called .gitignore, and waits for ever if that is a pipe. A command could have
         made one; so whoever takes long is let go on by writing nothing into every such pipe.
@@ -227,7 +227,7 @@ class Lister:
 
 
 def _let_go(root: Path) -> None:
-    """Ends the waiting of whoever reads a pipe that is called .gitignore."""
+    """End the waiting of whoever reads a pipe that is called .gitignore."""
     for folder, _, names in walk_names(os.fspath(root)):
         if ".gitignore" in names:
             with contextlib.suppress(OSError):
@@ -249,12 +249,12 @@ def _without_parents(names: list[bytes]) -> list[bytes]:
 
 
 def _is_plain(path: bytes) -> bool:
-    """Tell whether a path leads only downwards: whoever made the repository may have written its index."""
+    """Return whether a path leads only downwards: whoever made the repository may have written its index."""
     return not {b"", b".", b".."} & set(path.split(b"/"))
 
 
 def _escaped(path: str) -> str:
-    """Gives a path as a pattern of an ignore file."""
+    """Return a path as a pattern of an ignore file."""
     return re.sub(r"([\\*?\[\] ])", r"\\\1", path)
 
 

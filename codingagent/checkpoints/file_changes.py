@@ -70,7 +70,7 @@ class Restored:
 
 
 def kind_of(old: State | None, new: State | None) -> ChangeKind:
-    """Gives how two different states of a path differ."""
+    """Return how two different states of a path differ."""
     if old is None:
         return "added"
     if new is None:

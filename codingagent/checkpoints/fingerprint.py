@@ -30,7 +30,7 @@ class Survey:
 
 
 def survey(root: str, left_out: Collection[str]) -> Survey:
-    """Looks at all files and links below a folder; reads none of them, and follows no link.
+    """Look at all files and links below a folder; read none of them, and follows no link.
 
     Args:
         root: the folder.

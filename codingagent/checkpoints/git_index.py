@@ -37,7 +37,7 @@ UNKNOWN = Look(0, 0, 0, 0, 0, 0, 0)
 
 
 def entry(path: bytes, mode: int, blob: str, look: Look) -> bytes:
-    """Gives one entry; `mode` is git's: 0o100644, 0o100755 or 0o120000."""
+    """Return one entry; `mode` is git's: 0o100644, 0o100755 or 0o120000."""
     words = (
         *divmod(look.ctime_ns, _SECOND),
         *divmod(look.mtime_ns, _SECOND),
@@ -49,7 +49,7 @@ def entry(path: bytes, mode: int, blob: str, look: Look) -> bytes:
 
 
 def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
-    """Gives an index with some entries put in by their paths, or taken out (None).
+    """Return an index with some entries put in by their paths, or taken out (None).
 
     A path in it is a file or a folder, never both: the one put in stays.
 
@@ -76,7 +76,7 @@ def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
 
 
 def empty() -> bytes:
-    """Gives an index without entries."""
+    """Return an index without entries."""
     body = _HEADER.pack(b"DIRC", 2, 0)
     return body + _digest(body)
 
@@ -88,7 +88,7 @@ def is_whole(index: bytes) -> bool:
 
 
 def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
-    """Gives the entries' paths, and where each begins and the last one ends."""
+    """Return the entries' paths, and where each begins and the last one ends."""
     if not is_whole(index):
         raise ValueError("the index is not whole")
     kind, version, count = _HEADER.unpack_from(index)
@@ -110,7 +110,7 @@ def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
 
 
 def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dict[bytes, None]:
-    """Gives the entries that can't stand beside those put in: the listings were not of one moment."""
+    """Return the entries that can't stand beside those put in: the listings were not of one moment."""
     conflicts: dict[bytes, None] = {}
     if not names:
         return conflicts

@@ -103,7 +103,7 @@ class Store:
     # --- the directory -------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Makes what is missing, and removes what a kill has left.
+        """Make what is missing, and remove what a kill has left.
 
         Raises:
             WorkError: if that can't be.
@@ -121,7 +121,7 @@ class Store:
             ) from fault
 
     def _settle(self) -> None:
-        """Puts our settings in place, whoever may have written others there."""
+        """Put our settings in place, whoever may have written others there."""
         is_windows = os.name == "nt"
         config = _CONFIG.format(
             nowhere=os.devnull.replace("\\", "\\\\"),
@@ -136,14 +136,14 @@ class Store:
                 (self.path / name).write_text(text, "utf-8", newline="\n")
 
     def _clean(self) -> None:
-        """Removes locks and halves: whoever held them is dead, since there is one of us at a time."""
+        """Remove locks and halves: whoever held them is dead, since there is one of us at a time."""
         leftovers = [*self.path.glob("*.lock"), *self.path.glob("refs/heads/*.lock")]
         leftovers += [*self.path.glob("objects/pack/tmp_*"), *self.path.glob("*.new")]
         for path in (*leftovers, *self.path.glob("fast_import_crash_*")):
             path.unlink(missing_ok=True)
 
     def set_aside(self) -> Path:
-        """Renames the directory, so that nothing in it is lost and a new one can be made.
+        """Rename the directory, so that nothing in it is lost and a new one can be made.
 
         Raises:
             WorkError: if that can't be.
@@ -166,11 +166,11 @@ class Store:
         return self.path / "index.empty"
 
     def index(self, commit: str) -> Path:
-        """Gives where the index that belongs to a commit lies: its name ties the two together."""
+        """Return where the index that belongs to a commit lies: its name ties the two together."""
         return self.path / f"index.{commit}" if commit else self._empty_index
 
     def latest(self) -> str:
-        """Gives the latest commit that has its index, else the branch's, which lost it, else ""."""
+        """Return the latest commit that has its index, else the branch's, which lost it, else ""."""
         with contextlib.suppress(OSError):
             branch = self._branch()
             named = [m[1] for name in os.listdir(self.path) if (m := _INDEX.fullmatch(name))]
@@ -184,7 +184,7 @@ class Store:
             return ""
 
     def write_index(self, commit: str, data: bytes) -> None:
-        """Puts a commit's index in place whole; from here on the commit is the latest.
+        """Put a commit's index in place whole; from here on the commit is the latest.
 
         Raises:
             WorkError: if it can't be written.
@@ -218,7 +218,7 @@ class Store:
         index: Path | None = None,
         tree: Path | None = None,
     ) -> Done:
-        """Runs git and gives what it wrote.
+        """Run git and return what it wrote.
 
         Args:
             words: the command.
@@ -266,7 +266,7 @@ class Store:
         return done
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Gives the content of each of these objects, read in batches that memory can hold.
+        """Yield the content of each of these objects, read in batches that memory can hold.
 
         Raises:
             GitError: if one is not there.
@@ -282,7 +282,7 @@ class Store:
         yield from self._batch(batch)
 
     def sizes(self, ids: Iterable[str]) -> list[tuple[str, int]]:
-        """Gives each object's size.
+        """Return each object's size.
 
         Raises:
             GitError: if one is not there.
@@ -323,7 +323,7 @@ class Import:
     _held: int = 0
 
     def blob(self, data: bytes) -> None:
-        """Takes content in.
+        """Take content in.
 
         Raises:
             GitError: if it can't be stored.
@@ -334,7 +334,7 @@ class Import:
             self._run()
 
     def commit(self, parent: str, entries: Mapping[bytes, tuple[int, str] | None]) -> str:
-        """Makes a commit that differs from its parent in these paths; gives its id.
+        """Make a commit that differs from its parent in these paths; return its id.
 
         Raises:
             GitError: if it can't be stored.
@@ -368,7 +368,7 @@ class Import:
 
 
 def fields(data: bytes) -> list[bytes]:
-    """Gives what git ends with a zero byte each."""
+    """Return what git ends with a zero byte each."""
     return data.split(b"\0")[:-1]
 
 
@@ -389,7 +389,7 @@ def _has(path: Path, text: str) -> bool:
 
 
 def _first(said: str) -> str:
-    """Gives the one line of git's that says what happened."""
+    """Return the one line of git's that says what happened."""
     if any(words in said for words in _FULL):
         return "the disk is full"
     lines = [line for line in said.splitlines() if line.strip()]

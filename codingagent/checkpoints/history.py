@@ -28,7 +28,7 @@ _TICK_NS = 10**7
 
 
 def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
-    """Gives what a keeper keeps the workspace with.
+    """Return what a keeper keeps the workspace with.
 
     Args:
         archive: where.
@@ -57,7 +57,7 @@ def _keep(
     show: Callable[[Notice], None],
     take: Callable[[Checkpoints], Checkpoint],
 ) -> Checkpoint | None:
-    """Takes a checkpoint; without one a turn goes on, and can't be taken back."""
+    """Take a checkpoint; without one a turn goes on, and can't be taken back."""
     checkpoints = archive.opened()
     if checkpoints is None:
         return None
@@ -72,7 +72,7 @@ def _keep(
 
 
 def _prepare(archive: Archive, shown: str) -> bool:
-    """Keeps the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
+    """Keep the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
     checkpoints = archive.opened()
     if checkpoints is None:
         return True
@@ -83,7 +83,7 @@ def _prepare(archive: Archive, shown: str) -> bool:
 
 
 def _uncovered(archive: Archive, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
-    """Gives those of the changed paths that can't be taken back by these two checkpoints."""
+    """Return those of the changed paths that can't be taken back by these two checkpoints."""
     checkpoints = archive.opened() if changed else None
     if checkpoints is None:
         return ()
@@ -95,7 +95,7 @@ def _uncovered(archive: Archive, old: str, new: str, changed: tuple[str, ...]) -
 
 
 def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
-    """Gives what differs between two checkpoints; None if that can't be known."""
+    """Return what differs between two checkpoints; None if that can't be known."""
     checkpoints = archive.opened() if old and new else None
     if checkpoints is None:
         return None
@@ -108,7 +108,7 @@ def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
 
 
 def is_uncovered(archive: Archive, commit: str, path: str) -> bool:
-    """Tell whether a checkpoint leaves out a path, so that what is there now would be lost."""
+    """Return whether a checkpoint leaves out a path, so that what is there now would be lost."""
     checkpoints = archive.opened() if commit else None
     try:
         return checkpoints is not None and checkpoints.leaves_out(commit, path)
@@ -154,7 +154,7 @@ def finish_undo(
     archive: Archive,
     show: Callable[[Notice], None],
 ) -> None:
-    """Ends an undo that a kill interrupted; without git it waits."""
+    """End an undo that a kill interrupted; without git it waits."""
     checkpoints = archive.opened() if ledger.session.undoing is not None else None
     if checkpoints is not None:
         _undo(home, ledger, checkpoints, show).finish()
@@ -183,7 +183,7 @@ def _undo(
 
 @contextlib.contextmanager
 def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[Step, ...]]]:
-    """Gives a session's checkpoints, to be looked at, and the steps between them.
+    """Yield a session's checkpoints, to be looked at, and the steps between them.
 
     Raises:
         UsageError: if there is no git, or the workspace is gone.
@@ -211,7 +211,7 @@ def take_back(
     *,
     force: bool = False,
 ) -> None:
-    """Takes back the last turns of a session, or a run, or with None the last undo.
+    """Take back the last turns of a session, or a run, or with None the last undo.
 
     With `force` also what someone changed again since.
 

@@ -35,7 +35,7 @@ class Place:
 
 
 def place_of(home: Home, session: Session) -> Place:
-    """Gives where a session, or a run, does its work.
+    """Return where a session, or a run, does its work.
 
     Raises:
         UsageError: as `check_present`.
@@ -63,7 +63,7 @@ def check_present(session: Session) -> None:
 
 
 def place_of_runs(home: Home, root: Path) -> Place:
-    """Gives where all runs in a workspace do their work.
+    """Return where all runs in a workspace do their work.
 
     They come by the thousand: what is kept of the workspace is for all of them. Each has its own /tmp
     below `temporary`.
@@ -74,7 +74,7 @@ def place_of_runs(home: Home, root: Path) -> Place:
 
 
 def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
-    """Gives the folders that are ours and may lie inside the workspace."""
+    """Return the folders that are ours and may lie inside the workspace."""
     folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
@@ -88,7 +88,7 @@ class Archive:
         self._is_open = False
 
     def opened(self) -> "Checkpoints | None":
-        """Gives the checkpoints; None without git.
+        """Return the checkpoints; None without git.
 
         Raises:
             WorkError: if the workspace can't be opened.
@@ -108,6 +108,6 @@ class Archive:
         return self._checkpoints
 
     def close(self) -> None:
-        """Gives back what it holds open."""
+        """Return back what it holds open."""
         if self._checkpoints is not None:
             self._checkpoints.close()

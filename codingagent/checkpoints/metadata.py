@@ -80,7 +80,7 @@ class Covering:
 
 
 def most_common(modes: Iterable[int | None]) -> tuple[int, int]:
-    """Gives the permissions that most files have, of those that may not be run and those that may."""
+    """Return the permissions that most files have, of those that may not be run and those that may."""
     counted = Counter(mode for mode in modes if mode is not None)
     ordered = [mode for mode, _ in counted.most_common()]
     plain = next((mode for mode in ordered if not mode & 0o100), 0o644)

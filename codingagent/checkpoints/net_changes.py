@@ -13,7 +13,7 @@ Expected = Mapping[str, frozenset[str | None]]
 
 
 def expected(starts: Iterable[OperationStarted]) -> Expected | None:
-    """Gives what stands now at each path that was to be changed; None if a command may have changed more."""
+    """Return what stands now at each path that was to be changed; None if a command may have changed more."""
     found: dict[str, frozenset[str | None]] = {}
     for start in starts:
         if start.event is None:
@@ -24,7 +24,7 @@ def expected(starts: Iterable[OperationStarted]) -> Expected | None:
 
 
 def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) -> tuple[str, ...]:
-    """Gives how the files differ, in words: from what changed first, and what was then begun.
+    """Return how the files differ, in words: from what changed first, and what was then begun.
 
     Args:
         earlier: how they differed before these operations.
@@ -51,7 +51,7 @@ def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) ->
 
 
 def done(session: Session) -> tuple[OperationStarted, ...]:
-    """Gives what was begun since the checkpoint, without what failed."""
+    """Return what was begun since the checkpoint, without what failed."""
     failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
     return tuple(start for start in session.starts if start.index not in failed)
 

@@ -64,12 +64,12 @@ class Ground:
         self._at = ""
 
     def close(self) -> None:
-        """Gives back what is held open."""
+        """Return back what is held open."""
         self._place.close()
         self._at = ""
 
     def look(self, path: str, limit_bytes: int) -> Absent | Present:
-        """Gives what has this name.
+        """Return what has this name.
 
         Raises:
             ObstacleError: if it is neither file nor link, is too large or can't be read.
@@ -113,7 +113,7 @@ class Ground:
         return Present(data, opened)
 
     def remove(self, path: str) -> None:
-        """Removes a file or a link, and the folders that become empty by it.
+        """Remove a file or a link, and the folders that become empty by it.
 
         Raises:
             ObstacleError: if that can't be.
@@ -131,7 +131,7 @@ class Ground:
                 self._place.folder.rmdir(name)
 
     def put(self, path: str, state: State, data: bytes, check: Callable[[], object]) -> None:
-        """Puts a file or a link in place whole; makes missing folders.
+        """Put a file or a link in place whole; make missing folders.
 
         Args:
             path: where.
@@ -222,7 +222,7 @@ def _make_link(folder: Folder, name: str, target: bytes) -> None:
 
 
 def _words(fault: OSError) -> str:
-    """Gives the reason without the path, which stands beside it."""
+    """Return the reason without the path, which stands beside it."""
     if fault.errno in (errno.ENOTDIR, errno.ELOOP):
         return "a file or a link stands where a folder was"
     if fault.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):

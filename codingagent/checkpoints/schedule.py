@@ -97,7 +97,7 @@ class Keeper:
         return bool(session.checkpoint) and net_changes.expected(session.starts) is not None
 
     def catch_up(self) -> None:
-        """Takes the checkpoint after the last turn, if that one has none yet and is known all the same.
+        """Take the checkpoint after the last turn, if that one has none yet and is known all the same.
 
         Raises:
             WorkError: if the record can't be written.
@@ -114,7 +114,7 @@ class Keeper:
             self._record(found, before=False)
 
     def changed(self) -> tuple[str, ...] | None:
-        """Gives what differs from when the last request was written, a line each; None: not known."""
+        """Return what differs from when the last request was written, a line each; None: not known."""
         session = self.ledger.session
         waits = bool(session.checkpoint)
         earlier = self.means.changes(session.shown, session.checkpoint or session.kept)
@@ -146,7 +146,7 @@ class Keeper:
 
 
 def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
-    """Gives the paths that file operations changed, without those that came and went in one turn."""
+    """Return the paths that file operations changed, without those that came and went in one turn."""
     first: dict[str, Event] = {}
     last: dict[str, Event] = {}
     for event in events:

@@ -145,13 +145,13 @@ class Checkpoints:
         self._hidden = hidden
 
     def close(self) -> None:
-        """Gives back the handle on the workspace."""
+        """Return back the handle on the workspace."""
         self._folder.close()
 
     # --- taking --------------------------------------------------------------------------------
 
     def take(self, *, with_ignored: bool = True, held: Collection[str] = ()) -> Checkpoint:
-        """Keeps the files as they are now. A damaged store is set aside, and a new one is begun.
+        """Keep the files as they are now. A damaged store is set aside, and a new one is begun.
 
         Args:
             with_ignored: look which paths are ignored. Only a checkpoint to which files may be put
@@ -173,7 +173,7 @@ class Checkpoints:
             return replace(again, set_aside=os.fspath(aside))
 
     def take_only(self, since: str, expected: Expected) -> Checkpoint:
-        """Keeps what a checkpoint has, but of some paths what is expected there now.
+        """Keep what a checkpoint has, but of some paths what is expected there now.
 
         A path that has neither of its digests was changed by somebody else meanwhile: it is `missed`.
 
@@ -195,7 +195,7 @@ class Checkpoints:
             raise WorkError(str(fault)) from fault
 
     def prepare(self, compared: str) -> bool:
-        """Takes a checkpoint ahead of time: `take` gives it as long as nothing has changed since.
+        """Take a checkpoint ahead of time: `take` gives it as long as nothing has changed since.
 
         Gives whether that is sure. Where something has changed just now, a further change might not
         show: then it is to be asked for again a little later.
@@ -224,7 +224,7 @@ class Checkpoints:
         return survey(os.fspath(self._site.root), self._ignored | hidden)
 
     def _still_standing(self) -> Checkpoint | None:
-        """Gives what was prepared, if the files are as they were then."""
+        """Return what was prepared, if the files are as they were then."""
         if self._standing is None:
             return None
         taken, then = self._standing
@@ -241,7 +241,7 @@ class Checkpoints:
             )
 
     def leaves_out(self, commit: str, path: str) -> bool:
-        """Tell whether a checkpoint does not cover a path, though something may have been there.
+        """Return whether a checkpoint does not cover a path, though something may have been there.
 
         Raises:
             WorkError: if it is not there, or the store is damaged.
@@ -249,7 +249,7 @@ class Checkpoints:
         return Covering(self._notes(commit), is_doubtful=False).leaves_out(path)
 
     def _covers(self, commit: str, held: Collection[str]) -> bool:
-        """Tell whether a checkpoint of the files as they are now covers all of these."""
+        """Return whether a checkpoint of the files as they are now covers all of these."""
         covering = Covering(self._notes(commit), is_doubtful=False)
         return not any(
             covering.leaves_out(os.fsdecode(path))
@@ -311,7 +311,7 @@ class Checkpoints:
         return Checkpoint(new, left[:NAMED_LIMIT], len(left), missed=tuple(found.missed))
 
     def _latest(self) -> str:
-        """Gives the commit to go on from, with its index in place; "" if there is none."""
+        """Return the commit to go on from, with its index in place; "" if there is none."""
         commit = self._store.latest()
         if commit and not _ID.fullmatch(commit):
             raise _DamagedError(f"{self._store.path} is damaged: its branch names no commit")
@@ -329,7 +329,7 @@ class Checkpoints:
             self._rebuild_index(commit)
 
     def _rebuild_index(self, commit: str) -> None:
-        """Makes a lost index anew; the next look is at every file, since nothing is known of them."""
+        """Make a lost index anew; the next look is at every file, since nothing is known of them."""
         entries: dict[bytes, bytes | None] = {}
         try:
             listed = self._store.git("ls-tree", "-r", "-z", "--full-tree", commit, _FILES).stdout
@@ -438,7 +438,7 @@ class Checkpoints:
     def _noted(
         self, found: _Found, listing: Listing, notes: Notes, *, with_ignored: bool, commit: str
     ) -> Notes:
-        """Gives what the next commit says beside its files."""
+        """Return what the next commit says beside its files."""
         usual = notes.usual if commit else most_common(found.modes.values())
         unusual = dict(notes.unusual)
         for path, mode in found.modes.items():
@@ -474,7 +474,7 @@ class Checkpoints:
     # --- comparing -----------------------------------------------------------------------------
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
-        """Gives how the files differ between two checkpoints, sorted by path.
+        """Return how the files differ between two checkpoints, sorted by path.
 
         Raises:
             WorkError: if one is not there, or the store is damaged.
@@ -509,7 +509,7 @@ class Checkpoints:
     def _mode_changes(
         self, old: str, notes: tuple[Notes, Notes], seen: Collection[str]
     ) -> Iterable[Change]:
-        """Gives the changes of permissions that git's trees do not show."""
+        """Yield the changes of permissions that git's trees do not show."""
         before, after = notes
         differing = {
             path
@@ -532,7 +532,7 @@ class Checkpoints:
     def diff(
         self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000
     ) -> str:
-        """Gives the differences of content as a unified diff; binary files are only named.
+        """Return the differences of content as a unified diff; binary files are only named.
 
         Args:
             old: a checkpoint.
@@ -575,7 +575,7 @@ class Checkpoints:
         return shown
 
     def covers(self, old: str, new: str, paths: Collection[str]) -> frozenset[str]:
-        """Gives those of the paths whose change between two checkpoints can be taken back.
+        """Return those of the paths whose change between two checkpoints can be taken back.
 
         Raises:
             WorkError: if a checkpoint is not there, or the store is damaged.
@@ -624,7 +624,7 @@ class Checkpoints:
     # --- putting back --------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
-        """Puts paths back to their state in one checkpoint, if what stands there is in another.
+        """Put paths back to their state in one checkpoint, if what stands there is in another.
 
         Nothing is lost by it: what `now` does not hold is never overwritten or removed. Killed on the way
         and run again, with the same `now` or a new one, it ends the same.
@@ -659,7 +659,7 @@ class Checkpoints:
         return Restored(tuple(sorted({*done, *same} - refused)), tuple(left))
 
     def _put_all(self, changes: list[Change], putting: "_Putting") -> None:
-        """Puts content back, read in batches; several paths may share one."""
+        """Put content back, read in batches; several paths may share one."""
         by_blob: dict[str, list[Change]] = {}
         for change in changes:
             assert change.old is not None
@@ -812,7 +812,7 @@ def _bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOu
 
 
 def _is_younger(path: str, since_ns: int, looks: Iterator[int], apart: Collection[str]) -> bool:
-    """Tell whether a file, or anything in a folder, changed since a moment; links are not followed.
+    """Return whether a file, or anything in a folder, changed since a moment; links are not followed.
 
     Those that are `apart` don't count; if they are folders, what is in them does.
     """

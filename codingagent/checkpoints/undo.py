@@ -57,7 +57,7 @@ class Undo:
     """Take back also what someone changed again since."""
 
     def turns(self, count: int) -> None:
-        """Takes back the last turns that changed something and are not taken back yet.
+        """Take back the last turns that changed something and are not taken back yet.
 
         Raises:
             UsageError: if there are not so many, or a turn is under way.
@@ -83,7 +83,7 @@ class Undo:
         self._begin(tuple(sorted(chosen)), present.id)
 
     def redo(self) -> None:
-        """Takes the last undo back.
+        """Take the last undo back.
 
         Raises:
             UsageError, WorkError: as `turns`.
@@ -130,7 +130,7 @@ class Undo:
         self.show(Remark(note))
 
     def _is_open(self, step: Step) -> bool:
-        """Tell whether a step can be taken back: one that was, only by force, and what was left of it."""
+        """Return whether a step can be taken back: one that was, only by force, and what was left of it."""
         return not step.undone or (self.force and bool(step.left))
 
     def _how_to_force(self, began: UndoBegan, edited: set[str]) -> str:
@@ -171,7 +171,7 @@ class Undo:
         return f"the person {words}; restored {_named(differing)}{left_alone}"
 
     def _edited_since(self, began: UndoBegan) -> set[str]:
-        """Gives the paths that someone changed after the last of the steps that changed them."""
+        """Return the paths that someone changed after the last of the steps that changed them."""
         edited: set[str] = set()
         seen: set[str] = set()
         for index in reversed(began.steps):
@@ -202,7 +202,7 @@ class Undo:
         return found & set(step.left) if step.undone else found
 
     def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
-        """Gives what a step changed; one without a checkpoint after it lasts until the next, or until now."""
+        """Return what a step changed; without a checkpoint after it, it lasts until the next one, or now."""
         step = self.steps[index]
         later = (other.before for other in self.steps[index + 1 :])
         return self.checkpoints.changes(step.before, step.after or next(later, present))

@@ -37,7 +37,7 @@ def _ends(found: list[Step], record: CheckpointTaken) -> bool:
 
 
 def steps(records: Iterable[Record]) -> tuple[Step, ...]:
-    """Gives all steps of a journal that can be taken back, or were, in order."""
+    """Return all steps of a journal that can be taken back, or were, in order."""
     found: list[Step] = []
     began: UndoBegan | None = None
     for record in records:

@@ -72,7 +72,7 @@ def write(text: str) -> None:
 
 
 def program() -> str:
-    """Gives what reaches the clipboard here, in a word; empty if nothing does."""
+    """Return what reaches the clipboard here, in a word; empty if nothing does."""
     import pyperclip
 
     copying, _ = pyperclip.determine_clipboard()
@@ -84,7 +84,7 @@ def program() -> str:
 
 
 def _within_patience(call: Callable[[], object]) -> object:
-    """Gives what a call gives; the clipboard's program may wait for a desktop that is not there."""
+    """Return what a call gives; the clipboard's program may wait for a desktop that is not there."""
     found: list[object] = []
     faults: list[Exception] = []
 

@@ -33,7 +33,7 @@ _NAME_CELLS = 12
 
 
 def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
-    """Prints what this machine offers.
+    """Print what this machine offers.
 
     Args:
         home: lies outside of every sandbox, and is tried from inside one.
@@ -57,7 +57,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
 
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
-    """Gives the promises of the sandbox as one finding; those that do not hold stay."""
+    """Yield the promises of the sandbox as one finding; those that do not hold stay."""
     sandbox: Finding | None = None
     promises: list[Finding] = []
     for finding in found:
@@ -84,7 +84,7 @@ def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
-    """Gives what concerns the person's own place: clipboard, inbox, terminal, folders, editor."""
+    """Yield what concerns the person's own place: clipboard, inbox, terminal, folders, editor."""
     yield _clipboard()
     try:
         homes.check_home(home, was_found=was_found)
@@ -127,7 +127,7 @@ def _no_inbox(home: Path) -> Finding:
 
 
 def _watching(inbox: Path) -> Finding:
-    """Tries whether the system tells of a file in this very folder: not every disk does."""
+    """Try whether the system tells of a file in this very folder: not every disk does."""
     from codingagent.storage.watch import Watch
 
     # Hidden, and no .txt: a session that waits passes it over.

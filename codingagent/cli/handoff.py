@@ -29,7 +29,7 @@ _SAY_SO_AFTER_S = 2.0
 def locked_or_handed(
     home: Home, errand: Errand, complain: Callable[[str], None]
 ) -> Iterator[tuple[Report | None, str]]:
-    """Holds the home's lock, or has the one who holds it do an errand.
+    """Hold the home's lock, or has the one who holds it do an errand.
 
     Gives its report, or None if the lock is ours and the errand is to be done by whoever called; and the
     errand's name, under which it may have been begun by one who was killed.
@@ -73,7 +73,7 @@ def locked_or_handed(
 def _wait(
     home: Home, name: str, stack: contextlib.ExitStack, complain: Callable[[str], None]
 ) -> Report | None:
-    """Waits for the report on an errand; None if the lock is ours and it was not done, or not to its end."""
+    """Wait for the report on an errand; None if the lock is ours and it was not done, or not to its end."""
     desk = home.desk
     started = looked = time.monotonic()
     has_complained = False
@@ -95,7 +95,7 @@ def _wait(
 
 
 def _lock(home: Home, stack: contextlib.ExitStack) -> str:
-    """Takes the home's lock; gives who holds it, if another does.
+    """Take the home's lock; return who holds it, if another does.
 
     Raises:
         WorkError: if it can't be taken by anyone.
@@ -130,7 +130,7 @@ class Attendant:
         self._conversation = conversation
 
     def __call__(self, conversation: "Conversation") -> bool:
-        """Does all that lie there; tells whether the request was written anew.
+        """Do all that lie there; return whether the request was written anew.
 
         Raises:
             WorkError: if the disk does not let it; that is reported too.
@@ -143,7 +143,7 @@ class Attendant:
         return is_new
 
     def answer_to(self, awaited: ApprovalAwaited) -> Answer | None:
-        """Gives the answer that someone gave elsewhere to what awaits approval here."""
+        """Return the answer that someone gave elsewhere to what awaits approval here."""
         for left in self._desk.take():
             try:
                 errand = queued_request.decode_errand(left.data)
@@ -206,7 +206,7 @@ def _do(left: Left, conversation: "Conversation") -> str | None:
 
 
 def write_request(conversation: "Conversation", *, after: What) -> None:
-    """Writes the request that is due after words or a refresh.
+    """Write the request that is due after words or a refresh.
 
     Raises:
         WorkError: if the disk does not let it, with a way out; what was said is in the record all the same.

@@ -59,11 +59,11 @@ class Inbox:
         self._hints: dict[str, Hint] = {}
 
     def hear(self, hints: Mapping[str, Hint]) -> None:
-        """Takes note of what the system said; a hint holds until the file is seen to change again."""
+        """Take note of what the system said; a hint holds until the file is seen to change again."""
         self._hints.update(hints)
 
     def next(self) -> tuple[Letter | None, bool]:
-        """Gives the oldest letter if it is finished, and whether there is any letter at all.
+        """Return the oldest letter if it is finished, and whether there is any letter at all.
 
         An older letter that is still being written holds up the younger: order is by time.
         """

@@ -47,7 +47,7 @@ class Look:
         return "−" if self.has_marks else "-"
 
     def mark(self, success: bool) -> Span:
-        """Gives the mark of a result; a word where there are no marks."""
+        """Return the mark of a result; a word where there are no marks."""
         style = "good" if success else "bad"
         if self.has_marks:
             return ("✓" if success else "✗", style)
@@ -58,7 +58,7 @@ PIPE = Look()
 
 
 def look_of(stream: TextIO) -> Look:
-    """Gives what a stream is laid out for."""
+    """Return what a stream is laid out for."""
     if not is_seen(stream):
         return PIPE
     # A terminal that does not know its size says 0; shutil then says 80.
@@ -70,7 +70,7 @@ def look_of(stream: TextIO) -> Look:
 
 
 def cells(text: str) -> int:
-    """Gives how many cells a text takes on a terminal."""
+    """Return how many cells a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
@@ -83,7 +83,7 @@ def _cells_of(char: str) -> int:
 
 
 def cut(text: str, width: int, look: Look) -> str:
-    """Gives as much of a text as fits; dots say that there is more."""
+    """Return as much of a text as fits; dots say that there is more."""
     if not look.is_terminal or cells(text) <= width:
         return text
     left = width - len(look.dots)
@@ -100,7 +100,7 @@ def _head(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Gives a text in lines that fit, broken between words, and within one that is longer than a line."""
+    """Return a text in lines that fit, broken between words, and within one that is longer than a line."""
     lines = [""]
     for word in text.split():
         if lines[-1] and cells(lines[-1]) + 1 + cells(word) <= width:
@@ -118,7 +118,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
-    """Gives a line in as many as it takes; those after the first are indented."""
+    """Yield a line in as many as it takes; those after the first are indented."""
     if not look.is_terminal or sum(cells(text) for text, _ in spans) <= look.width:
         yield spans
         return
@@ -145,7 +145,7 @@ def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
 
 
 def _ended(spans: list[Span]) -> Line:
-    """Gives a line that was broken, without the blanks where it was."""
+    """Return a line that was broken, without the blanks where it was."""
     while spans and not spans[-1][0].strip():
         spans.pop()
     if spans:
@@ -155,7 +155,7 @@ def _ended(spans: list[Span]) -> Line:
 
 
 def _joined(spans: Line) -> Line:
-    """Gives a line in as few spans as it has styles in a row."""
+    """Return a line in as few spans as it has styles in a row."""
     line: list[Span] = []
     for text, style in spans:
         if line and line[-1][1] == style:
@@ -166,7 +166,7 @@ def _joined(spans: Line) -> Line:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Gives the words of a text, each with the blanks before it."""
+    """Yield the words of a text, each with the blanks before it."""
     start = 0
     for index in range(1, len(text)):
         if text[index] == " " and text[index - 1] != " ":
@@ -178,7 +178,7 @@ def _pieces(text: str) -> Iterator[str]:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, *, cuts: bool = False
 ) -> Iterator[Line]:
-    """Gives a table that fits: in columns, the last one cut or folded; else each row in lines of its own.
+    """Yield a table that fits: in columns, the last one cut or folded; else each row in lines of its own.
 
     Args:
         headings: of the columns.
@@ -223,12 +223,12 @@ _CARD_LINES = 2
 
 
 def text_of(line: Line) -> str:
-    """Gives a line without its styles."""
+    """Return a line without its styles."""
     return "".join(text for text, _ in line).rstrip()
 
 
 def plain_lines(lines: Iterable[Line]) -> str:
-    """Gives lines without their styles, each ended."""
+    """Return lines without their styles, each ended."""
     return "".join(f"{text_of(line)}\n" for line in lines)
 
 
@@ -236,17 +236,17 @@ def plain_lines(lines: Iterable[Line]) -> str:
 
 
 def size(characters: int, tokens: int) -> str:
-    """Gives the size of a text; nobody knows the tokens exactly."""
+    """Return the size of a text; nobody knows the tokens exactly."""
     return f"{characters:,} characters, about {tokens:,} tokens"
 
 
 def counted(found: Difference, look: Look) -> str:
-    """Gives how many lines came and went, `  +3 -1`; nothing where that was not counted."""
+    """Return how many lines came and went, `  +3 -1`; nothing where that was not counted."""
     return f"  +{found.added} {look.minus}{found.removed}" if found.lines else ""
 
 
 def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
-    """Gives how much of a whole a part is, drawn: what is full, and what is empty."""
+    """Return how much of a whole a part is, drawn: what is full, and what is empty."""
     length = min(
         _BAR_CELLS if look.is_terminal else 10, max(look.width - 12, 4) if look.width else 10
     )
@@ -262,18 +262,18 @@ _NEARLY_FULL = 0.8
 
 
 def percent(part: int, whole: int) -> str:
-    """Gives a share in words."""
+    """Return a share in words."""
     share = 100 * part / whole
     return "under 1 %" if 0 < share < 1 else f"{int(share)} %"
 
 
 def share(part: int, whole: int) -> str:
-    """Gives in words how much of its budget a request takes."""
+    """Return in words how much of its budget a request takes."""
     return f"{percent(part, whole)} of {whole:,} characters"
 
 
 def budget_line(part: int, whole: int) -> str:
-    """Gives the same with a bar, in signs that every terminal has: `[####------] 43 % of ...`."""
+    """Return the same with a bar, in signs that every terminal has: `[####------] 43 % of ...`."""
     (full, _), (empty, _) = bar(part, whole, PIPE)
     return f"[{full}{empty}] {share(part, whole)}"
 
@@ -284,7 +284,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def ago(at: str, now: datetime) -> str:
-    """Gives a moment as people say it: how long ago, or the day where that is long."""
+    """Return a moment as people say it: how long ago, or the day where that is long."""
     moment = moment_of(at)
     seconds = (now - moment).total_seconds()
     if seconds < _MINUTE:
@@ -300,23 +300,23 @@ def ago(at: str, now: datetime) -> str:
 
 
 def clock(at: str, now: datetime) -> str:
-    """Gives a moment in the person's own time: of today without the day."""
+    """Return a moment in the person's own time: of today without the day."""
     moment = moment_of(at).astimezone(now.tzinfo)
     return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def local_now() -> datetime:
-    """Gives the time where the person is."""
+    """Return the time where the person is."""
     return datetime.now(UTC).astimezone()
 
 
 def moment_of(at: str) -> datetime:
-    """Gives a moment of the record, which is UTC, ISO 8601 with Z."""
+    """Return a moment of the record, which is UTC, ISO 8601 with Z."""
     return datetime.fromisoformat(at)
 
 
 def duration(seconds: float) -> str:
-    """Gives how long something took."""
+    """Return how long something took."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 2 * _MINUTE:

@@ -33,7 +33,7 @@ from codingagent.model.results import CHECK, check_result, result_of
 
 
 def line_of(record: Record) -> str:
-    """Gives one record in words; what came from a reply or a command has no control characters."""
+    """Return one record in words; what came from a reply or a command has no control characters."""
     return plain_text.without_controls(" ".join(_words(record).split()))
 
 

@@ -145,7 +145,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Runs the command line and leaves with its exit status (0, 1, 2, 3 or 130)."""
+    """Run the command line and leave with its exit status (0, 1, 2, 3 or 130)."""
     # Closed by whoever started us: then there is nobody to talk to.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
@@ -158,7 +158,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one command line and gives its exit status."""
+    """Run one command line and return its exit status."""
     try:
         status = app(arguments or ["--help"], standalone_mode=False, prog_name="codingagent")
         sys.stdout.flush()

@@ -37,7 +37,7 @@ class Screen(Protocol):
 
 @contextlib.contextmanager
 def screen_for(json: bool) -> Iterator[Screen]:
-    """Gives the face for this output: JSON, a living terminal, or plain lines."""
+    """Yield the face for this output: JSON, a living terminal, or plain lines."""
     screen: Screen
     if json:
         from codingagent.cli.plain_output import JsonLines
@@ -96,7 +96,7 @@ def person_at(
     elsewhere: "Elsewhere" = lambda _: None,
     diff: object = None,
 ) -> "Person":
-    """Gives the person before a screen, who may also answer from another terminal.
+    """Return the person before a screen, who may also answer from another terminal.
 
     Args:
         screen: theirs.
@@ -116,7 +116,7 @@ def person_at(
 
 
 def remark(screen: Screen, text: str) -> None:
-    """Shows one line."""
+    """Show one line."""
     from codingagent.model.ui_events import Remark
 
     screen.show(Remark(text))

@@ -46,7 +46,7 @@ class Changes:
         self._change: FileChanged | None = None
 
     def note(self, notice: Notice) -> None:
-        """Takes note of what is shown for approval, and of a change; nothing is reckoned yet."""
+        """Take note of what is shown for approval, and of a change; nothing is reckoned yet."""
         match notice:
             case OperationBegan():
                 self._approved, self._change = "", None
@@ -58,7 +58,7 @@ class Changes:
                 pass
 
     def take(self) -> tuple[Difference, tuple[str, ...]] | None:
-        """Gives what the operation that just ended changed, and the lines to be shown of it; once."""
+        """Return what the operation that just ended changed, and the lines to be shown of it; once."""
         change, self._change = self._change, None
         if change is None:
             return None
@@ -72,7 +72,7 @@ class Changes:
 
 
 def _in_pipes(how: str, *, asked: bool) -> str:
-    """Gives what is told where nobody may be looking: only what was asked for in so many words."""
+    """Return what is told where nobody may be looking: only what was asked for in so many words."""
     return how if asked or how == "full" else "never"
 
 
@@ -98,7 +98,7 @@ class Lines:
             self._stream.flush()
 
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
-        """Gives no answer: nobody sits here."""
+        """Return no answer: nobody sits here."""
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Choose nothing, as above."""
@@ -128,7 +128,7 @@ class JsonLines:
             write_json_line(self._stream, document)
 
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
-        """Gives no answer: nobody sits here."""
+        """Return no answer: nobody sits here."""
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
         """Choose nothing, as above."""
@@ -138,13 +138,13 @@ class JsonLines:
 
 
 def write_json_line(stream: TextIO, document: object) -> None:
-    """Writes one JSON object and a line end; keys are in camelCase, as in the session files."""
+    """Write one JSON object and a line end; keys are in camelCase, as in the session files."""
     stream.write(json.dumps(_camel_keys(document)) + "\n")
     stream.flush()
 
 
 def lines_of(notice: Notice) -> str:
-    """Gives a notice in words; empty for one that only matters on a living screen."""
+    """Return a notice in words; empty for one that only matters on a living screen."""
     match notice:
         case OutboxReady():
             return ready_lines(notice)
@@ -214,7 +214,7 @@ def waiting_line(notice: Waiting) -> str:
 
 
 def operation_line(notice: OperationDone) -> str:
-    """Gives a result in one line, and below it what failed or was noted."""
+    """Return a result in one line, and below it what failed or was noted."""
     result = notice.result
     if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
         return ""  # its words are shown by themselves
@@ -242,7 +242,7 @@ def question_line(notice: QuestionAsked) -> str:
 
 
 def turn_line(notice: TurnDone) -> str:
-    """Sums up a turn."""
+    """Sum up a turn."""
     failed = f", {notice.failed} failed" if notice.failed else ""
     count = len(notice.changed)
     changed = f", {count} {'file' if count == 1 else 'files'} changed" if count else ""

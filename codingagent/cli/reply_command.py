@@ -137,7 +137,7 @@ def _answer(
 
 
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
-    """Sets aside what a command had printed before it failed: it may be a whole answer, and dear.
+    """Set aside what a command had printed before it failed: it may be a whole answer, and dear.
 
     Gives in words where it lies; nothing if there is none of it.
     """

@@ -31,7 +31,7 @@ _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_s
 
 
 def read_message(name: str) -> bytes:
-    """Gives the bytes of a message, from a file or with `-` from stdin; no more than may be executed.
+    """Return the bytes of a message, from a file or with `-` from stdin; no more than may be executed.
 
     Raises:
         UsageError: if there is no such file, or it can't be read.
@@ -50,7 +50,7 @@ def read_message(name: str) -> bytes:
 def execute(
     home: Home, root: Path, settings: Settings, data: bytes, *, approves_all: bool, streams: bool
 ) -> int:
-    """Executes a message; gives the exit status."""
+    """Execute a message; return the exit status."""
     tell: Callable[[Event], None] = _print_event if streams else lambda _: None
     with _space(home, root, settings, approves_all, tell) as space:
         try:
@@ -121,7 +121,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
 def undo(
     home: Home, session: Session, turns: int | None, show: Callable[[Notice], None], *, force: bool
 ) -> None:
-    """Takes back what a run changed, or with None its last undo.
+    """Take back what a run changed, or with None its last undo.
 
     Raises:
         UsageError: if there is nothing to take back, or no git.
@@ -161,7 +161,7 @@ def _space(
 
 
 def _say(notice: Notice) -> None:
-    """Passes on what is meant for a person: stdout is for the program."""
+    """Pass on what is meant for a person: stdout is for the program."""
     match notice:
         case ModelSaid():
             sys.stderr.write(f"{notice.text}\n")
@@ -180,7 +180,7 @@ def _print_event(event: Event) -> None:
 
 
 def _print(value: Event | EventsMessage) -> None:
-    """Prints JSON and a line end: in bytes, for a copy as text of ten megabytes is ten megabytes more."""
+    """Print JSON and a line end: in bytes, for a copy as text of ten megabytes is ten megabytes more."""
     sys.stdout.flush()
     sys.stdout.buffer.write(to_json_bytes(value))
     sys.stdout.buffer.write(b"\n")

@@ -49,7 +49,7 @@ class Named:
     no_token: bool = False
 
     def chosen(self) -> Listenable | Command | None:
-        """Gives the endpoint; None is standard input and output.
+        """Return the endpoint; None is standard input and output.
 
         Raises:
             UsageError: if none is given, or several.
@@ -86,7 +86,7 @@ class Served:
 
 
 def serve(named: Named, served: Served, *, verbose: bool) -> None:
-    """Serves until it is told to stop; logs on stderr.
+    """Serve until it is told to stop; logs on stderr.
 
     Raises:
         UsageError: if the root, the policy or the endpoint can't be used.
@@ -149,7 +149,7 @@ def _say(log: HandleLog, host: Host, where: str) -> None:
 def call(
     named: Named, home: Path | None, method: str, params: str | None, timeout_s: float | None
 ) -> int:
-    """Calls a method and prints its result as JSON; gives the exit status.
+    """Call a method and print its result as JSON; return the exit status.
 
     Args:
         named: the endpoint.
@@ -186,7 +186,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _served_here(home: Path | None) -> Command:
-    """Gives a server of one's own for a single call."""
+    """Return a server of one's own for a single call."""
     # A home that nobody named it must find for itself: one that is named is believed.
     named = () if home is None else ("--home", os.fspath(home))
     words = (sys.executable, "-m", "codingagent", *named, "serve", "--stdio")

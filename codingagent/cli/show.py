@@ -38,7 +38,7 @@ class Story:
 
 
 def show_session(story: Story, *, json: bool) -> None:
-    """Prints a session's turns, their results, the files that they changed, and how to go on."""
+    """Print a session's turns, their results, the files that they changed, and how to go on."""
     if json:
         turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
         said = [asdict(each) for each in story.session.said]
@@ -52,7 +52,7 @@ def show_session(story: Story, *, json: bool) -> None:
 
 
 def story_lines(story: Story, look: Look, now: datetime) -> Iterator[Line]:
-    """Gives a session as it is told to people."""
+    """Yield a session as it is told to people."""
     yield from _head(story.session, look, now)
     for entry in story.entries:
         yield []
@@ -190,7 +190,7 @@ def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
 
 
 def counts_in(text: str) -> dict[str, tuple[int, int]]:
-    """Gives how many lines came and went in each file of a unified difference, as git writes it."""
+    """Return how many lines came and went in each file of a unified difference, as git writes it."""
     found: dict[str, tuple[int, int]] = {}
     path = old = ""
     left = [0, 0]
@@ -212,7 +212,7 @@ def counts_in(text: str) -> dict[str, tuple[int, int]]:
 
 
 def _name(said: str) -> str:
-    """Gives the path of a heading; empty for none."""
+    """Return the path of a heading; empty for none."""
     said = said.rstrip("\t")
     if said.startswith('"'):
         # As C writes it: the bytes that are not ASCII in octal.
@@ -227,7 +227,7 @@ def _name(said: str) -> str:
 
 
 def _length(part: str) -> int:
-    """Gives how many lines a side of a hunk has: `-3,4` has 4, `-3` has 1."""
+    """Return how many lines a side of a hunk has: `-3,4` has 4, `-3` has 1."""
     _, _, count = part.partition(",")
     return int(count) if count else 1
 

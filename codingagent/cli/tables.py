@@ -44,7 +44,7 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
 
 
 def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Line]:
-    """Gives one line a session; on a terminal as much of it as fits, in a pipe all of it."""
+    """Return one line a session; on a terminal as much of it as fits, in a pipe all of it."""
     if not look.is_terminal:
         # As scripts know it.
         headings = ("session", "state", "turn", "changed (UTC)", "task")
@@ -86,7 +86,7 @@ def _session(session: Session, changed: str, limit: int) -> tuple[Span, ...]:
 
 
 def show_log(records: Iterable[Record], *, json: bool) -> None:
-    """Prints a session's records, one a line: the time, and what happened."""
+    """Print a session's records, one a line: the time, and what happened."""
     for record in records:
         if json:
             write_json_line(sys.stdout, asdict(record))
@@ -102,7 +102,7 @@ def show_diff(
     *,
     json: bool,
 ) -> None:
-    """Prints what a turn changed, or all of them together.
+    """Print what a turn changed, or all of them together.
 
     Args:
         diff: gives the difference between two checkpoints, for some paths.
@@ -192,7 +192,7 @@ def _value(value: object) -> str:
 
 
 def show_lines(lines: Iterable[Line]) -> None:
-    """Prints lines: in colour on a terminal."""
+    """Print lines: in colour on a terminal."""
     if is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 

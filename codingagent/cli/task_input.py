@@ -8,7 +8,7 @@ from codingagent.model.plain_text import without_halves
 
 
 def read_task(words: list[str], file: Path | None, edit: bool) -> str:
-    """Gives the task from the one place that was named.
+    """Return the task from the one place that was named.
 
     Raises:
         UsageError: if none or more than one was named, or it has no words, or can't be read.

@@ -79,7 +79,7 @@ _SIGNS = {"+": "green", "-": "red", "@": "cyan", "…": "dim"}
 
 
 def _style_of(line: str) -> str:
-    """Gives the colour of a line of a difference."""
+    """Return the colour of a line of a difference."""
     if line.startswith(("+++", "---")):
         return "bold"
     return _SIGNS.get(line[:1], "")
@@ -250,16 +250,16 @@ class Console:
             self._say(("    ", ""), ("because:", "warn"), (f" {reason}", ""), indent=6)
 
     def close(self) -> None:
-        """Puts the terminal back as it was: no spinner, the cursor shown."""
+        """Put the terminal back as it was: no spinner, the cursor shown."""
         self._stop_status()
 
     def diff(self, text: str) -> None:
-        """Shows a unified difference in colour."""
+        """Show a unified difference in colour."""
         for line in text.splitlines():
             self._rich.print(Text(line, style=_style_of(line)), soft_wrap=True)
 
     def lines(self, lines: Iterable[Line]) -> None:
-        """Shows lines that were laid out to fit."""
+        """Show lines that were laid out to fit."""
         for line in lines:
             spans = [(text, _COLOURS.get(style, style)) for text, style in line]
             self._rich.print(Text.assemble(*spans), soft_wrap=True)
@@ -293,11 +293,11 @@ class Console:
         pydoc.pager(shown)
 
     def colours(self) -> str:
-        """Gives in words how many colours there are."""
+        """Return in words how many colours there are."""
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
     def _say(self, *spans: Span, indent: int = 2) -> None:
-        """Shows a line, laid out to fit."""
+        """Show a line, laid out to fit."""
         clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
         self.lines(layout.hang(clean, self._look, indent))
 

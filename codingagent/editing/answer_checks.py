@@ -163,7 +163,7 @@ def check_reading(
 
 
 def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
-    """Tell whether what follows makes a text readable again, before anything else can see it."""
+    """Return whether what follows makes a text readable again, before anything else can see it."""
     same = (o for o in later if isinstance(o, RunCommand) or _changes(o, path))
     for operation in islice(same, _LATER_LIMIT):
         match operation:

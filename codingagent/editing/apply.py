@@ -41,7 +41,7 @@ def has_markers(body: str) -> bool:
 
 
 def read_replacements(body: str) -> tuple[Replacement, ...]:
-    """Reads the SEARCH/REPLACE blocks of an edit.
+    """Read the SEARCH/REPLACE blocks of an edit.
 
     All three markers of a block have the same length, seven or more.
 
@@ -67,7 +67,7 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
 
 
 def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replacement, int]:
-    """Reads the block that opens at `at`; gives it and the index of the line behind it."""
+    """Read the block that opens at `at`; return it and the index of the line behind it."""
     close = _find_marker(lines, at + 1, ">" * length + " REPLACE")
     if close is None:
         raise OperationError(f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE; {_HOW}")
@@ -241,7 +241,7 @@ def _without_lead(text: str, lead: str) -> str:
 
 
 def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
-    """Gives the damage that searches show which fit the file only after it is undone."""
+    """Return the damage that searches show which fit the file only after it is undone."""
     text = "\n".join(("", *lines, ""))
     proven: Channel = UNHARMED
     for replacement in change:
@@ -262,7 +262,7 @@ def is_all_crlf(data: bytes) -> bool:
 
 
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
-    """Shows the lines around each hunk as they now stand, with their numbers."""
+    """Show the lines around each hunk as they now stand, with their numbers."""
     places = [(hunk.new_start, hunk.new_start + hunk.new_count - 1) for hunk in hunks]
     return nearest.around(_Lines.of(text).contents(), sorted(places))
 
@@ -277,7 +277,7 @@ def shift_at(hunks: Iterable[Hunk], line: int) -> int:
 
 
 def _moved(earlier: Hunk, later: Hunk) -> Hunk:
-    """Gives an earlier hunk with its place in the text after a later one."""
+    """Return an earlier hunk with its place in the text after a later one."""
     if earlier.new_start <= later.old_start:
         return earlier
     by = later.new_count - later.old_count
@@ -319,7 +319,7 @@ class _Lines:
     def put(
         self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)
     ) -> Hunk:
-        """Puts lines in the place of others; they get the line end that stood there.
+        """Put lines in the place of others; they get the line end that stood there.
 
         Args:
             start: the index of the first line.
@@ -340,7 +340,7 @@ class _Lines:
         return Hunk(start + 1, count, start + 1, len(new))
 
     def finish(self, end: FileEnd | None) -> None:
-        """Gives the last line its line end, or takes it away."""
+        """Return the last line its line end, or takes it away."""
         if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):
             return
         self.ended = end is FileEnd.ENDED

@@ -123,12 +123,12 @@ class _Case:
         raise OperationError(characters.refusal(what, self.arrival))
 
     def is_proven(self, undone: Sequence[str]) -> bool:
-        """Tell whether lines stand in the file after something is undone, and none of them before."""
+        """Return whether lines stand in the file after something is undone, and none of them before."""
         return self.ground.has(undone) and not self.ground.has(self.lines)
 
 
 def _fence(case: _Case) -> None:
-    """A fence is a wrapper only where the file can't have one there."""
+    """Take off a fence round the body, only where the file can't have one there."""
     text = "".join(f"{line}\n" for line in case.lines)
     if not _is_marked_up(text):
         return
@@ -153,7 +153,7 @@ def _first_word(lines: Sequence[str]) -> list[str]:
 
 
 def _wraps(case: _Case, bare: list[str]) -> bool:
-    """Tell whether a fence round a body is no part of the file."""
+    """Return whether a fence round a body is no part of the file."""
     old = [line for line in case.ground.replaced if line.strip()]
     if any(_is_fence(line) for line in (*old[:1], *old[-1:])):
         return False
@@ -176,7 +176,7 @@ def _spared(arrival: Arrival) -> Arrival:
 
 
 def _numbers(case: _Case) -> None:
-    """The numbers with which our requests, and others, show lines."""
+    """Take off the line numbers with which requests show lines."""
     if not case.lines or _NUMBERED.match(case.lines[0]) is None:
         return
     found = [_NUMBERED.match(line) for line in case.lines]
@@ -199,7 +199,7 @@ def _numbers(case: _Case) -> None:
 
 
 def _are_numbers(case: _Case, mark: str, first: int) -> bool:
-    """Tell whether no text of the kind begins its lines so; one line is little to go by."""
+    """Return whether no text of the kind begins its lines so; one line is little to go by."""
     is_ours = mark == "|" and first == case.ground.start + 1
     if case.ground.lines and is_ours:
         return True
@@ -214,7 +214,7 @@ def _are_numbers(case: _Case, mark: str, first: int) -> bool:
 
 
 def _marks(case: _Case) -> None:
-    """The + with which a difference shows new lines."""
+    """Take off the + with which a diff shows new lines."""
     if not case.lines or not all(line.startswith("+") for line in case.lines):
         return
     if file_kinds.ending(case.path) in ("diff", "patch"):
@@ -229,7 +229,7 @@ def _marks(case: _Case) -> None:
 
 
 def _lead(case: _Case) -> None:
-    """The indentation of the tags, where each line of the body has it too."""
+    """Take off the indentation of the tags, where each line of the body has it too."""
     lead = case.arrival.lead
     if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
         return
@@ -305,7 +305,7 @@ def _blank_lines(case: _Case) -> None:
 
 
 def _is_odd_round(case: _Case) -> bool:
-    """Tell whether blank lines stand at both ends of a body, and at no end of what it replaces."""
+    """Return whether blank lines stand at both ends of a body, and at no end of what it replaces."""
     old = case.ground.replaced
     return (
         bool(old)
@@ -315,7 +315,7 @@ def _is_odd_round(case: _Case) -> bool:
 
 
 def _has_doubled(case: _Case) -> bool:
-    """Tell whether all blank lines stand in twos, as none does in the file before a line like theirs."""
+    """Return whether all blank lines stand in twos, as none does in the file before a line like theirs."""
     if case.is_whole or not case.ground.lines or _halved(case.lines) is None:
         return False
     there = _runs(case.ground.lines)
@@ -396,7 +396,7 @@ def _indentation(case: _Case) -> None:
 
 
 def _whole_file(case: _Case) -> None:
-    """What no whole file of its kind has."""
+    """Find what no whole file of its kind has."""
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
     text = "".join(f"{line}\n" for line in case.lines)
@@ -565,7 +565,7 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
 
 
 def _can_be_decoded(body: str) -> bool:
-    """Tell whether all of a body went through one serializer of HTML: nothing in it was left out."""
+    """Return whether all of a body went through one serializer of HTML: nothing in it was left out."""
     rest = chat_damage.ENTITY.sub("", body)
     quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
     is_partly = any(name in body and quote in rest for name, quote in quotes.items())
@@ -619,7 +619,7 @@ def _is_fence(line: str) -> bool:
 
 
 def _is_one_fence(lines: Sequence[str]) -> bool:
-    """Tell whether lines are one fence, open at the first and closed at the last that has a word."""
+    """Return whether lines are one fence, open at the first and closed at the last that has a word."""
     words = [line for line in lines if line.strip()]
     if len(words) < 2 or not (_is_fence(words[0]) and _is_fence(words[-1])):
         return False

@@ -46,7 +46,7 @@ class Ground:
         return file_kinds.parses(self.path, _text(self.lines))
 
     def parses_with(self, new: Sequence[str]) -> bool | None:
-        """Tell whether the file is valid with the new lines; None where that can't be told."""
+        """Return whether the file is valid with the new lines; None where that can't be told."""
         if self.parses is not True:
             return None
         whole = [*self.lines[: self.start], *new, *self.lines[self.end :]]
@@ -207,7 +207,7 @@ class _Look:
         return bare
 
     def _has_the_like(self) -> bool:
-        """Tell whether the file has such marks already where only code can be."""
+        """Return whether the file has such marks already where only code can be."""
         there = file_kinds.lines_of_text(self.ground.lines, self.path)
         return file_kinds.cannot_hold(self.row.trace, self.ground.lines, self.path, there)
 
@@ -312,7 +312,7 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
 
 
 def _is_other_escape(damage: Damage, way: Channel) -> bool:
-    """Tell whether the tags suffered escapes of another extent."""
+    """Return whether the tags suffered escapes of another extent."""
     return damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
 
 
@@ -320,7 +320,7 @@ _JOINER = re.compile("[\u200c\u200d\u00ad]")
 
 
 def may_be_damaged(text: str) -> bool:
-    """Tell whether a text holds any character that a chat makes of another; most hold none."""
+    """Return whether a text holds any character that a chat makes of another; most hold none."""
     return not text.isascii() or "&" in text or "\\" in text or "http" in text
 
 

@@ -147,7 +147,7 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
 
 
 def _shows_it_was_spared(row: Row, text: str) -> bool:
-    """Tell whether a text has what would have been changed with the rest: a chat changes all or none."""
+    """Return whether a text has what would have been changed with the rest: a chat changes all or none."""
     if row.damage is Damage.ESCAPES:
         return chat_damage.is_spared_by_escapes(text)
     return row.damage is not Damage.BLANKS and _has_any(row.plain, row.trace.sub("", text))
@@ -169,7 +169,7 @@ class _Repair:
 
 
 def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
-    """Gives what may undo the damage to a search, each damage alone and then those that left a trace."""
+    """Yield what may undo the damage to a search, each damage alone and then those that left a trace."""
     yield _Repair((), (), str)
     text = "\n".join(search)
     there = [(damage, undo) for damage, undo in _UNDO if undo(text) != text]
@@ -196,7 +196,7 @@ def _in_turn(chain: tuple[Callable[[str], str], ...]) -> Callable[[str], str]:
 
 
 def mended(lines: list[str], sought: Sought) -> Found | None:
-    """Gives the place that fits after undoing damage, if all repairs that fit come to the same."""
+    """Return the place that fits after undoing damage, if all repairs that fit come to the same."""
     if not any(line.strip() for line in sought.search):
         return None
     shapes = list(_shapes(sought))
@@ -242,7 +242,7 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
 
 
 def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
-    """Gives the edit as it came, and without what may have been copied along on each of its lines."""
+    """Yield the edit as it came, and without what may have been copied along on each of its lines."""
     yield "", sought
     for name, strip in (
         ("without the code fences in it", _unfenced),
@@ -299,7 +299,7 @@ def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
 def _worked_out(
     lines: list[str], sought: Sought, repair: _Repair, place: Place, unindented: bool, name: str
 ) -> Found:
-    """Gives what REPLACE was before the damage that the place has proven.
+    """Return what REPLACE was before the damage that the place has proven.
 
     Raises:
         OperationError: if a new line can't be derived with certainty.
@@ -365,7 +365,7 @@ def as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | Non
 
 
 def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
-    """Gives the true line for each line of a search, where that is one and the same."""
+    """Return the true line for each line of a search, where that is one and the same."""
     pairs: dict[str, str] = {}
     doubtful: set[str] = set()
     for here, true in zip(search, there, strict=True):
@@ -418,7 +418,7 @@ class _NewLines:
             raise self._refusal(f"with {damage.value} that may be meant")
 
     def _as_in_file(self, index: int) -> str:
-        """A new line with what the file has and the search has not: only what did not change is sure."""
+        """Return a new line with what the file has and the search lacks: only what did not change is sure."""
         line = self._sought.replace[index]
         plain = {Damage.QUOTES: "\"'", Damage.BLANKS: " ", Damage.ZERO_WIDTH: ""}
         if not any(c in line for damage in self._repair.damages for c in plain[damage]):
@@ -435,21 +435,21 @@ class _NewLines:
         raise self._refusal("where the file has characters that chats change")
 
     def indented(self, index: int) -> str:
-        """A line that lost its indentation, with that of the line whose place it takes."""
+        """Return a line that lost its indentation with that of the line whose place it takes."""
         line = self._repair.undo(self._sought.replace[index])
         if line[:1].isspace():
             raise self._refusal("with an indentation, and SEARCH has lost its own")
         return blanks(self._there[self.need_counterpart(index)]) + line
 
     def need_counterpart(self, index: int) -> int:
-        """Gives the line of the search whose place a new line takes."""
+        """Return the line of the search whose place a new line takes."""
         row = self._counterpart(index)
         if row is None:
             raise self._refusal("whose indentation can't be known, for SEARCH has lost its own")
         return row
 
     def _counterpart(self, index: int) -> int | None:
-        """Gives the line of the search whose place a new line takes: the same line in other words."""
+        """Return the line of the search whose place a new line takes: the same line in other words."""
         matcher = difflib.SequenceMatcher(
             None, self._sought.search, self._sought.replace, autojunk=False
         )

@@ -34,7 +34,7 @@ class Difference:
     instead: str = ""
 
     def first(self, limit: int) -> tuple[str, ...]:
-        """Gives at most about so many lines; the last one then counts the rest."""
+        """Return at most about so many lines; the last one then counts the rest."""
         lines = (self.instead,) if self.instead else self.lines
         left_out = len(lines) - limit
         # To say that one line is left out takes a line too.
@@ -42,7 +42,7 @@ class Difference:
 
 
 def between(old: bytes, new: bytes, context: int = 3) -> Difference:
-    """Gives how two texts differ, with so many lines of context; in words if they are no text, or large."""
+    """Return how two texts differ, with so many lines of context; in words if they are no text, or large."""
     if b"\0" in old or b"\0" in new:
         return Difference(instead=f"{len(new)} bytes that are not text")
     if len(old) + len(new) > BYTES_LIMIT:
@@ -55,7 +55,7 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
 
 
 def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]:
-    """Gives a unified difference; only what lies between equal beginnings and ends is compared."""
+    """Yield a unified difference; only what lies between equal beginnings and ends is compared."""
     shorter = min(len(before), len(after))
     head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
     rest = shorter - head
@@ -87,7 +87,7 @@ def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]
 
 
 def text_of(path: str, old: bytes, new: bytes | None) -> str:
-    """Gives a change as it is shown for approval; None for `new` deletes the file."""
+    """Return a change as it is shown for approval; None for `new` deletes the file."""
     if new is None:
         return "the file is deleted"
     found = between(old, new)

@@ -181,7 +181,7 @@ class _Hunk:
 
     @property
     def is_one_sided(self) -> bool:
-        """Tell whether it has context on one side of its changes only, as at an end of a file."""
+        """Return whether it has context on one side of its changes only, as at an end of a file."""
         return bool(self.lead) != bool(self.trail)
 
 
@@ -204,7 +204,7 @@ def _fits(file: _File, hunk: _Hunk) -> list[_Fit]:
 
 
 def _lost_mark(there: list[str], old: list[str], place: Place) -> bool:
-    """Tell whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
+    """Return whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
     row = next((row for row, line in enumerate(old) if line.strip()), 0)
     return not place.tab_width and there[row].rstrip() == f" {old[row].rstrip()}"
 
@@ -476,7 +476,7 @@ def _applied_at(file: _File, hunk: _Hunk) -> int | None:
 
 
 def _says_enough(lines: list[str]) -> bool:
-    """Tell whether lines are hardly in a file by chance."""
+    """Return whether lines are hardly in a file by chance."""
     words = [line.strip() for line in lines if line.strip()]
     return len(words) > 1 and sum(map(len, words)) >= _APPLIED_FEWEST_CHARACTERS
 
@@ -625,7 +625,7 @@ def _check_characters(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...])
 
 
 def _shows_indentation(file: _File, hunk: _Hunk) -> bool:
-    """Tell whether a line fits with its indentation: tabs and blanks are then meant as they came."""
+    """Return whether a line fits with its indentation: tabs and blanks are then meant as they came."""
     if not hunk.said.is_verbatim or hunk.fits[0].places[0].note:
         return False
     there = file.lines[hunk.fits[0].start :][: hunk.fits[0].count]

@@ -102,17 +102,17 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
 
 
 def has_edits(text: str, *, is_prose: bool = False) -> bool:
-    """Tell whether a text holds a block between markers."""
+    """Return whether a text holds a block between markers."""
     return _HINT.search(text) is not None and bool(find_edits(text.split("\n"), is_prose=is_prose))
 
 
 def _is_sign(line: str) -> bool:
-    """Tell whether a line begins as a marker does; that is cheap to see."""
+    """Return whether a line begins as a marker does; that is cheap to see."""
     return line.lstrip(" \t").startswith(("<", ">", "=", "-", "+", "&", "\\"))
 
 
 def asks(line: str) -> bool:
-    """Tell whether a line is the opening of a chat's edit, whatever follows it."""
+    """Return whether a line is the opening of a chat's edit, whatever follows it."""
     if not _is_sign(line) or _HINT.search(line, 0, 200) is None:
         return False
     found = _opening(line, 0)
@@ -120,13 +120,13 @@ def asks(line: str) -> bool:
 
 
 def answers(line: str) -> bool:
-    """Tell whether a line is the closing marker of a chat's edit, whatever stands before it."""
+    """Return whether a line is the closing marker of a chat's edit, whatever stands before it."""
     found = _closing(line, 0) if _is_sign(line) else None
     return found is not None and _ANSWERING_LABEL.fullmatch(found.label) is not None
 
 
 def is_doubled(lines: Sequence[str], opening: int, middle: int, close: int) -> bool:
-    """Tell whether a second middle marker only repeats the first, before the closing one.
+    """Return whether a second middle marker only repeats the first, before the closing one.
 
     As text it would be the underline of a heading, under a short line, or all that is searched for.
     """

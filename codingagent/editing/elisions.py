@@ -23,7 +23,7 @@ _LINE_LIMIT = 200
 
 
 def first_elision(lines: list[str]) -> int | None:
-    """Gives the index of the first line that stands for others, or None."""
+    """Return the index of the first line that stands for others, or None."""
     for index, line in enumerate(lines):
         if ("..." in line or "…" in line or _WORDS.search(line[:_LINE_LIMIT])) and is_elision(
             lines, index
@@ -133,7 +133,7 @@ def is_elision_line(line: str, *, bare: bool = True) -> bool:
 
 
 def elision_in(body: str, old: str, path: str) -> str:
-    """Gives the line of a whole file that stands for others of the file that it would replace, or nothing."""
+    """Return the line of a whole file that stands for lines of the file it would replace, or nothing."""
     if (
         "..." not in body
         and "…" not in body

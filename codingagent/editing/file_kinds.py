@@ -53,42 +53,42 @@ def _name(path: str) -> str:
 
 
 def is_prose(path: str) -> bool:
-    """Tell whether a file is text for people, or has no ending that says otherwise."""
+    """Return whether a file is text for people, or has no ending that says otherwise."""
     return _name(path) not in _NAMES and ending(path) in _PROSE | {""}
 
 
 def is_program(path: str) -> bool:
-    """Tell whether no whole file of this kind begins or ends with a code fence."""
+    """Return whether no whole file of this kind begins or ends with a code fence."""
     return _name(path) in _NAMES or ending(path) in _CODE | _MARKUP | _LOOSE
 
 
 def is_code(path: str) -> bool:
-    """Tell whether text for people stands only in strings and comments in it."""
+    """Return whether text for people stands only in strings and comments in it."""
     return _name(path) not in _NAMES and ending(path) in _CODE
 
 
 def is_markup(path: str) -> bool:
-    """Tell whether entities are its own way to write characters."""
+    """Return whether entities are its own way to write characters."""
     return ending(path) in _MARKUP
 
 
 def is_makefile(path: str) -> bool:
-    """Tell whether recipes in it begin with a tab."""
+    """Return whether recipes in it begin with a tab."""
     return _name(path) in ("makefile", "gnumakefile") or ending(path) == "mk"
 
 
 def is_indented(path: str) -> bool:
-    """Tell whether indentation has a meaning in it, or a lack of it is an error."""
+    """Return whether indentation has a meaning in it, or a lack of it is an error."""
     return is_python(path) or is_makefile(path) or ending(path) in ("yml", "yaml")
 
 
 def is_python(path: str) -> bool:
-    """Tell whether it is Python."""
+    """Return whether it is Python."""
     return ending(path) in ("py", "pyi")
 
 
 def parses(path: str, text: str) -> bool | None:
-    """Tell whether a text is a valid file of its kind; None where that can't be told."""
+    """Return whether a text is a valid file of its kind; None where that can't be told."""
     if not syntax_check.is_known(path):
         return None
     return True if syntax_check.can_read(path, text) else _faulty(path, text)
@@ -187,7 +187,7 @@ def bare(line: str, path: str) -> str:
 def cannot_hold(
     trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]
 ) -> bool:
-    """Tell whether something stands in lines of code where only code can be.
+    """Return whether something stands in lines of code where only code can be.
 
     Args:
         trace: what is looked for.

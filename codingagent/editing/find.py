@@ -25,7 +25,7 @@ _APPLIED_FEWEST_CHARACTERS = 16
 
 
 def find(lines: list[str], sought: Sought) -> Found:
-    """Gives the one place where a search is meant to stand.
+    """Return the one place where a search is meant to stand.
 
     Raises:
         OperationError: if there is none or more than one, or if REPLACE may have been damaged in a way
@@ -58,7 +58,7 @@ def find(lines: list[str], sought: Sought) -> Found:
 
 
 def _elided(lines: list[str], sought: Sought) -> Found | None:
-    """Resolves lines that stand for others, if they fit one place and REPLACE keeps each of them.
+    """Resolve lines that stand for others, if they fit one place and REPLACE keeps each of them.
 
     Raises:
         OperationError: if SEARCH has such lines and it can't be told which ones they stand for.
@@ -105,7 +105,7 @@ def _parts(lines: list[str], cuts: list[int]) -> list[list[str]]:
 
 
 def _applied(lines: list[str], sought: Sought) -> Found | None:
-    """Gives the place where REPLACE stands already, if what stands there can't be there by chance.
+    """Return the place where REPLACE stands already, if what stands there can't be there by chance.
 
     SEARCH is nowhere, REPLACE stands once, and it is more than a line that any file may have: at
     least two lines, or one that is much like the one it was to replace.

@@ -56,7 +56,7 @@ def to_blanks(line: str, width: int) -> str:
 
 
 def is_alike(one: str, other: str) -> bool:
-    """Tell whether two lines say the same in other words."""
+    """Return whether two lines say the same in other words."""
     pair = (one[:_COMPARED_CHARACTERS], other[:_COMPARED_CHARACTERS])
     return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= LIKENESS
 
@@ -109,7 +109,7 @@ def _check_thin(moves: "_Moves") -> None:
 
 
 def _is_thin(line: str) -> bool:
-    """Tell whether a line is indented by one blank, and not one of a comment that has stars."""
+    """Return whether a line is indented by one blank, and not one of a comment that has stars."""
     return line[:1] == " " and line[1:2] not in " \t*"
 
 
@@ -266,7 +266,7 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
 
 
 def _are_alike(moves: _Moves) -> bool:
-    """Tell whether each new line takes the place of one that says the same in other words."""
+    """Return whether each new line takes the place of one that says the same in other words."""
     old = [line for line in moves.ground.replaced if line.strip()]
     new = [line for line in moves.new if line.strip()]
     return len(old) == len(new) and all(map(_is_alike_within, old, new))
@@ -277,7 +277,7 @@ def _is_alike_within(one: str, other: str) -> bool:
 
 
 def has_levels(lines: Sequence[str]) -> bool:
-    """Tell whether a line opens a level, and the next that has a word is not deeper."""
+    """Return whether a line opens a level, and the next that has a word is not deeper."""
     words = [line for line in lines if line.strip()]
     return any(
         is_opener(a) and not _CLOSER.match(b) and len(blanks(b)) <= len(blanks(a))
@@ -286,7 +286,7 @@ def has_levels(lines: Sequence[str]) -> bool:
 
 
 def is_opener(line: str) -> bool:
-    """Tell whether a line opens a level."""
+    """Return whether a line opens a level."""
     return _OPENER.search(line) is not None
 
 
@@ -375,7 +375,7 @@ _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT
 
 
 def is_indented(line: str) -> bool:
-    """Tell whether a line has an indentation that a chat would have taken."""
+    """Return whether a line has an indentation that a chat would have taken."""
     return line.startswith(("  ", "\t")) and bool(line.strip())
 
 

@@ -18,7 +18,7 @@ _DIFFERENCE_LIMIT_LINES = 30
 
 
 def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
-    """Shows ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it."""
+    """Show ranges of lines, 1-based and inclusive, in rising order, each with a few lines around it."""
     wanted: list[tuple[int, int]] = []
     for first, last in places:
         start = max(first - _CONTEXT_LINES, 1)
@@ -32,7 +32,7 @@ def around(lines: list[str], places: Iterable[tuple[int, int]]) -> str:
 
 
 def nearest(lines: list[str], search: list[str]) -> str:
-    """Shows the lines of the file that most likely were meant, with their numbers and the difference."""
+    """Show the lines of the file that most likely were meant, with their numbers and the difference."""
     start = _likely_start(lines, search)
     if start is None:
         return ""
@@ -43,7 +43,7 @@ def nearest(lines: list[str], search: list[str]) -> str:
 
 
 def _difference(search: list[str], there: list[str]) -> str:
-    """Shows how a search differs from the lines that it is nearest to."""
+    """Show how a search differs from the lines that it is nearest to."""
     if len(search) > EXCERPT_LIMIT_LINES:
         return ""
     old, new = ([clip(line) for line in each] for each in (search, there))
@@ -77,7 +77,7 @@ def _similar_start(lines: list[str], search: list[str]) -> int | None:
 
 
 def _numbered(lines: list[str], start: int, end: int) -> str:
-    """Shows lines `start` to `end`, 1-based and inclusive; the middle of many is left out."""
+    """Show lines `start` to `end`, 1-based and inclusive; the middle of many is left out."""
     numbers = list(range(start, end + 1))
     width = len(str(end))
     draw: Callable[[int], str] = lambda n: f"{n:>{width}} | {clip(lines[n - 1])}"  # noqa: E731

@@ -49,7 +49,7 @@ class Found:
 
 
 def split(text: str) -> list[str]:
-    """Gives the lines of a text, whether its last one is ended or not."""
+    """Return the lines of a text, whether its last one is ended or not."""
     return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
 
 
@@ -82,7 +82,7 @@ class Place:
         return tuple(map(self.change, self.without_trail(replace)))
 
     def without_trail(self, lines: Sequence[str]) -> Sequence[str]:
-        """Takes off what came to the end of each line of the search, if all of these lines have it too."""
+        """Take off what came to the end of each line of the search, if all of these lines have it too."""
         if not self.trail or not all(line.endswith(self.trail) for line in lines if line.strip()):
             return lines
         return [line.removesuffix(self.trail) for line in lines]
@@ -109,7 +109,7 @@ def up_to_trailing_blanks(lines: list[str], search: list[str]) -> list[Place]:
 
 
 def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
-    """Gives the blanks that each line of a search has at its end beyond those of the file."""
+    """Return the blanks that each line of a search has at its end beyond those of the file."""
     ends = [
         (_trail(there), _trail(here))
         for there, here in zip(place, search, strict=True)
@@ -144,7 +144,7 @@ def _with_trail(place: Place, lines: list[str], search: list[str]) -> Place:
 
 
 def _shifted(place: Iterable[str], search: list[str], start: int, count: int) -> Place | None:
-    """Gives the place if all its lines have more, or all have less, of the same leading blanks."""
+    """Return the place if all its lines have more, or all have less, of the same leading blanks."""
     shift: tuple[str, str] | None = None
     for there, here in zip(map(blanks, place), map(blanks, search), strict=True):
         add = there.removesuffix(here) if there.endswith(here) else None
@@ -215,7 +215,7 @@ def _to_blanks(width: int) -> Callable[[str], str]:
 
 
 def positions(lines: list[str], search: list[str]) -> list[int]:
-    """Gives the index of each place where the lines stand; one string search, then counting."""
+    """Return the index of each place where the lines stand; one string search, then counting."""
     return positions_in(framed(lines), search) if lines else []
 
 

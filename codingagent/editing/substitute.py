@@ -17,7 +17,7 @@ _WORK_LIMIT = 2 * 10**10
 
 
 def apply(substitutions: Sequence[Substitution], text: str) -> Edited:
-    """Gives the text after all of them; its one hunk is whatever lines have changed.
+    """Return the text after all of them; its one hunk is whatever lines have changed.
 
     Raises:
         OperationError: if an old text is empty or not there, in the text as those before have left it.
@@ -48,7 +48,7 @@ def _not_found(where: str, old: str, text: str) -> str:
 
 
 def _hunk(old: str, new: str) -> Hunk | None:
-    """Gives the lines between what two texts share at their head and at their tail."""
+    """Return the lines between what two texts share at their head and at their tail."""
     if old == new:
         return None
     head = _common(old, new)

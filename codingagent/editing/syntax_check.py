@@ -45,7 +45,7 @@ def find_fault(path: str, text: str) -> Fault | None:
 
 
 def can_read(path: str, text: str) -> bool:
-    """Tell whether a text is certainly what its file's name says."""
+    """Return whether a text is certainly what its file's name says."""
     try:
         return _check(path, text) is None
     except _UnknownError:
@@ -53,7 +53,7 @@ def can_read(path: str, text: str) -> bool:
 
 
 def is_known(path: str) -> bool:
-    """Tell whether anything can be said of such a file."""
+    """Return whether anything can be said of such a file."""
     name = path.lower()
     return name.endswith((*_PYTHON, *_JSON, ".toml")) and _WITH_COMMENTS.search(name) is None
 

@@ -21,7 +21,7 @@ class Row(Sequence[T_co], Generic[T_co]):
         self._length = len(self._shared)
 
     def with_one(self, value: T) -> "Row[T_co | T]":
-        """Gives a row with one value more."""
+        """Return a row with one value more."""
         row: Row[T_co | T] = Row()
         # Another row may have grown from this one already: then it goes on with a copy.
         is_last = len(self._shared) == self._length

@@ -64,5 +64,5 @@ def nothing_awaits(session_id: str) -> str:
 
 
 def operation_id(index: int) -> str:
-    """Gives what an operation without an id is called: by its place, `op-1` the first."""
+    """Return what an operation without an id is called: by its place, `op-1` the first."""
     return f"op-{index + 1}"

@@ -95,7 +95,7 @@ def without_underscore_escapes(text: str) -> str:
 
 
 def without_entities(text: str) -> str:
-    """Decodes once what a serializer of HTML has to encode, and nothing else."""
+    """Decode once what a serializer of HTML has to encode, and nothing else."""
     return ENTITY.sub(_decoded, text) if "&" in text else text
 
 
@@ -107,23 +107,23 @@ def _decoded(found: re.Match[str]) -> str:
 
 
 def with_straight_quotes(text: str) -> str:
-    """Gives ASCII quotes for typographic ones."""
+    """Return ASCII quotes for typographic ones."""
     return text if text.isascii() else text.translate(_QUOTES)
 
 
 def with_plain_blanks(text: str) -> str:
-    """Gives ordinary blanks for no-break and other wide or narrow ones."""
+    """Return ordinary blanks for no-break and other wide or narrow ones."""
     text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
     return text if text.isascii() else text.translate(_BLANKS)
 
 
 def without_zero_width(text: str) -> str:
-    """Takes out what has no width: byte-order marks, joiners, soft hyphens."""
+    """Take out what has no width: byte-order marks, joiners, soft hyphens."""
     return text if text.isascii() else text.translate(_ZERO_WIDTH)
 
 
 def with_ascii_brackets(text: str) -> str:
-    """Gives ASCII brackets for full-width ones."""
+    """Return ASCII brackets for full-width ones."""
     return text if text.isascii() else text.translate(_BRACKETS)
 
 
@@ -132,7 +132,7 @@ _LEAD = re.compile("(?:[ \t\u00a0\u3000]|&nbsp;)+")
 
 
 def with_plain_indentation(text: str) -> str:
-    """Gives ordinary blanks for those at the start of a line."""
+    """Return ordinary blanks for those at the start of a line."""
     found = _LEAD.match(text)
     return text if found is None else with_plain_blanks(found[0]) + text[found.end() :]
 
@@ -142,7 +142,7 @@ LINK = re.compile(r"\[([\w./+-]+\.\w+)\]\(<?https?://\1/?>?\)|<https?://([\w./+-
 
 
 def without_links(text: str) -> str:
-    """Gives file names for links that only repeat them."""
+    """Return file names for links that only repeat them."""
     if "http" not in text:
         return text
     return LINK.sub(lambda found: found[1] or found[2], text)
@@ -153,7 +153,7 @@ _DASHES = str.maketrans({"\u2010": "-", "\u2011": "-", "—": "--", "…": "..."
 
 
 def with_plain_dashes(text: str) -> str:
-    """Gives what a keyboard has for dashes and dots that were set in their place."""
+    """Return what a keyboard has for dashes and dots that were set in their place."""
     return text if text.isascii() else text.translate(_DASHES)
 
 

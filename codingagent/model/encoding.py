@@ -25,7 +25,7 @@ class FileText:
     """The byte-order mark, or nothing."""
 
     def encode(self, text: str) -> bytes:
-        """Gives the file's new bytes.
+        """Return the file's new bytes.
 
         Raises:
             OperationError: if the file's own encoding has no such character.
@@ -42,7 +42,7 @@ class FileText:
 
 
 def decode_file(data: bytes) -> FileText | None:
-    """Gives the text of a file's bytes, or None if they are no text (they hold NUL).
+    """Return the text of a file's bytes, or None if they are no text (they hold NUL).
 
     What is neither UTF-8 nor marked UTF-16 is read as Latin-1, or as UTF-8 with the stray bytes
     kept if some of it is UTF-8. Either way each byte comes back from `FileText.encode`.
@@ -77,7 +77,7 @@ class ReplyText:
 
 
 def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
-    """Gives the text of an inbox file, or None if it is no text.
+    """Return the text of an inbox file, or None if it is no text.
 
     DESIGN, inbox: UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
     (where that is UTF-8 itself, windows-1252, which chats' download buttons produce).

@@ -214,7 +214,7 @@ def succeeded(event: Event) -> bool:
 
 
 def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
-    """Gives the paths that file operations changed, in order, each once."""
+    """Return the paths that file operations changed, in order, each once."""
     return tuple(
         dict.fromkeys(
             event.path

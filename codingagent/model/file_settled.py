@@ -66,7 +66,7 @@ class Tracker:
     first: Mapping[str, Sighting] = field(default_factory=dict)
 
     def after(self, looks: Mapping[str, Sighting]) -> "Tracker":
-        """Gives the tracker after one more look at all files; those that are gone are forgotten."""
+        """Return the tracker after one more look at all files; those that are gone are forgotten."""
         kept = {}
         for name, now in looks.items():
             before = self.first.get(name)

@@ -378,7 +378,7 @@ Record = (
 
 
 def decode_record(line: bytes) -> Record:
-    """Gives the record of one journal line, a JSON object whose `kind` names its class.
+    """Return the record of one journal line, a JSON object whose `kind` names its class.
 
     Raises:
         ValueError: if the line is no record.

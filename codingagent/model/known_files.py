@@ -26,7 +26,7 @@ def digest_known(session: Session, path: str) -> str | None:
 
 
 def is_ours(session: Session, modified_ns: int) -> bool:
-    """Tell whether a file of that time of change was written by what we ran: the person did not do it."""
+    """Return whether a file of that time of change was written by what we ran: the person did not do it."""
     for begun, ended in reversed(session.spans):
         if _ns(ended) + _ROUNDED_NS < modified_ns:
             return False

@@ -69,5 +69,5 @@ class Letter:
 
 
 def digest_of(data: bytes) -> str:
-    """Gives the digest by which the journal knows bytes: SHA-256, in hex digits."""
+    """Return the digest by which the journal knows bytes: SHA-256, in hex digits."""
     return hashlib.sha256(data).hexdigest()

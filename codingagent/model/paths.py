@@ -24,7 +24,7 @@ _RESERVED_ON_WINDOWS = re.compile(
 
 
 def workspace_path(text: str) -> str:
-    """Gives the path in its plain form, `a/b`, relative to the workspace root.
+    """Return the path in its plain form, `a/b`, relative to the workspace root.
 
     `a/../b` becomes `b`: specification 003, path sandboxing, joins before it compares. Quotes and
     blanks are never trimmed: what was checked is what is opened.
@@ -41,7 +41,7 @@ def workspace_path(text: str) -> str:
 
 
 def folder_path(text: str) -> str:
-    """Gives a folder's path in its plain form; `.` is the workspace root itself.
+    """Return a folder's path in its plain form; `.` is the workspace root itself.
 
     Raises:
         OperationError: as `workspace_path`.
@@ -50,7 +50,7 @@ def folder_path(text: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Gives the names in a path, without `.` and `..`."""
+    """Return the names in a path, without `.` and `..`."""
     _check_characters(text)
     parts: list[str] = []
     for part in text.split("/"):
@@ -102,7 +102,7 @@ def is_home_name(name: str) -> bool:
 
 
 def folded(name: str) -> str:
-    """Gives a name as file systems that ignore case, trailing dots and invisible characters see it."""
+    """Return a name as file systems that ignore case, trailing dots and invisible characters see it."""
     seen = name
     if not name.isascii():  # quick, because it is asked of every name on every path
         visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
@@ -116,7 +116,7 @@ def is_glob(path: str) -> bool:
 
 
 def glob_matcher(glob: str) -> Callable[[str], bool]:
-    """Gives the test whether a whole path fits a glob.
+    """Return the test whether a whole path fits a glob.
 
     `*` and `?` stay within one name; `**` as a name of its own stands for any folders, or none.
     It takes time in proportion to pattern times path, whatever a hostile pattern says.
@@ -146,7 +146,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """Gives the expression for one name of a glob, without ways to go wrong twice.
+    """Return the expression for one name of a glob, without ways to go wrong twice.
 
     Each star takes as little as lets the text behind it fit, once and for all (an atomic group): what
     it leaves the next star can take.
@@ -164,7 +164,7 @@ def _literal(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Gives text on one line and of bounded length, for a message: escapes what is not printable."""
+    """Return text on one line and of bounded length, for a message: escapes what is not printable."""
     line = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text[:200]

@@ -13,7 +13,7 @@ _CONTROL = re.compile(
 
 
 def without_controls(text: str) -> str:
-    """Gives the text without terminal control sequences.
+    """Return the text without terminal control sequences.
 
     Of a line drawn over with carriage returns (a progress bar) the last drawing stays.
     """
@@ -27,13 +27,13 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def on_screen(text: str) -> str:
-    """Gives the text as a terminal may show it: without controls, and with nothing turned round unseen."""
+    """Return the text as a terminal may show it: without controls, and with nothing turned round unseen."""
     clean = without_controls(text)
     return clean if clean.isascii() else _TURNING.sub(lambda m: _unmasked_character(m[0]), clean)
 
 
 def unmasked(text: str) -> str:
-    """Gives the text with an escape for whatever can't be seen, or would change what is seen.
+    """Return the text with an escape for whatever can't be seen, or would change what is seen.
 
     What a person is to say yes to must not be drawn over by its own carriage returns, or turned round.
     """
@@ -54,7 +54,7 @@ def _last_drawing(line: str) -> str:
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
-    """Gives at most about `limit` characters of a text, its head and its tail.
+    """Return at most about `limit` characters of a text, its head and its tail.
 
     Args:
         text: what there is.
@@ -75,13 +75,13 @@ def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
 
 
 def visible(text: str, limit: int = 200) -> str:
-    """Gives a text on one line, clipped; what is not printable is written as an escape."""
+    """Return a text on one line, clipped; what is not printable is written as an escape."""
     clipped = text if len(text) <= limit else f"{text[:limit]}…"
     return clipped if clipped.isprintable() else repr(clipped)[1:-1]
 
 
 def without_halves(text: str) -> str:
-    """Gives text without halves of characters, which no UTF-8 and no JSON may hold: each becomes `?`.
+    """Return text without halves of characters, which no UTF-8 and no JSON may hold: each becomes `?`.
 
     They stand for bytes that are no UTF-8, in names and on command lines.
     """
@@ -92,12 +92,12 @@ _CONTROLS = tuple(map(chr, range(32)))
 
 
 def json_length(text: str) -> int:
-    """Gives about how many characters a text takes in JSON, where a control character is six."""
+    """Return about how many characters a text takes in JSON, where a control character is six."""
     return len(text) + 5 * sum(map(text.count, _CONTROLS)) - 4 * text.count("\n")
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Gives the first line of a text, clipped, with a word on how much follows; nothing in it hides."""
+    """Return the first line of a text, clipped, with a word on how much follows; nothing in it hides."""
     text = unmasked(text.strip("\n"))
     first, _, rest = text.partition("\n")
     if len(first) > limit:

@@ -56,28 +56,28 @@ class Result:
 
 
 def exit_code_of(event: CommandRan) -> int:
-    """Gives a command's exit code as JSON has it: 124 at its limit, 128 and the number after a signal."""
+    """Return a command's exit code as JSON has it: 124 at its limit, 128 and the number after a signal."""
     if event.ended_by == "time_limit":
         return _TIMED_OUT
     return _SIGNAL_BASE - event.exit_code if event.exit_code < 0 else event.exit_code
 
 
 def result_of(event: Event) -> Result:
-    """Gives an event in words."""
+    """Return an event in words."""
     tag, summary, output = _words(event)
     sandbox = event.sandbox if isinstance(event, CommandRan) else ""
     return Result(tag, summary, succeeded(event), output, event.notes, sandbox)
 
 
 def check_result(event: Event) -> Result:
-    """Gives what came of the person's check in words."""
+    """Return what came of the person's check in words."""
     result = replace(result_of(event), command_type=CHECK)
     # The limit is a setting of the person's: no answer can ask for more.
     return replace(result, summary=result.summary.replace(_MORE_TIME, ""))
 
 
 def lines_of(result: Result) -> str:
-    """Gives a result as the next request shows it: one line, then indented output and notes.
+    """Return a result as the next request shows it: one line, then indented output and notes.
 
     All text from outside is indented, so that no line of it can pass for a heading or a result.
     """

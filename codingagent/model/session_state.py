@@ -215,7 +215,7 @@ class Session:
 
 
 def fold(session: Session | None, record: Record) -> Session:
-    """Gives the state after one more record.
+    """Return the state after one more record.
 
     Raises:
         ValueError: if the record can't follow: the journal is not one of ours.
@@ -271,7 +271,7 @@ def no_request_waits(session: Session) -> str:
 
 
 def replay(records: Iterable[Record]) -> Session | None:
-    """Gives the state after all records; None if there are none.
+    """Return the state after all records; None if there are none.
 
     Raises:
         ValueError: as `fold`.
@@ -439,7 +439,7 @@ def _step(session: Session, record: Record) -> Session:
 
 
 def _hear(session: Session, record: PersonSaid) -> Session:
-    """Adds words and files to the request that is due; one that waits becomes due again."""
+    """Add words and files to the request that is due; one that waits becomes due again."""
     waits = session.phase is Phase.AWAITING_REPLY
     # What is said while a turn is under way goes with the request behind it.
     is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)

@@ -89,7 +89,7 @@ class Resolved:
 
 
 def resolve(sources: list[Source]) -> Resolved:
-    """Merges sources, the strongest last.
+    """Merge sources, the strongest last.
 
     Raises:
         UsageError: for a name that is no setting, or a value that can't be used; says where it stands.
@@ -105,7 +105,7 @@ def resolve(sources: list[Source]) -> Resolved:
 
 
 def from_environment(variables: Mapping[str, str]) -> Source:
-    """Gives the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
+    """Return the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
 
     Raises:
         UsageError: for a variable of ours that is no setting.
@@ -119,12 +119,12 @@ def from_environment(variables: Mapping[str, str]) -> Source:
 
 
 def meanings() -> dict[str, str]:
-    """Gives what each setting means, by name."""
+    """Return what each setting means, by name."""
     return {f.name: f.metadata["meaning"] for f in fields(Settings)}
 
 
 def schema() -> dict[str, object]:
-    """Gives the JSON Schema (draft 2020-12) of codingagent.toml."""
+    """Return the JSON Schema (draft 2020-12) of codingagent.toml."""
     properties: dict[str, object] = {}
     for each in fields(Settings):
         default = each.default

@@ -65,7 +65,7 @@ Entry = TurnTold | PersonSaid | ReplySetAside | UndoEnded | SessionReopened
 
 
 def entries(records: Iterable[Record]) -> list[Entry]:
-    """Gives what happened in a session, oldest first."""
+    """Return what happened in a session, oldest first."""
     found: list[Entry] = []
     turn = -1
     items: list[Item] = []

@@ -10,7 +10,7 @@ _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "a
 
 
 def first_fitting(patterns: tuple[str, ...], command: ShellCommand) -> str | None:
-    """Gives the first of the patterns that means a command; None if none does."""
+    """Return the first of the patterns that means a command; None if none does."""
     return next((pattern for pattern in patterns if fits(pattern, command)), None)
 
 
@@ -60,7 +60,7 @@ def _option_fits(want: str, option: str) -> bool:
 
 
 def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
-    """Gives the place behind a subcommand; 0 if it is not there.
+    """Return the place behind a subcommand; 0 if it is not there.
 
     Which options take a value is not known: behind one without `=`, both readings are tried.
     """

@@ -188,7 +188,7 @@ def _clipped(text: str) -> str:
 
 
 def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
-    """Gives what no pattern can say: rules, with their reasons."""
+    """Return what no pattern can say: rules, with their reasons."""
     found: dict[str, str] = {}
     words = command.arguments
     if command.runs_input and _DOWNLOADS & set(command.reads_from):
@@ -225,7 +225,7 @@ def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -
 
 
 def _setting(name: str) -> dict[str, str]:
-    """Gives what is to be said of a variable that is set."""
+    """Return what is to be said of a variable that is set."""
     if name not in presets.ASKED_VARIABLES:
         return {}
     return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}

@@ -7,7 +7,7 @@ builds, installs into the project, commits) is not in them.
 
 
 def _each(start: str, ends: str) -> tuple[str, ...]:
-    """Gives patterns that begin alike; a comma parts their ends."""
+    """Return patterns that begin alike; a comma parts their ends."""
     return tuple(f"{start} {end.strip()}".strip() for end in ends.split(","))
 
 

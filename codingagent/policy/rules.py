@@ -193,7 +193,7 @@ def _judge_change(rules: FilesystemRules, path: str) -> Deny | None:
 
 
 def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
-    """Gives why a change there needs a yes; None if it does not."""
+    """Return why a change there needs a yes; None if it does not."""
     pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
@@ -203,7 +203,7 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
 
 
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
-    """Gives the first pattern that fits a path or a folder above it.
+    """Return the first pattern that fits a path or a folder above it.
 
     Compared as the most forgiving file system would compare, unless `exactly` is asked for: where a
     rule allows, the same name in other letters is another file.
@@ -224,7 +224,7 @@ def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> 
 def _by_name(
     patterns: tuple[str, ...], exactly: bool
 ) -> tuple[Mapping[str, tuple[int, ...]], tuple[int, ...]]:
-    """Gives the places of patterns by a name that a path must have to fit, and of those without one."""
+    """Return the places of patterns by a name that a path must have to fit, and of those without one."""
     by_name: dict[str, tuple[int, ...]] = {}
     others: list[int] = []
     for place, pattern in enumerate(patterns):
@@ -243,7 +243,7 @@ def _known(pattern: str, exactly: bool) -> str:
 
 @cache
 def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
-    """Gives what tells whether a path fits a pattern, and whether it lies in a folder that does."""
+    """Return what tells whether a path fits a pattern, and whether it lies in a folder that does."""
     known = _known(pattern, exactly)
     return glob_matcher(known), glob_matcher(f"{known}/**")
 
@@ -254,7 +254,7 @@ _TABLES = {"filesystem": FilesystemRules, "shell": ShellRules, "network": Networ
 
 
 def from_document(document: Mapping[str, object], source: str) -> Policy:
-    """Gives the policy that a TOML document describes, over the preset that it `extends`.
+    """Return the policy that a TOML document describes, over the preset that it `extends`.
 
     What it does not say is as in the preset, `standard` if it names none. A list takes the place of
     the preset's list, it is not added to it.
@@ -316,7 +316,7 @@ def _checked(value: object, default: object, where: str) -> object:
 
 
 def advice(policy: Policy) -> str:
-    """Gives what a model should know of the policy before it answers; nothing if all is let through."""
+    """Return what a model should know of the policy before it answers; nothing if all is let through."""
     files, shell = policy.filesystem, policy.shell
     said = []
     if not files.enabled:
@@ -341,7 +341,7 @@ _NAMES_SHOWN = 12
 
 
 def describe(policy: Policy) -> str:
-    """Gives the policy in a line or two, for a person and for the model."""
+    """Return the policy in a line or two, for a person and for the model."""
     files, shell = policy.filesystem, policy.shell
     if not files.enabled:
         said = ["no file operations"]
@@ -372,7 +372,7 @@ def describe(policy: Policy) -> str:
 
 
 def _named(patterns: tuple[str, ...]) -> str:
-    """Gives a list in words: itself while it is short, else the programs it is about."""
+    """Return a list in words: itself while it is short, else the programs it is about."""
     names = list(patterns)
     if len(names) > _NAMES_SHOWN:
         names = list(dict.fromkeys(pattern.split()[0] for pattern in patterns))

@@ -115,7 +115,7 @@ class ShellLine:
 
 
 def read_line(text: str) -> ShellLine:
-    """Finds every command in a shell line. It never raises, and takes bounded time and memory."""
+    """Find every command in a shell line. It never raises, and takes bounded time and memory."""
     reader = _Reader()
     try:
         commands = reader.read(text, 0, ())
@@ -189,7 +189,7 @@ class _Reader:
         self._commands_left = COMMAND_LIMIT
 
     def read(self, text: str, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
-        """Gives the commands of a text.
+        """Return the commands of a text.
 
         Args:
             text: what a shell would be given.
@@ -221,7 +221,7 @@ class _Reader:
     # --- the tree ------------------------------------------------------------------------------
 
     def _walk(self, tree: _Tree, root: "Node") -> None:
-        """Notes the commands in a tree, in their order. Depth costs no stack."""
+        """Note the commands in a tree, in their order. Depth costs no stack."""
         todo: list[tuple[Node, tuple[_Span, ...]]] = [(root, ())]
         while todo:
             node, sources = todo.pop()
@@ -232,7 +232,7 @@ class _Reader:
     def _visit(
         self, tree: _Tree, node: "Node", sources: tuple[_Span, ...]
     ) -> list[tuple["Node", tuple[_Span, ...]]]:
-        """Notes what a node is, and gives the nodes below it with what those read from."""
+        """Note what a node is, and return the nodes below it with what those read from."""
         children = node.children
         match node.type:
             case "command" | "declaration_command" | "unset_command":
@@ -337,7 +337,7 @@ class _Reader:
     def _redirections(
         self, tree: _Tree, redirects: "list[Node]"
     ) -> tuple[Words, tuple[str, ...], tuple[_Span, ...], "list[Node]"]:
-        """Gives the files written, the literal texts and the places read, and stray words.
+        """Return the files written, the literal texts and the places read, and stray words.
 
         The grammar takes all words behind a redirection for its targets: only the first is.
         """
@@ -380,7 +380,7 @@ class _Reader:
     # --- words ---------------------------------------------------------------------------------
 
     def _words(self, tree: _Tree, nodes: "list[Node]") -> Words:
-        """Gives the words of nodes. Those with nothing between them are one word."""
+        """Return the words of nodes. Those with nothing between them are one word."""
         spans: list[tuple[_Span, list[Node]]] = []
         for node in sorted(nodes, key=lambda n: n.start_byte):
             start, end = _span(node)
@@ -405,7 +405,7 @@ class _Reader:
     # --- what the commands read and run --------------------------------------------------------
 
     def _settle(self, tree: _Tree, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
-        """Gives the commands of a tree with those that they hand on to."""
+        """Return the commands of a tree with those that they hand on to."""
         names = [
             (found.span[0], name) for found in tree.found if (name := _name(found)) is not None
         ]
@@ -430,7 +430,7 @@ class _Reader:
         return [command for _, commands in done for command in commands]
 
     def _run(self, found: _Found, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
-        """Gives a command and all that it runs."""
+        """Return a command and all that it runs."""
         piped = bool(found.sources) or bool(reads)
         first = ShellCommand((), found.writes, found.assignments, reads)
         commands: list[ShellCommand] = []
@@ -489,7 +489,7 @@ def _span(node: "Node") -> _Span:
 
 
 def _last_command(body: "Node") -> "Node":
-    """Gives the node that redirections behind a body belong to."""
+    """Return the node that redirections behind a body belong to."""
     while body.type in ("pipeline", "list", "negated_command"):
         body = body.named_children[-1]
     return body
@@ -504,7 +504,7 @@ def _name(found: _Found) -> str | None:
 
 
 def _ticked(tree: _Tree, node: "Node") -> list[tuple[_Span, str, bool]]:
-    """Gives the texts between backticks in what the grammar took for plain text."""
+    """Return the texts between backticks in what the grammar took for plain text."""
     return [
         (_span(node), _UNESCAPED.sub(r"\1", text), True)
         for text in _BACKTICKS.findall(_text_of(tree, _span(node)))
@@ -534,7 +534,7 @@ def _assigned(word: Word) -> tuple[str, Word]:
 
 
 def _expansions(nodes: "list[Node]") -> Iterator[_Span]:
-    """Gives where the outermost expansions in a word stand."""
+    """Yield where the outermost expansions in a word stand."""
     todo = list(nodes)
     while todo:
         node = todo.pop()
@@ -556,7 +556,7 @@ _MAKES_EXPANSION = re.compile(rb"\$[A-Za-z0-9_@*#?$!({-]|`")
 
 
 def _unquoted(source: bytes, at: int, expansions: dict[int, int]) -> tuple[Word, bool]:
-    """Gives the word that begins at a place and ends with the source, by the shell's rules.
+    """Return the word that begins at a place and ends with the source, by the shell's rules.
 
     And whether it is one word to those rules: a blank or an operator in it, and the grammar that
     found the word is mistaken.

@@ -51,7 +51,7 @@ class Inner:
 
 
 def command_name(word: Word) -> str | None:
-    """Gives a command's name, without folders and in lower case; None if the line alone won't tell.
+    """Return a command's name, without folders and in lower case; None if the line alone won't tell.
 
     `$VENV/bin/python` is `python`: its last part is literal.
     """
@@ -170,7 +170,7 @@ def is_looked_through(name: str) -> bool:
 
 
 def inner(words: Words) -> Inner:
-    """Gives what a command runs besides itself."""
+    """Return what a command runs besides itself."""
     name = command_name(words[0])
     # python3.11 is python; a program's version says nothing on its options.
     plain = re.sub(r"(?<=[a-z])[\d.]+$", "", name or "")
@@ -206,7 +206,7 @@ def _wrapped(words: Words, shape: _Shape) -> Inner:
 
 
 def _operand(words: Words, at: int, shape: _Shape) -> int:
-    """Gives the place of the first word that is neither an option nor an option's value."""
+    """Return the place of the first word that is neither an option nor an option's value."""
     while at < len(words):
         text = words[at].sure
         at += 1
@@ -227,7 +227,7 @@ def _operand(words: Words, at: int, shape: _Shape) -> int:
 
 
 def _values(words: Words, letter: str) -> Words:
-    """Gives the values of an option that stands alone, last in a cluster, or with its value."""
+    """Return the values of an option that stands alone, last in a cluster, or with its value."""
     found: list[Word] = []
     long = {"c": "--command", "x": "--exec"}[letter]
     for word, following in zip(words, (*words, None)[1:], strict=True):
@@ -241,7 +241,7 @@ def _values(words: Words, letter: str) -> Words:
 
 
 def _text(words: Iterable[Word]) -> Inner:
-    """Gives words as one shell text, as eval makes it: doubtful where they are not literal.
+    """Return words as one shell text, as eval makes it: doubtful where they are not literal.
 
     Expansions stay in it as written, so that what stands around them is seen all the same.
     """
@@ -378,7 +378,7 @@ _ALIAS = re.compile(r"alias\.(.*?)=(.*)", re.DOTALL)
 
 
 def _git(words: Words) -> Inner:
-    """Gives what git itself runs: `bisect run`, `submodule foreach`, `rebase --exec`, an alias."""
+    """Return what git itself runs: `bisect run`, `submodule foreach`, `rebase --exec`, an alias."""
     at = _operand(words, 1, _Shape("cC", ("git-dir", "work-tree", "namespace")))
     verb, rest = (words[at].text if at < len(words) else ""), words[at + 1 :]
     aliases = {

@@ -19,7 +19,7 @@ _HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
 
 
 def changed(line: ShellLine, workspace: str) -> list[str]:
-    """Gives the files a line writes to as far as it says so: `a/b` inside, `/a/b` outside."""
+    """Return the files a line writes to as far as it says so: `a/b` inside, `/a/b` outside."""
     found: list[str] = []
     here = ""
     for command in line.commands:
@@ -35,7 +35,7 @@ def changed(line: ShellLine, workspace: str) -> list[str]:
 
 
 def _written(command: ShellCommand) -> Words:
-    """Gives the arguments that a command changes."""
+    """Return the arguments that a command changes."""
     words = command.arguments
     operands = tuple(word for word in words if not word.sure.startswith("-"))
     name = command.name or ""
@@ -77,7 +77,7 @@ def _behind(word: Word, start: str) -> Word:
 
 
 def _placed(word: Word, here: str, workspace: str) -> str:
-    """Gives where a word points: a path in the workspace, one outside, or nothing if it won't tell."""
+    """Return where a word points: a path in the workspace, one outside, or nothing if it won't tell."""
     text = word.text
     if _HOME.match(text):
         return "/~"

@@ -263,7 +263,7 @@ class Bubblewrap:
         folder: str,
         added: Mapping[str, str] = NOTHING,
     ) -> Confined:
-        """Gives the bwrap command line for one command.
+        """Return the bwrap command line for one command.
 
         Args:
             argv: `/bin/sh`, its options, and the shell line.
@@ -288,7 +288,7 @@ class Bubblewrap:
         return Confined((*head, "--", *told), chosen, handles, is_told=True, mounts=orders)
 
     def confine_trial(self, line: str) -> Confined:
-        """Gives the bwrap command line for a line of ours that needs nothing of the person's."""
+        """Return the bwrap command line for a line of ours that needs nothing of the person's."""
         head: list[str | int] = [self.program, *self._flags(), "--chdir", "/"]
         handles = _add_filter(head)
         return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
@@ -351,7 +351,7 @@ class Bubblewrap:
         ]
 
     def _mounts(self) -> list[Mount]:
-        """Gives what is mounted of the person's, as it is now.
+        """Return what is mounted of the person's, as it is now.
 
         Raises:
             OSError: if the private /tmp can't be made, or the workspace is gone.
@@ -376,7 +376,7 @@ class Bubblewrap:
         return ("--ro-bind-try", _RESOLVER, _RESOLVER)
 
     def _tools(self) -> list[Mount]:
-        """Gives what shows the tools, and covers the credentials beside them."""
+        """Return what shows the tools, and covers the credentials beside them."""
         shown = [Mount("bind", folder, folder) for folder in self.tools]
         hidden = self._look.hidden_in(frozenset(self.tools), self.workspace)
         covers: list[Mount] = []
@@ -387,7 +387,7 @@ class Bubblewrap:
         return sorted([*covers, *shown], key=lambda mount: mount.target.parts)
 
     def _covered(self, path: Path) -> Mount:
-        """Gives what covers a file or a folder; what is shown in it has yet to be mounted there."""
+        """Return what covers a file or a folder; what is shown in it has yet to be mounted there."""
         is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
@@ -397,7 +397,7 @@ class Bubblewrap:
         return (Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES),)
 
     def _kept(self, git: Path) -> Mount:
-        """Gives what makes a `.git` read-only; that of a worktree lies elsewhere."""
+        """Return what makes a `.git` read-only; that of a worktree lies elsewhere."""
         if self.workspace in git.parents:
             return Mount("keep", git, identity=_identity(git))
         return Mount("bind", git, git, _identity(git))
@@ -408,7 +408,7 @@ class Bubblewrap:
             yield Mount("keep", git, identity=repository.identity)
 
     def _covers(self) -> list[Mount]:
-        """Gives what hides that which is ours in the workspace."""
+        """Return what hides that which is ours in the workspace."""
         inside = {folder.resolve() for folder in self.hidden if folder.is_dir()}
         inside = {folder for folder in inside if self.workspace in folder.parents}
         # What lies in one that is covered is covered with it, and has no place left to be mounted.
@@ -417,7 +417,7 @@ class Bubblewrap:
 
 
 def find_bubblewrap() -> str | None:
-    """Gives bwrap's path, from a folder that no answer can write; None if it is not there."""
+    """Return bwrap's path, from a folder that no answer can write; None if it is not there."""
     for program in _BWRAP:
         with contextlib.suppress(OSError):
             found = os.stat(program)
@@ -437,7 +437,7 @@ def lack_for_mounts(program: str) -> str | None:
 
 
 def advice_on(message: str) -> str:
-    """Gives what a message of bwrap's means, in words, with the message itself."""
+    """Return what a message of bwrap's means, in words, with the message itself."""
     for part, advice in _ADVICE.items():
         if part in message:
             return f"{message}: {advice}"
@@ -445,7 +445,7 @@ def advice_on(message: str) -> str:
 
 
 def git_folders(workspace: Path) -> list[Path]:
-    """Gives what must be read-only for git's data to be: `.git`, and of a worktree the repository behind it.
+    """Return what must be read-only for git's data to be: `.git`, and of a worktree the repository behind it.
 
     A worktree's `.git` is a file that names a folder elsewhere. It is believed only if that folder names
     this worktree in turn, which nobody who writes just here can bring about.
@@ -494,7 +494,7 @@ class Repository:
 
 
 def repositories_in(workspace: Path) -> tuple[Repository, ...]:
-    """Gives the repositories below a workspace's root, as far as a quick look finds them."""
+    """Return the repositories below a workspace's root, as far as a quick look finds them."""
     found: list[Repository] = []
     for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
         if (".git" in names or ".git" in others) and Path(folder) != workspace:
@@ -523,7 +523,7 @@ def plain_path(path: Path, workspace: Path) -> Path:
 
 
 def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
-    """Gives the folders besides the system's that hold the programs on a PATH and what these need."""
+    """Return the folders besides the system's that hold the programs on a PATH and what these need."""
     found = toolchains.folders(path, home, workspace, prefixes)
     roots = [*_bound_roots(), workspace]
     # A home folder below one of the system's is covered, and its tools with it.
@@ -555,7 +555,7 @@ def _bound_roots() -> list[Path]:
 
 @cache
 def homes_in_system() -> tuple[Path, ...]:
-    """Gives people's home folders below a folder of the system's, which commands would see with that."""
+    """Return people's home folders below a folder of the system's, which commands would see with that."""
     real = {each.resolve() for each in toolchains.homes()}
     within = (each for each in real if _is_within(each, _bound_roots()))
     return tuple(sorted(each for each in within if _is_home_in_system(each)))
@@ -568,7 +568,7 @@ def _is_home_in_system(home: Path) -> bool:
 
 
 def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
-    """Adds the system call filter to a command line of bwrap's; gives the handles that it needs."""
+    """Add the system call filter to a command line of bwrap's; return the handles that it needs."""
     program = seccomp.filter_program(os.uname().machine)
     if program is None:
         return ()

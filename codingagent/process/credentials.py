@@ -65,7 +65,7 @@ _DEPTH, _FOLDERS = 4, 2000
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether what has this name is hidden."""
+    """Return whether what has this name is hidden."""
     return name not in _OPEN and (name.startswith(".") or _is_named(name))
 
 
@@ -115,7 +115,7 @@ class Look:
 
 
 def _is_in_sight(path: Path, shown: AbstractSet[Path], hidden: AbstractSet[Path]) -> bool:
-    """Tell whether the nearest of the folders around a path is one that is shown."""
+    """Return whether the nearest of the folders around a path is one that is shown."""
     nearest = next((each for each in path.parents if each in shown or each in hidden), None)
     return nearest in shown
 

@@ -81,7 +81,7 @@ _Order = dict[str, object]
 
 
 def main() -> int:
-    """Prints what holds; gives 0 if it could look, whatever it saw."""
+    """Print what holds; return 0 if it could look, whatever it saw."""
     if len(sys.argv) != 2:
         sys.stderr.write("probe: one argument, a JSON object\n")
         return 2
@@ -228,7 +228,7 @@ def _shared_memory(_: _Order) -> _Verdict:
 
 
 def _agent_hidden(order: _Order) -> _Verdict:
-    """Looks for any process that is not ours: in a namespace of our own there is none.
+    """Look for any process that is not ours: in a namespace of our own there is none.
 
     The agent's number may be one of ours there, by chance; the token tells them apart.
     """
@@ -349,7 +349,7 @@ def _type_into_own_terminal() -> None:
 
 
 def _error_of(attempt: Callable[[], object]) -> int:
-    """Gives the number of the error that an attempt met; 0 if it succeeded."""
+    """Return the number of the error that an attempt met; 0 if it succeeded."""
     try:
         attempt()
     except OSError as fault:
@@ -358,7 +358,7 @@ def _error_of(attempt: Callable[[], object]) -> int:
 
 
 def _error_in_child(attempt: Callable[[], object]) -> int:
-    """Does the same in a child: what it has become there ends with it."""
+    """Do the same in a child: what it has become there ends with it."""
     pid = os.fork()
     if pid == 0:
         error = 255
@@ -379,7 +379,7 @@ def _said(error: int | None) -> str:
 
 
 def _call(name: str, *arguments: object) -> None:
-    """Calls the C library, whose functions answer 0 if all is well."""
+    """Call the C library, whose functions answer 0 if all is well."""
     library = ctypes.CDLL(None, use_errno=True)
     if getattr(library, name)(*arguments) != 0:
         error = ctypes.get_errno()
@@ -399,7 +399,7 @@ def _error_of_opening(path: str, flags: int) -> int:
 
 
 def _error_of_creating_in(folder: str) -> int:
-    """Makes a file without a name, which nobody ever sees.
+    """Make a file without a name, which nobody ever sees.
 
     Where a disk has no such files the kernel says so (EOPNOTSUPP), after it has asked for the right to
     write: that is no refusal. Nor is EISDIR, from a system that knows no such files.
@@ -461,7 +461,7 @@ def _status(field: str, pid: int | str = "self") -> str:
 
 
 def _ancestors() -> list[int]:
-    """Gives this process, its parent and so on, as far as /proc tells."""
+    """Yield this process, its parent and so on, as far as /proc tells."""
 
     def chain() -> Iterator[int]:
         pid = int(_status("Pid"))

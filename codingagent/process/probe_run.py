@@ -74,7 +74,7 @@ def lures(outside: Path) -> Iterator[Lures]:
 
 
 def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tuple[Promise, ...]:
-    """Gives every promise and whether it holds, as the probe found it inside.
+    """Return every promise and whether it holds, as the probe found it inside.
 
     Args:
         found: the lures, whose workspace is the sandbox's.
@@ -120,7 +120,7 @@ def _lay_application(folder: Path) -> dict[str, object]:
 
 
 def _listeners(outside: Path, stack: contextlib.ExitStack) -> dict[str, object]:
-    """Opens sockets that nothing in a sandbox may reach."""
+    """Open sockets that nothing in a sandbox may reach."""
     tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     # Not in /tmp, which a sandbox replaces: the socket would be out of sight by that alone.
     name = outside / f".s{os.getpid()}"
@@ -140,7 +140,7 @@ def _listeners(outside: Path, stack: contextlib.ExitStack) -> dict[str, object]:
 
 
 def _from_home() -> dict[str, object]:
-    """Gives the home folder and a file in it that no command needs."""
+    """Return the home folder and a file in it that no command needs."""
     home = os.environ.get("HOME", "")
     with contextlib.suppress(OSError), os.scandir(home) as entries:
         files = sorted(e.path for e in entries if e.is_file(follow_symlinks=False))

@@ -135,12 +135,12 @@ class SandboxLike(Protocol):
         folder: str,
         added: Mapping[str, str],
     ) -> ConfinedLike:
-        """Gives how to run `argv` in `folder`, confined; the variables `added` are not to be trusted."""
+        """Return how to run `argv` in `folder`, confined; the variables `added` are not to be trusted."""
         ...
 
 
 def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str, str]:
-    """Gives the variables that a command sees: a chosen few of `base`, and those named in `passed`.
+    """Return the variables that a command sees: a chosen few of `base`, and those named in `passed`.
 
     An allow list, because no list of secrets is ever complete.
     """
@@ -168,7 +168,7 @@ class Runner:
         self._reading: _Reading | None = None
 
     def close(self) -> None:
-        """Ends the supervisor, and with it whatever it still guards."""
+        """End the supervisor, and with it whatever it still guards."""
         if self._supervisor is not None:
             process, agent = self._supervisor
             self._supervisor = None
@@ -188,7 +188,7 @@ class Runner:
         show: Callable[[str], None],
         extras: Extras = PLAIN,
     ) -> Outcome:
-        """Runs a shell line and gives its outcome; `show` gets the output as it comes.
+        """Run a shell line and return its outcome; `show` gets the output as it comes.
 
         Args:
             command: for `/bin/sh -c`, or `cmd.exe /c` on Windows.
@@ -266,14 +266,14 @@ class Runner:
                     self._end_all()
 
     def end_command(self) -> None:
-        """Ends the command that runs now, if one does; for another thread than the one that waits for it."""
+        """End the command that runs now, if one does; for another thread than the one that waits for it."""
         reading = self._reading
         # It may end by itself meanwhile: then there is nothing left to be told.
         if reading is not None:
             reading.hurry()
 
     def _end_all(self) -> None:
-        """Ends the supervisor and all below it: a command stopped the one that was to end it."""
+        """End the supervisor and all below it: a command stopped the one that was to end it."""
         from codingagent.process import supervisor
 
         if self._supervisor is None:
@@ -289,7 +289,7 @@ class Runner:
         self.close()
 
     def _hand_over(self, handles: list[int]) -> None:
-        """Passes a command's handles to the supervisor, which is started if it is not there (any more)."""
+        """Pass a command's handles to the supervisor, which is started if it is not there (any more)."""
         for attempt in (1, 2):
             if self._supervisor is None:
                 self._supervisor = _start_supervisor()
@@ -306,7 +306,7 @@ class Runner:
 
 
 def try_out(confined: ConfinedLike) -> str:
-    """Runs something short, without a supervisor; gives its output.
+    """Run something short, without a supervisor; return its output.
 
     Raises:
         WorkError: with what it said, if it did not succeed.
@@ -335,7 +335,7 @@ def try_out(confined: ConfinedLike) -> str:
 
 
 def editor_of(variables: Mapping[str, str]) -> str:
-    """Gives the person's editor, as a line of a shell."""
+    """Return the person's editor, as a line of a shell."""
     default = "notepad" if os.name == "nt" else "vi"
     return variables.get("VISUAL") or variables.get("EDITOR") or default
 
@@ -386,7 +386,7 @@ class Transport:
 
 
 def open_transport(argv: Sequence[str]) -> Transport:
-    """Starts a program that carries a connection: `ssh HOST codingagent serve --stdio`.
+    """Start a program that carries a connection: `ssh HOST codingagent serve --stdio`.
 
     Raises:
         WorkError: if it can't be started.
@@ -399,7 +399,7 @@ def open_transport(argv: Sequence[str]) -> Transport:
 
 
 def find_program(name: str, *outside: Path) -> str | None:
-    """Gives where a program of ours lies: the first on PATH that an answer could not have put there.
+    """Return where a program of ours lies: the first on PATH that an answer could not have put there.
 
     Args:
         name: the program.
@@ -419,7 +419,7 @@ def find_program(name: str, *outside: Path) -> str | None:
 def run_tool(
     argv: Sequence[str], variables: Mapping[str, str], data: bytes = b"", timeout_s: float = 600
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Runs a program of ours (git, the clipboard's) to its end; gives its exit code and both streams.
+    """Run a program of ours (git, the clipboard's) to its end; return its exit code and both streams.
 
     Args:
         argv: the program, by its full path, and its arguments.
@@ -472,7 +472,7 @@ def _handle(folder: int | str, stack: contextlib.ExitStack) -> int:
 
 
 def _name_of(handle: int, folder: int | str) -> str:
-    """Gives the real path of an open folder, for a sandbox; where there is none it is not needed."""
+    """Return the real path of an open folder, for a sandbox; where there is none it is not needed."""
     if isinstance(folder, str):
         return folder
     name = f"/proc/self/fd/{handle}"
@@ -499,7 +499,7 @@ class _Kept:
                 del self._tail[:-_KEPT_BYTES]
 
     def text(self) -> tuple[str, int]:
-        """Gives the text kept and how many characters are missing from its middle."""
+        """Return the text kept and how many characters are missing from its middle."""
         tail = self._tail[-_KEPT_BYTES:]
         if self.total == len(self._head) + len(tail):
             return bytes(self._head + tail).decode("utf-8", "replace"), 0
@@ -524,7 +524,7 @@ class _Beginning:
         self._is_cut = self._is_cut or len(chunk) > room
 
     def text(self) -> str:
-        """Gives the text of these bytes; where the stream went on, it says so."""
+        """Return the text of these bytes; where the stream went on, it says so."""
         # Not final: of a character that the cut parts, nothing is given.
         decoder = getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(bytes(self._bytes), not self._is_cut)
@@ -609,7 +609,7 @@ class _Reading:
         )
 
     def _read(self, overdue_at: float | None) -> None:
-        """Reads until the report is there and the pipe is at its end, or was so long enough."""
+        """Read until the report is there and the pipe is at its end, or was so long enough."""
         self._selector.register(self._control, selectors.EVENT_READ)
         for output in self._outputs:
             self._selector.register(output, selectors.EVENT_READ)
@@ -686,7 +686,7 @@ class _Where:
 def _run_directly(
     argv: list[str], where: _Where, timeout_s: float | None, show: Callable[[str], None]
 ) -> Outcome:
-    """Runs a command where there is no fork (Windows); `taskkill /t` ends its tree."""
+    """Run a command where there is no fork (Windows); `taskkill /t` ends its tree."""
     started = time.monotonic()
     try:
         process = subprocess.Popen(

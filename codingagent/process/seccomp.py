@@ -212,13 +212,13 @@ class _Step:
 
 @cache
 def filter_program(machine: str) -> bytes | None:
-    """Gives the filter for a machine, as `platform.machine()` names it; None if there is no table."""
+    """Return the filter for a machine, as `platform.machine()` names it; None if there is no table."""
     known = MACHINES.get(machine)
     return None if known is None else _assemble(_listing(known))
 
 
 def _listing(machine: Machine) -> list[_Step | str]:
-    """Gives the steps of the program, and between them the labels, as text."""
+    """Return the steps of the program, and between them the labels, as text."""
     number = machine.numbers
     lines: list[_Step | str] = [
         # A number means something only together with the machine: 32-bit programs have others.
@@ -264,7 +264,7 @@ _LABELS = {_EPERM: "EPERM", _ENOSYS: "ENOSYS"}
 
 
 def _assemble(lines: Sequence[_Step | str]) -> bytes:
-    """Turns labels into distances and steps into bytes."""
+    """Turn labels into distances and steps into bytes."""
     steps: list[_Step] = []
     places: dict[str, int] = {}
     for line in lines:
@@ -275,7 +275,7 @@ def _assemble(lines: Sequence[_Step | str]) -> bytes:
     assert len(steps) <= _LONGEST
 
     def distance(place: int, label: str) -> int:
-        """Gives how many steps a jump leaves out; there is one byte for it, and no way back."""
+        """Return how many steps a jump leaves out; there is one byte for it, and no way back."""
         leap = places[label] - (place + 1) if label else 0
         assert 0 <= leap <= _FARTHEST_JUMP, label
         return leap

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def policy_of(settings: Settings, workspace: Path) -> Policy:
-    """Gives the policy that the settings name.
+    """Return the policy that the settings name.
 
     Raises:
         UsageError: if it is no preset and no file that can be used, or the file lies in the workspace.
@@ -58,7 +58,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
 
 
 def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
-    """Makes sure that the policy lets the person's check run at all; a yes it does not need.
+    """Make sure that the policy lets the person's check run at all; a yes it does not need.
 
     Raises:
         UsageError: if it does not.
@@ -88,7 +88,7 @@ _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
 def choose_sandbox(
     settings: Settings, policy: Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
 ) -> Bubblewrap | Unconfined:
-    """Gives the sandbox that the settings ask for, tried out; without one that works, none.
+    """Return the sandbox that the settings ask for, tried out; without one that works, none.
 
     Raises:
         WorkError: if one is required and does not work.
@@ -113,7 +113,7 @@ def bubblewrap_for(
     has_network: bool,
     path: Path | None = None,
 ) -> Bubblewrap | None:
-    """Gives bubblewrap as it would confine commands in a workspace; None where it is not installed.
+    """Return bubblewrap as it would confine commands in a workspace; None where it is not installed.
 
     With `path` as if that were on PATH too.
     """
@@ -134,7 +134,7 @@ def bubblewrap_for(
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
-    """Gives why a sandbox does not confine what runs in it; empty if it does.
+    """Return why a sandbox does not confine what runs in it; empty if it does.
 
     It is believed by what the kernel says inside, not by being there.
     """
@@ -151,7 +151,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 
 
 def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
-    """Gives every promise of the sandbox and whether it holds here, as found from inside.
+    """Return every promise of the sandbox and whether it holds here, as found from inside.
 
     Args:
         outside: a folder of the person's that must be out of reach.
@@ -198,7 +198,7 @@ class Finding:
 
 
 def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
-    """Gives what this machine offers, one after the other.
+    """Yield what this machine offers, one after the other.
 
     Args:
         outside: a folder of the person's; a sandboxed command must not be able to write there.

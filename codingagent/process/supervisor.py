@@ -72,7 +72,7 @@ _MOUNTED = "+"
 
 
 def main() -> None:
-    """Serves the agent on standard input until it closes."""
+    """Serve the agent on standard input until it closes."""
     agent = socket.socket(fileno=os.dup(0))
     _point_to_null(0)
     _become_subreaper()
@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
-    """Makes a guard that waits for a command; gives its pid and how to reach it."""
+    """Make a guard that waits for a command; return its pid and how to reach it."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -117,7 +117,7 @@ def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
 
 
 def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
-    """Gives a command to a guard; False if a command before has killed that guard."""
+    """Return a command to a guard; False if a command before has killed that guard."""
     pid, way = guard
     with way:
         _signal(pid, signal.SIGCONT)  # or stopped it
@@ -129,7 +129,7 @@ def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
 
 
 def _receive_handles(agent: socket.socket) -> list[int]:
-    """Gives the control socket, the output pipe, the folder and more of one command; none at the end."""
+    """Return the control socket, the output pipe, the folder and more of one command; none at the end."""
     handles = array.array("i")
     room = socket.CMSG_SPACE(8 * handles.itemsize)
     message, ancillary, _, _ = agent.recvmsg(1, room)
@@ -145,7 +145,7 @@ def _receive_handles(agent: socket.socket) -> list[int]:
 
 
 def _guard(way: socket.socket) -> NoReturn:
-    """Runs one command to its end and reports; never returns into the supervisor's loop."""
+    """Run one command to its end and reports; never returns into the supervisor's loop."""
     status = 1
     try:
         _become_subreaper()
@@ -183,7 +183,7 @@ def _receive_exactly(control: socket.socket, count: int) -> bytes:
 def _run(
     order: dict[str, object], control: socket.socket, wakeup: int, handles: tuple[int, ...]
 ) -> dict[str, object]:
-    """Starts the command, waits for its end, and ends all that it left; gives the report."""
+    """Start the command, wait for its end, and ends all that it left; return the report."""
     started = time.monotonic()
     status, theirs = os.pipe()
     gate = _Gate() if order["mounts"] else None
@@ -258,7 +258,7 @@ def _exceeded(most: int | None) -> str:
 def _start(
     order: dict[str, object], handles: tuple[int, ...], status: int, gate: "_Gate | None"
 ) -> tuple[int, str]:
-    """Starts the command; gives its pid, and why it could not be started, or nothing.
+    """Start the command; return its pid, and why it could not be started, or nothing.
 
     The guard takes on its folder and limits first, so that nothing need be done between fork and exec:
     posix_spawn then copies no memory, which is most of what a fork of Python costs.
@@ -311,7 +311,7 @@ def _limit(resource_: int, value: int) -> None:
 
 
 def _told(status: int) -> tuple[bool, int]:
-    """Gives what the teller in a sandbox said: whether the command began, and what it left running.
+    """Return what the teller in a sandbox said: whether the command began, and what it left running.
 
     It sits beside the command, which may lie through it: the count is a courtesy, and bounded.
     """
@@ -377,7 +377,7 @@ class _Gate:
 
 
 def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> set[int]:
-    """Stops, then kills all that `find()` names, until it names none; gives all that were alive.
+    """Stop, then kills all that `find()` names, until it names none; return all that were alive.
 
     What is stopped can't fork away between being found and being killed. What has ended and is not
     reaped yet counts as named: between a look at it and the next, its last child may have become ours.
@@ -416,7 +416,7 @@ def _tree_of_group(pid: int) -> list[int]:
 
 
 def tree(root: int) -> list[int]:
-    """Gives all descendants of a process, ended ones too."""
+    """Return all descendants of a process, ended ones too."""
     found: list[int] = []
     todo = [root]
     while todo:
@@ -432,7 +432,7 @@ def _has_proc() -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Gives a process's children, ended ones too: from /proc where there is one, else from ps."""
+    """Return a process's children, ended ones too: from /proc where there is one, else from ps."""
     if not _has_proc():
         return [child for child, parent, _ in _ps() if parent == pid]
     found: list[int] = []
@@ -478,7 +478,7 @@ def _ps() -> Iterable[tuple[int, int, int]]:
 
 
 def _reap_all() -> dict[int, int]:
-    """Takes the exit status of every child that has ended: pid and code, minus the signal if killed."""
+    """Take the exit status of every child that has ended: pid and code, minus the signal if killed."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -508,7 +508,7 @@ def _wake_at_parents_end() -> None:
 
 
 def _wakeup_on_child() -> int:
-    """Gives a descriptor that becomes readable when a child ends."""
+    """Return a descriptor that becomes readable when a child ends."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)

@@ -41,7 +41,7 @@ _SMALL_BYTES = 64 * 1024
 
 
 def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()) -> list[Path]:
-    """Gives the real folders that hold the programs on a PATH, and what these need to run.
+    """Return the real folders that hold the programs on a PATH, and what these need to run.
 
     Args:
         path: as the environment variable PATH.
@@ -63,7 +63,7 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
 
 
 def homes() -> list[Path]:
-    """Gives the home folders of all people who have one on this machine, whatever HOME says."""
+    """Return the home folders of all people who have one on this machine, whatever HOME says."""
     try:
         import pwd
     except ImportError:  # Windows
@@ -93,7 +93,7 @@ def _passes(folder: Path, workspace: Path) -> bool:
 
 
 def _installation(folder: Path, home: Path) -> Iterator[Path]:
-    """Gives what belongs to a folder of programs: `…/node/bin` belongs to `…/node`."""
+    """Yield what belongs to a folder of programs: `…/node/bin` belongs to `…/node`."""
     real = folder.resolve()
     yield real
     prefix = real.parent
@@ -108,7 +108,7 @@ def _installation(folder: Path, home: Path) -> Iterator[Path]:
 
 
 def _base_python(environment: Path) -> Iterator[Path]:
-    """Gives the Python that a virtual environment was made from.
+    """Yield the Python that a virtual environment was made from.
 
     Its file may say anything: only a folder that holds a whole Python is believed to be one.
     """
@@ -125,7 +125,7 @@ def _base_python(environment: Path) -> Iterator[Path]:
 
 
 def small_text(path: Path) -> str:
-    """Gives the text of a small file; nothing if it is not there, or no file, or not small.
+    """Return the text of a small file; nothing if it is not there, or no file, or not small.
 
     A command may have put anything in its place: a pipe is not waited for, a device not read.
     """
@@ -147,7 +147,7 @@ def _is_python(prefix: Path) -> bool:
 
 
 def _outermost(found: Iterable[Path]) -> list[Path]:
-    """Gives those that exist and are not seen in one of the others anyway, sorted."""
+    """Return those that exist and are not seen in one of the others anyway, sorted."""
     real = sorted({folder.resolve() for folder in found if folder.is_dir()})
     return [folder for folder in real if not any(_is_seen(folder, other) for other in real)]
 

@@ -39,7 +39,7 @@ class Listing:
 
 
 def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]:
-    """Gives the lines under `## Workspace Files`, without that heading.
+    """Return the lines under `## Workspace Files`, without that heading.
 
     Args:
         listing: the files.
@@ -61,7 +61,7 @@ def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]
 
 
 def human_size(size_bytes: int) -> str:
-    """Gives a size in the unit that keeps it short."""
+    """Return a size in the unit that keeps it short."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if round(size) < 1000:
@@ -71,7 +71,7 @@ def human_size(size_bytes: int) -> str:
 
 
 def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
-    """Gives the folders whose files keep lines of their own; each of the others becomes one line.
+    """Return the folders whose files keep lines of their own; each of the others becomes one line.
 
     Args:
         counts: how many files lie directly in each folder; "" is the root.
@@ -104,7 +104,7 @@ def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
 
 
 def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list[str]:
-    """Sums up, one by one, the folder without folders in it that has the most entries."""
+    """Sum up, one by one, the folder without folders in it that has the most entries."""
     if len(files) <= limit:
         return [_entry(file.path, 1, file.size_bytes) for file in files]
     if len(always) > limit // 2:
@@ -136,7 +136,7 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
 
 
 def _line_of(folder: str, open_: frozenset[str]) -> str | None:
-    """Gives the line of the folder that a closed one is part of; None for an open one."""
+    """Return the line of the folder that a closed one is part of; None for an open one."""
     line = None
     while folder not in open_:
         line = f"{folder}/"
@@ -163,5 +163,5 @@ def _count(files: int) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Gives a path as it is if it is plain, else with escapes, on one line."""
+    """Return a path as it is if it is plain, else with escapes, on one line."""
     return path if path.isprintable() else shown(path)

@@ -76,7 +76,7 @@ RULES = """\
 
 @cache
 def protocol_text() -> str:
-    """Gives the PROTOCOL section without its heading."""
+    """Return the PROTOCOL section without its heading."""
     reference = "\n\n".join(_describe(command) for command in COMMANDS)
     return "\n\n".join(
         (
@@ -90,7 +90,7 @@ def protocol_text() -> str:
 
 
 def reminder(session_id: str, sequence: int | str, *, is_checked: bool = False) -> str:
-    """Gives the last line of every request; with a check a task may end without one more round trip."""
+    """Return the last line of every request; with a check a task may end without one more round trip."""
     done = (
         "[DONE] may stand behind your last changes: it counts only if the check succeeds."
         if is_checked

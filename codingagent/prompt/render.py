@@ -82,7 +82,7 @@ class FileView:
     """Of the bytes of the whole file."""
 
     def clipped(self, limit: int) -> "FileView":
-        """Gives the view with at most about `limit` characters, in whole lines."""
+        """Return the view with at most about `limit` characters, in whole lines."""
         if len(self.text) <= limit:
             return self
         end = self.text.rfind("\n", 0, limit) + 1
@@ -154,14 +154,14 @@ class Dialect:
 
 
 def tag_dialect() -> Dialect:
-    """Gives the one of tag blocks."""
+    """Return the one of tag blocks."""
     return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]", "READ_FILE")
 
 
 def render(
     session: Session, context: Context, budget: Budget, dialect: Dialect | None = None
 ) -> str:
-    """Gives the whole request, ready to be pasted; ends with "\\n"."""
+    """Return the whole request, ready to be pasted; ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
     environment = _environment(context.environment, dialect)
@@ -176,7 +176,7 @@ def render(
 
 
 def shows_whole(request: str, view: FileView) -> bool:
-    """Tell whether a request, as rendered, holds all lines of a file."""
+    """Return whether a request, as rendered, holds all lines of a file."""
     return view.is_whole and f" ---\n{view.text}--- end {shown_path(view.path)} ---\n" in request
 
 
@@ -187,7 +187,7 @@ def render_short(
     dialect: Dialect,
     changed: Sequence[str] | None,
 ) -> str:
-    """Gives what a chat still needs that has seen the requests before this one.
+    """Return what a chat still needs that has seen the requests before this one.
 
     Args:
         session: the session.
@@ -267,7 +267,7 @@ def _reminder(session: Session, is_checked: bool) -> str:
 
 
 def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> str:
-    """Gives what is to be done; words from before the last request take at most `room` characters."""
+    """Return what is to be done; words from before the last request take at most `room` characters."""
     parts = [session.task]
     if session.sequence > 1:
         parts = [dialect.go_on]
@@ -315,7 +315,7 @@ def _words(session: Session, room: int) -> list[str]:
 
 
 def _told(said: Said) -> str:
-    """Gives what was said at once: the words, and the files that came with them."""
+    """Return what was said at once: the words, and the files that came with them."""
     files = f"(attached: {_list(said.attached)})" if said.attached else ""
     return "\n".join(filter(None, (said.text, files)))
 
@@ -329,7 +329,7 @@ def _is_new(said: Said, session: Session) -> bool:
 
 
 def _is_missed(said: Said, session: Session) -> bool:
-    """Tell whether the last answer may be to a request without these words."""
+    """Return whether the last answer may be to a request without these words."""
     return said.is_late and said.sequence == session.sequence - 1
 
 
@@ -390,12 +390,12 @@ def _results(session: Session, room: int) -> str:
 
 
 def check_lines(session: Session) -> list[str]:
-    """Gives what came of the person's check in the last turn, if it was run."""
+    """Return what came of the person's check in the last turn, if it was run."""
     return [] if session.checked is None else [results.lines_of(check_result(session.checked))]
 
 
 def _shorter(events: Iterable[Event], room: int) -> list[str]:
-    """Gives what failed whole while there is room, then one line each, then counts."""
+    """Return what failed whole while there is room, then one line each, then counts."""
     told = [results.result_of(event) for event in events]
     kept: dict[int, str] = {}
     for wanted in (False, True):
@@ -464,7 +464,7 @@ def _names(paths: Sequence[str], room: int) -> str:
 
 
 def _shares(views: Sequence[FileView], room: int) -> str:
-    """Shows files in equal shares; what a short one leaves over goes to the longer ones behind it."""
+    """Show files in equal shares; what a short one leaves over goes to the longer ones behind it."""
     parts: dict[int, str] = {}
     by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
     for taken, index in enumerate(by_length):
@@ -474,7 +474,7 @@ def _shares(views: Sequence[FileView], room: int) -> str:
 
 
 def _fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
-    """Gives the first views of which at least the frames fit."""
+    """Yield the first views of which at least the frames fit."""
     for view in views:
         room -= _frame(view)
         if room < 0:

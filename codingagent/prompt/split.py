@@ -6,7 +6,7 @@ SMALLEST_CHARACTERS = 1_000
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
-    """Gives the text in parts of at most `limit` characters, cut at line ends where there are any.
+    """Return the text in parts of at most `limit` characters, cut at line ends where there are any.
 
     Each part but the last asks the chat to wait; a text that fits is one part, as it is.
 

@@ -24,7 +24,7 @@ _PLACES = ((b" ", 0.397), (b"\n", 0.550), (b"  ", -0.673), (b"\n ", 0.156))
 
 
 def estimate(text: str) -> int:
-    """Gives about how many tokens a text has for a present-day chat model."""
+    """Return about how many tokens a text has for a present-day chat model."""
     data = text.encode("utf-8", "replace")
     size = len(data)
     weight = sum(each * (size - len(data.translate(None, kind))) for kind, each in _CLASSES)

@@ -37,7 +37,7 @@ class Named:
     lines: tuple[int, ...]
 
     def range_of(self, total_lines: int) -> tuple[int, int]:
-        """Gives the first and the last line to show of a file that has so many."""
+        """Return the first and the last line to show of a file that has so many."""
         if total_lines <= _WHOLE_LINES:
             return 1, max(total_lines, 1)
         known = [line for line in self.lines if line <= total_lines] or [total_lines]
@@ -47,7 +47,7 @@ class Named:
 
 
 def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
-    """Gives the workspace's files that an output names together with a line.
+    """Return the workspace's files that an output names together with a line.
 
     Args:
         output: what a command printed.
@@ -80,7 +80,7 @@ def _places(output: str) -> Iterator[tuple[str, int]]:
 def _resolve(
     written: str, root: str, known: frozenset[str], by_name: dict[str, list[str]]
 ) -> str | None:
-    """Gives the file that a path in an output means; one without a folder if only one is called so."""
+    """Return the file that a path in an output means; one without a folder if only one is called so."""
     if written.startswith("//"):
         written = f"/{written.lstrip('/')}"  # what is left of file:///
     prefix = f"{root.replace(chr(92), '/').rstrip('/')}/"

@@ -150,7 +150,7 @@ class Client:
         patience_s: float = _CONNECT_PATIENCE_S,
         timeout_s: float | None = _CALL_PATIENCE_S,
     ) -> Self:
-        """Connects to a server, which may still be starting.
+        """Connect to a server, which may still be starting.
 
         Args:
             endpoint: where it is.
@@ -220,7 +220,7 @@ class Client:
         *,
         timeout_s: Patience = UNSAID,
     ) -> Any:
-        """Calls a method and gives its result.
+        """Call a method and return its result.
 
         Args:
             method: its name.
@@ -266,7 +266,7 @@ class Client:
         limit_s: float | None = None,
         timeout_s: Patience = UNSAID,
     ) -> ExecResult:
-        """Runs a shell line.
+        """Run a shell line.
 
         Args:
             cmd: the line.
@@ -283,19 +283,19 @@ class Client:
         limit_s: float | None = None,
         timeout_s: Patience = UNSAID,
     ) -> ExecResult:
-        """Runs a program text in a language (python, node, bash, sh); arguments as for `exec`."""
+        """Run a program text in a language (python, node, bash, sh); arguments as for `exec`."""
         return self._run("exec_code", {"lang": lang, "code": code}, limit_s, timeout_s)
 
     def read_file(self, path: str) -> str:
-        """Gives a file's text."""
+        """Return a file's text."""
         return _field(self.call("read_file", {"path": path}), "content", str)
 
     def write_file(self, path: str, content: str) -> None:
-        """Writes a file's text, whole."""
+        """Write a file's text, whole."""
         _field(self.call("write_file", {"path": path, "content": content}), "success", bool)
 
     def list_dir(self, path: str) -> tuple[FileEntry, ...]:
-        """Gives what lies in a folder."""
+        """Return what lies in a folder."""
         entries = _field(self.call("list_dir", {"path": path}), "entries", list)
         return tuple(
             FileEntry(
@@ -319,7 +319,7 @@ class Client:
     # --- the wire ----------------------------------------------------------------------------------
 
     def _exchange(self, line: bytes, deadline: float | None) -> dict[str, Any]:
-        """Sends a request and gives the response to it.
+        """Send a request and return the response to it.
 
         Raises:
             OSError: the connection ended, or (TimeoutError) the time is up.
@@ -357,7 +357,7 @@ class Client:
         return response
 
     def _close(self, why: str) -> None:
-        """Closes the connection, once; needs the lock."""
+        """Close the connection, once; needs the lock."""
         if self._closed_because:
             return
         self._connection.close()

@@ -56,7 +56,7 @@ class Methods(Protocol):
     def table(self) -> Mapping[str, Method]: ...
 
     def cancel(self) -> None:
-        """Ends what is under way, if anything, and comes back at once; called in another thread, often."""
+        """End what is under way, if anything, and comes back at once; called in another thread, often."""
         ...
 
 
@@ -158,14 +158,14 @@ class Connection:
                 self._is_over = True
 
     def stop(self) -> None:
-        """Ends the connection; called in another thread. The watch cancels the method under way."""
+        """End the connection; called in another thread. The watch cancels the method under way."""
         with self._lock:
             if not self._is_over:
                 self._is_over = True
                 self._stream.stop()
 
     def look(self) -> bool:
-        """Cancels what takes long if its answers have nobody to go to; tells whether anything is at work."""
+        """Cancel what takes long if its answers have nobody to go to; return whether anything is at work."""
         since = self._busy_since
         if since is None:
             return False
@@ -300,7 +300,7 @@ class Connection:
         self._write(refusal(code, message), b"\n")
 
     def _write(self, *parts: bytes) -> None:
-        """Writes parts as one, or one after the other where one is too long to be copied."""
+        """Write parts as one, or one after the other where one is too long to be copied."""
         if sum(map(len, parts)) <= _GATHERED_BYTES:
             parts = (b"".join(parts),)
         for part in parts:
@@ -333,7 +333,7 @@ class Connection:
 
 
 def attempt(action: Callable[[], T], log: Log) -> T | None:
-    """Does what must not cost the server its life; a fault of ours is logged, and None given."""
+    """Do what must not cost the server its life; a fault of ours is logged, and None given."""
     try:
         return action()
     except Exception as fault:  # noqa: BLE001  # the one place: a bug costs one answer

@@ -32,7 +32,7 @@ def may_come(fault: OSError) -> bool:
 
 
 def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
-    """Connects to an endpoint.
+    """Connect to an endpoint.
 
     Raises:
         OSError: if nobody answers there.

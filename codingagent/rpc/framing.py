@@ -41,7 +41,7 @@ class LineBuffer:
         self._is_dropping = False
 
     def receive(self, piece: bytes) -> list[bytes | TooLong]:
-        """Gives the lines that end in this piece."""
+        """Return the lines that end in this piece."""
         if self._is_one_line(piece):
             return [piece[:-1]]
         *ends, rest = piece.split(b"\n")
@@ -69,7 +69,7 @@ class LineBuffer:
         )
 
     def end(self) -> bytes | None:
-        """Gives the last line of a stream that ended without a line end, if there is one."""
+        """Return the last line of a stream that ended without a line end, if there is one."""
         line = bytes(self._held)
         self._held.clear()
         return line if line and not line.isspace() else None
@@ -87,7 +87,7 @@ class LineBuffer:
 
 
 def handshake(first_line: bytes) -> bytes | None:
-    """Gives what to answer to a first line that is a handshake, else None."""
+    """Return what to answer to a first line that is a handshake, else None."""
     found = _HANDSHAKE.fullmatch(first_line)
     return b"OK %s\n" % found[1] if found else None
 

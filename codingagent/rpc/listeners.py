@@ -52,7 +52,7 @@ class Listener:
         return self._socket.fileno()
 
     def accept(self) -> SocketStream:
-        """Gives the next connection.
+        """Return the next connection.
 
         Raises:
             OSError: if there is none (BlockingIOError), nothing to serve it with, or it is another
@@ -92,7 +92,7 @@ def _refuse_others(connection: socket.socket) -> None:
 
 
 def listen(endpoint: Listenable) -> Listener:
-    """Opens a listening socket.
+    """Open a listening socket.
 
     Raises:
         UsageError: if that can't be done here, or must not.
@@ -140,7 +140,7 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Holds a folder against another server that starts: it would take our new socket for a stale one."""
+    """Hold a folder against another server that starts: it would take our new socket for a stale one."""
     import fcntl
 
     try:
@@ -164,7 +164,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _make_way(path: str) -> None:
-    """Removes a socket that nobody listens on; anything else stays, and is refused."""
+    """Remove a socket that nobody listens on; anything else stays, and is refused."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -205,7 +205,7 @@ def _listen_on_port(endpoint: Tcp) -> Listener:
 
 
 def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
-    """Gives the address behind a name of this machine; no other name is looked up."""
+    """Return the address behind a name of this machine; no other name is looked up."""
     host = endpoint.host
     try:
         addresses = [ipaddress.ip_address(host)]

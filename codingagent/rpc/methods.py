@@ -77,7 +77,7 @@ class Host:
 
     @contextlib.contextmanager
     def open_methods(self) -> Iterator["RemoteMethods"]:
-        """Gives one connection its methods; what it left running, and in its /tmp, ends with it.
+        """Yield one connection its methods; what it left running, and in its /tmp, ends with it.
 
         To be entered and left in the thread that calls them: a command ends with the thread that
         started it.
@@ -93,7 +93,7 @@ class Host:
 
 @contextlib.contextmanager
 def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
-    """Gives what a server of this root works with.
+    """Yield what a server of this root works with.
 
     Args:
         home: what is kept there of sessions is not to be had if it lies in the root.
@@ -134,7 +134,7 @@ def _is_machine(root: Path) -> bool:
 
 
 def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
-    """Gives the folders of a home that may lie inside the root (design, the workspace)."""
+    """Return the folders of a home that may lie inside the root (design, the workspace)."""
     if not (home / "sessions").is_dir():
         return ()  # only the current folder, in which no home was ever made
     folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
@@ -143,7 +143,7 @@ def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _policy_of_guest(settings: Settings) -> Policy:
-    """Gives the policy for a whole machine: each file of a policy lies in it, so that is no objection."""
+    """Return the policy for a whole machine: each file of a policy lies in it, so that is no objection."""
     return policy_of(settings, Path(os.devnull))
 
 
@@ -168,11 +168,11 @@ class RemoteMethods:
         }
 
     def cancel(self) -> None:
-        """Ends the command that runs now, if one does; for another thread."""
+        """End the command that runs now, if one does; for another thread."""
         self._runner.end_command()
 
     def exec(self, cmd: str, timeout: float | None) -> dict[str, Any]:
-        """Runs a shell line in the root (004, exec)."""
+        """Run a shell line in the root (004, exec)."""
         if timeout is not None and timeout <= 0:
             raise MethodError(
                 Code.INVALID_PARAMS, 'invalid params: "timeout" must be more than 0 seconds'
@@ -193,7 +193,7 @@ class RemoteMethods:
                 raise AssertionError(event)
 
     def exec_code(self, lang: str, code: str, timeout: float | None) -> dict[str, Any]:
-        """Runs a program's text (004, exec_code)."""
+        """Run a program's text (004, exec_code)."""
         known = _LANGUAGES.get(lang)
         if known is None:
             return _not_started(f"unsupported language: {lang}")
@@ -203,19 +203,19 @@ class RemoteMethods:
         return self.exec(f"{interpreter} {flag} {shlex.quote(code)}", timeout)
 
     def read_file(self, path: str) -> dict[str, Any]:
-        """Gives a file's text (004, read_file)."""
+        """Return a file's text (004, read_file)."""
         event = _done(self._perform(FetchFile(self._path(path, paths.workspace_path))))
         assert isinstance(event, FileFetched)
         return {"content": event.content}
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
-        """Writes a file, whole; missing folders are made (004, write_file)."""
+        """Write a file, whole; missing folders are made (004, write_file)."""
         plain = self._path(path, paths.workspace_path)
         _done(self._perform(CreateFile(plain, content.encode())))
         return {"success": True}
 
     def list_dir(self, path: str) -> dict[str, Any]:
-        """Gives what a folder holds, by name (004, list_dir)."""
+        """Return what a folder holds, by name (004, list_dir)."""
         event = _done(self._perform(ListFolder(self._path(path, paths.folder_path))))
         assert isinstance(event, FolderListed)
         return {
@@ -237,7 +237,7 @@ class RemoteMethods:
         return found
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:
-        """Gives a path in its plain form, relative to the root, whether it came so or absolute.
+        """Return a path in its plain form, relative to the root, whether it came so or absolute.
 
         Raises:
             MethodError: -32602 for one that is outside, or no path (design, JSON-RPC).
@@ -257,13 +257,13 @@ class RemoteMethods:
 
 
 def _normal(absolute: str) -> str:
-    """Gives an absolute path without `//`, `.` and `..`; one that names a folder still does."""
+    """Return an absolute path without `//`, `.` and `..`; one that names a folder still does."""
     end = "/" if absolute.endswith(("/", "/.", "/..")) else ""
     return f"/{posixpath.normpath(absolute).lstrip('/')}".rstrip("/") + end
 
 
 def _done(event: Event) -> Event:
-    """Gives the event of a file operation that was done.
+    """Return the event of a file operation that was done.
 
     Raises:
         MethodError: if it was not: -32602 where its path leads outside, else -32603.

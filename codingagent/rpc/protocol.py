@@ -131,7 +131,7 @@ class Request:
         self._arguments = arguments
 
     def answer(self) -> Answer:
-        """Runs the method and gives the response.
+        """Run the method and return the response.
 
         Raises:
             Exception: whatever the method raises but MethodError, or what its result is no JSON for.
@@ -156,7 +156,7 @@ class Request:
         return Answer(b"".join(parts))
 
     def broken(self) -> Answer:
-        """Gives the response for a request whose `answer` raised."""
+        """Return the response for a request whose `answer` raised."""
         return self._failed(
             MethodError(Code.INTERNAL_ERROR, "internal error: see the server's log")
         )
@@ -185,7 +185,7 @@ class Dispatcher:
         self._methods = methods
 
     def read(self, line: bytes) -> Message:
-        """Gives what a line asks for; every fault in it is a request that has but an answer."""
+        """Return what a line asks for; every fault in it is a request that has but an answer."""
         try:
             document = _parsed(line)
         except ValueError as fault:
@@ -232,7 +232,7 @@ class Dispatcher:
 
 
 def refusal(code: Code, message: str) -> bytes:
-    """Gives the response, as JSON without a line end, to what could not be read as a request."""
+    """Return the response, as JSON without a line end, to what could not be read as a request."""
     return _refused(code, message).answer().data
 
 
@@ -258,7 +258,7 @@ _BLANKS = " \t\r\n"
 
 
 def _parsed(line: bytes) -> Any:
-    """Reads JSON; of a key that stands twice the last one counts.
+    """Read JSON; of a key that stands twice the last one counts.
 
     Raises:
         ValueError: for what is no JSON, too deep, or a number beyond Python's 4,300 digits.
@@ -279,7 +279,7 @@ def _parsed(line: bytes) -> Any:
 
 
 def _depth(line: bytes) -> int:
-    """Gives how deep the brackets outside of strings are nested."""
+    """Return how deep the brackets outside of strings are nested."""
     brackets = _STRINGS.sub(b"", line).translate(_DEPTHS, _NO_BRACKETS)
     return max(accumulate(memoryview(brackets).cast("b")), default=0)
 
@@ -311,7 +311,7 @@ def _id_json(value: Any) -> str | None:
 def _arguments(
     name: str, params: tuple[Param, ...], given: dict[str, Any] | list[Any] | None
 ) -> list[object]:
-    """Gives a value for each declared parameter, in order.
+    """Return a value for each declared parameter, in order.
 
     Raises:
         MethodError: one is missing, unknown or of a wrong kind.
@@ -356,7 +356,7 @@ def _argument(param: Param, value: Any) -> object:
 
 
 def _whole_text(param: Param, text: str) -> str:
-    """Gives a text that can be written as UTF-8: JSON can say half a character, and nothing else can."""
+    """Return a text that can be written as UTF-8: JSON can say half a character, and nothing else can."""
     if not text.isascii():
         try:
             text.encode()
@@ -409,7 +409,7 @@ _to_json = json.JSONEncoder(
 
 
 def _utf8(text: str) -> bytes:
-    """Encodes JSON: one line to everyone, and what UTF-8 can't say is escaped."""
+    """Encode JSON: one line to everyone, and what UTF-8 can't say is escaped."""
     if not text.isascii():
         for character, escape in _LINE_ENDS:
             text = text.replace(character, escape)

@@ -84,7 +84,7 @@ class Server:
             self._stop.send(b".")
 
     def serve(self, listener: Listener) -> None:
-        """Takes connections until `stop` is called."""
+        """Take connections until `stop` is called."""
         poll = select.poll()
         poll.register(self._stopped, select.POLLIN)
         poll.register(listener, select.POLLIN)
@@ -108,7 +108,7 @@ class Server:
                 was_exhausted = False
 
     def serve_one(self, stream: Stream) -> None:
-        """Serves a single connection to its end, or until `stop` is called."""
+        """Serve a single connection to its end, or until `stop` is called."""
         self._start(stream, stops_all=True)
         self._wait_for_stop(None)
 
@@ -123,7 +123,7 @@ class Server:
         return poll.poll(None if timeout_s is None else timeout_s * 1e3)
 
     def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
-        """Serves a stream in a thread of its own.
+        """Serve a stream in a thread of its own.
 
         Raises:
             RuntimeError: if there can't be another thread; the stream is closed.

@@ -16,7 +16,7 @@ class Stream(Protocol):
     """One connection's bytes, read and written by one thread."""
 
     def read(self) -> bytes:
-        """Waits for bytes; empty at the end of input.
+        """Wait for bytes; empty at the end of input.
 
         Raises:
             OSError: if the peer is gone, or `stop` was called.
@@ -24,7 +24,7 @@ class Stream(Protocol):
         ...
 
     def write_some(self, data: bytes | memoryview) -> int:
-        """Writes what can be written at once; gives how many bytes.
+        """Write what can be written at once; return how many bytes.
 
         Raises:
             OSError: if nothing can be written now (BlockingIOError), or never again.
@@ -32,7 +32,7 @@ class Stream(Protocol):
         ...
 
     def wait(self, *, reading: bool) -> bool:
-        """Waits until something can be written, or, if asked for, read; tells whether it is to read.
+        """Wait until something can be written, or, if asked for, read; return whether it is to read.
 
         Raises:
             OSError: if `stop` was called.
@@ -150,7 +150,7 @@ class HandleStream:
 
 
 def take_stdio() -> HandleStream:
-    """Takes standard input and output for a connection.
+    """Take standard input and output for a connection.
 
     In their place stand the null device and standard error: what else is printed, by us or by a
     command, is no answer.

@@ -14,7 +14,7 @@ from codingagent.errors import WorkError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Puts a file in place whole: `{path}.tmp`, then rename (specification 003, atomic writes).
+    """Put a file in place whole: `{path}.tmp`, then rename (specification 003, atomic writes).
 
     Raises:
         WorkError: if it can't be written; what was there stays.
@@ -24,7 +24,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
-    """Writes what is to be put in place as `{path}.tmp`.
+    """Write what is to be put in place as `{path}.tmp`.
 
     Args:
         path: where it will be.
@@ -43,7 +43,7 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
 
 
 def put_in_place(path: Path) -> None:
-    """Gives what lies beside a path its name.
+    """Return what lies beside a path its name.
 
     Raises:
         WorkError: if that can't be; what was there stays.
@@ -67,7 +67,7 @@ def _clearing(path: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, document: object) -> None:
-    """Puts a JSON file in place whole.
+    """Put a JSON file in place whole.
 
     Raises:
         WorkError: as `write_whole`.
@@ -76,7 +76,7 @@ def write_json(path: Path, document: object) -> None:
 
 
 def sync(folders: Iterable[Path]) -> None:
-    """Makes all that was written so far durable on the disks that hold these folders.
+    """Make all that was written so far durable on the disks that hold these folders.
 
     One call for a whole turn costs less than one for each file. Where the system has no such call,
     all disks are synced; where it has neither (Windows), the rename of the outbox has to do.

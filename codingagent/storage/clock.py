@@ -4,5 +4,5 @@ from datetime import UTC, datetime
 
 
 def now() -> str:
-    """Gives the time in UTC, ISO 8601 with milliseconds and Z."""
+    """Return the time in UTC, ISO 8601 with milliseconds and Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

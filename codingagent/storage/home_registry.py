@@ -23,7 +23,7 @@ def is_known(home: Path) -> bool:
 
 
 def remember(home: Path) -> None:
-    """Registers a home. Where that can't be written, it must be named each time."""
+    """Register a home. Where that can't be written, it must be named each time."""
     with contextlib.suppress(OSError):
         token = home / "sessions" / _TOKEN
         if not token.exists():
@@ -41,7 +41,7 @@ def _entry(home: Path) -> Path:
 
 
 def _folder() -> Path:
-    """Gives the folder for what a program remembers (XDG base directories; AppData on Windows)."""
+    """Return the folder for what a program remembers (XDG base directories; AppData on Windows)."""
     if state := os.environ.get("XDG_STATE_HOME"):
         return Path(state) / "codingagent"
     if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):

@@ -26,7 +26,7 @@ HERE_HOME = ".codingagent"
 
 
 def find_home(named: Path | None, folder: Path, variables: Mapping[str, str]) -> Path:
-    """Gives the home: the one named, else the nearest `.codingagent` upwards, else `folder` itself.
+    """Return the home: the one named, else the nearest `.codingagent` upwards, else `folder` itself.
 
     Args:
         named: from the command line.
@@ -64,7 +64,7 @@ def resolve_settings(
     *,
     with_file: bool = True,
 ) -> Resolved:
-    """Gives the settings in force: defaults, codingagent.toml in home, environment, options.
+    """Return the settings in force: defaults, codingagent.toml in home, environment, options.
 
     Raises:
         UsageError: for an unknown setting or a value that can't be used, with its place.
@@ -86,7 +86,7 @@ def settings_for(
     variables: Mapping[str, str],
     workspace: Path | None = None,
 ) -> tuple[Resolved, Path]:
-    """Gives the settings in force for a workspace, and the workspace; that one unless it is given.
+    """Return the settings in force for a workspace, and the workspace; that one unless it is given.
 
     Raises:
         UsageError: as `resolve_settings` and `workspace_of`.
@@ -110,7 +110,7 @@ _STRICTNESS = {
 def kept_settings(
     home: Path, session: Session, resolved: Resolved, *, executes: bool = True
 ) -> Settings:
-    """Gives the settings that a session goes on with: its own policy and sandbox, unless an option says else.
+    """Return the settings that a session continues with: its own policy and sandbox, unless options differ.
 
     Args:
         home: where its record lies.
@@ -145,7 +145,7 @@ def kept_settings(
 
 
 def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
-    """Gives the file's values; a relative folder in it counts from the home, where the file lies."""
+    """Return the file's values; a relative folder in it counts from the home, where the file lies."""
     workspace = values.get("workspace")
     if not isinstance(workspace, str) or not workspace:
         return values
@@ -169,7 +169,7 @@ class Home:
     def at(
         cls, root: Path, *, create: bool, was_found: bool = False, is_passing: bool = False
     ) -> "Home":
-        """Gives the home at `root`.
+        """Return the home at `root`.
 
         Args:
             root: its folder.
@@ -222,7 +222,7 @@ class Home:
         return home_registry.is_known(self.root)
 
     def load(self, name: str) -> Session:
-        """Gives the state of a session, or of a run.
+        """Return the state of a session, or of a run.
 
         Raises:
             UsageError: if there is none of that name.
@@ -231,7 +231,7 @@ class Home:
         return self._of(name).load(name)
 
     def records(self, name: str) -> Iterator[Record]:
-        """Gives all records of a session, or of a run, oldest first.
+        """Return all records of a session, or of a run, oldest first.
 
         Raises:
             UsageError, WorkError: as `load`.
@@ -243,7 +243,7 @@ class Home:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the home's lock: one home, one executor.
+        """Hold the home's lock: one home, one executor.
 
         Raises:
             WorkError: if another process holds it.
@@ -279,12 +279,12 @@ def check_home(root: Path, *, was_found: bool) -> None:
 
 
 def default_workspace(home: Path) -> Path:
-    """Gives `workspace/` in the home; of a home named `.codingagent` it is the folder around it."""
+    """Return `workspace/` in the home; of a home named `.codingagent` it is the folder around it."""
     return home.parent if home.name == HERE_HOME else home / "workspace"
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:
-    """Gives the workspace that the settings name, without making anything.
+    """Return the workspace that the settings name, without making anything.
 
     Raises:
         UsageError: if it is the home itself, or one that is named can't be used.
@@ -322,7 +322,7 @@ def check_apart(home: Path, workspace: Path) -> None:
 
 
 def make_workspace(home: Path, path: Path) -> None:
-    """Makes the default workspace if it is missing; one that was named is there.
+    """Make the default workspace if it is missing; one that was named is there.
 
     Raises:
         UsageError: if it can't be made.
@@ -387,7 +387,7 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
 def all_sessions(
     home: Home, on_damage: Callable[[str], object], *, runs: bool = False
 ) -> list[Session]:
-    """Gives all sessions, the one that changed last first.
+    """Return all sessions, the one that changed last first.
 
     Args:
         home: where they are.

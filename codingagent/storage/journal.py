@@ -41,13 +41,13 @@ class Sessions:
         self._what = what
 
     def ids(self) -> list[str]:
-        """Gives the ids of all sessions that have a journal, in no order."""
+        """Return the ids of all sessions that have a journal, in no order."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             return [e.name for e in entries if self._is_id(e.name) and _has_journal(e.path)]
         return []
 
     def journal_path(self, session_id: str) -> Path:
-        """Gives where a session's journal lies.
+        """Return where a session's journal lies.
 
         Raises:
             UsageError: if the text is no session id, or there is no such session.
@@ -60,7 +60,7 @@ class Sessions:
         return path
 
     def records(self, session_id: str) -> Iterator[Record]:
-        """Gives all records of a session, oldest first. A last line that is cut short is passed over.
+        """Yield all records of a session, oldest first. A last line that is cut short is passed over.
 
         Raises:
             UsageError: as `journal_path`.
@@ -77,7 +77,7 @@ class Sessions:
                 ) from fault
 
     def load(self, session_id: str) -> Session:
-        """Gives a session's state, folded from its records.
+        """Return a session's state, folded from its records.
 
         Raises:
             UsageError: as `journal_path`.
@@ -94,7 +94,7 @@ class Sessions:
         return session
 
     def write_document(self, session: Session) -> None:
-        """Writes `sessions/{id}.json`.
+        """Write `sessions/{id}.json`.
 
         Raises:
             WorkError: if it can't be written.
@@ -102,7 +102,7 @@ class Sessions:
         atomic_write.write_json(self.folder / f"{session.session_id}.json", document(session))
 
     def mend_document(self, session: Session) -> None:
-        """Writes the session file again if a kill has left it saying otherwise than the journal.
+        """Write the session file again if a kill has left it saying otherwise than the journal.
 
         A damaged one is left for `set_damaged_document_aside`.
 
@@ -115,7 +115,7 @@ class Sessions:
             self.write_document(session)
 
     def set_damaged_document_aside(self, session_id: str) -> Path | None:
-        """Renames a session file that is not whole, so that it is never overwritten; gives its new name."""
+        """Rename a session file that is not whole, so that it is never overwritten; return its new name."""
         path = self.folder / f"{session_id}.json"
         if not path.exists() or _read_document(path, session_id) is not None:
             return None
@@ -126,7 +126,7 @@ class Sessions:
         return aside
 
     def open(self, session_id: str) -> "Journal":
-        """Opens a session's journal for adding to it; makes it for a new session.
+        """Open a session's journal for adding to it; make it for a new session.
 
         Raises:
             WorkError: if it can't be opened.
@@ -139,7 +139,7 @@ class Sessions:
             raise WorkError(f"{path} can't be opened: {fault.strerror or fault}") from fault
 
     def begin(self, session_id: str, record: Record) -> None:
-        """Makes a session's journal with its first record, or nothing.
+        """Make a session's journal with its first record, or nothing.
 
         Raises:
             WorkError: if it can't be written.
@@ -176,7 +176,7 @@ class Messages:
         self._folder = folder
 
     def keep(self, run_id: str, data: bytes) -> None:
-        """Keeps the message of a run that is about to begin.
+        """Keep the message of a run that is about to begin.
 
         Raises:
             WorkError: if it can't be written.
@@ -189,7 +189,7 @@ class Messages:
         atomic_write.write_whole(path, data)
 
     def read(self, run_id: str) -> bytes:
-        """Gives the message of a run that is not done.
+        """Return the message of a run that is not done.
 
         Raises:
             WorkError: if it can't be read.
@@ -205,7 +205,7 @@ class Messages:
         return self._path(run_id).exists()
 
     def drop(self, run_id: str) -> None:
-        """Removes the message of a run that is done: nobody needs it any more."""
+        """Remove the message of a run that is done: nobody needs it any more."""
         with contextlib.suppress(OSError):
             self._path(run_id).unlink()
 
@@ -214,7 +214,7 @@ class Messages:
         return self._document(run_id).exists()
 
     def write_document(self, run_id: str, document: object) -> None:
-        """Writes `sessions/runs/{run_id}.json`.
+        """Write `sessions/runs/{run_id}.json`.
 
         Raises:
             WorkError: if it can't be written.
@@ -239,7 +239,7 @@ class Journal:
         os.ftruncate(self._handle, self._end)
 
     def append(self, record: Record) -> None:
-        """Adds one record.
+        """Add one record.
 
         Raises:
             WorkError: if it can't be written whole; the journal is then as before.
@@ -260,11 +260,11 @@ class Journal:
         self._end += len(line)
 
     def sync(self) -> None:
-        """Makes all records durable: before a command starts, whose start must never be forgotten."""
+        """Make all records durable: before a command starts, whose start must never be forgotten."""
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Gives back the file; what is added after that is refused."""
+        """Return back the file; what is added after that is refused."""
         if self._handle >= 0:
             os.close(self._handle)
             # The number may be another file's by now.
@@ -272,7 +272,7 @@ class Journal:
 
 
 def _as_json(record: Record) -> str:
-    """Gives a record as its line."""
+    """Return a record as its line."""
     return _encode(_fields_of(record)) + "\n"
 
 
@@ -280,7 +280,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 
 def _fields_of(value: object) -> object:
-    """Gives what a record holds as JSON has it; records are flat, and asdict copies all that they hold."""
+    """Return what a record holds as JSON has it; records are flat, and asdict copies all that they hold."""
     if isinstance(value, str | int | float | None):
         return value
     if isinstance(value, tuple | list):

@@ -43,15 +43,15 @@ class Mailbox:
         self.rejected = self.inbox / "rejected"
 
     def outbox_path(self, session_id: str, sequence: int) -> Path:
-        """Gives where a request lies."""
+        """Return where a request lies."""
         return self.outbox / f"{_stem(session_id, sequence)}.txt"
 
     def short_path(self, session_id: str, sequence: int) -> Path:
-        """Gives where the short companion of a request lies."""
+        """Return where the short companion of a request lies."""
         return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
 
     def write_beside(self, path: Path, text: str) -> None:
-        """Writes a request, or its companion, beside its path. It is durable once all is synced.
+        """Write a request, or its companion, beside its path. It is durable once all is synced.
 
         Raises:
             WorkError: if it can't be written.
@@ -63,7 +63,7 @@ class Mailbox:
         atomic_write.write_beside(path, text, is_synced=not atomic_write.SYNC_WAITS)
 
     def put_in_place(self, path: Path) -> None:
-        """Gives what was written beside its path, and is durable now, its name.
+        """Return what was written beside its path, and is durable now, its name.
 
         Raises:
             WorkError: if that can't be.
@@ -71,7 +71,7 @@ class Mailbox:
         atomic_write.put_in_place(path)
 
     def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
-        """Writes a request in parts, for a chat that takes no more at once; gives their paths.
+        """Write a request in parts, for a chat that takes no more at once; return their paths.
 
         Raises:
             WorkError: if one can't be written.
@@ -88,7 +88,7 @@ class Mailbox:
         return paths
 
     def look(self) -> list[Letter]:
-        """Gives the files of the inbox that may be replies, oldest first (specification 003).
+        """Return the files of the inbox that may be replies, oldest first (specification 003).
 
         Subfolders, links, hidden files and other suffixes are left alone.
 
@@ -133,7 +133,7 @@ class Mailbox:
         return os.path.lexists(self.inbox / name)
 
     def read(self, name: str) -> bytes | None:
-        """Gives a letter's bytes; None if it is too large to be a reply.
+        """Return a letter's bytes; None if it is too large to be a reply.
 
         Raises:
             WorkError: if it can't be read.
@@ -141,7 +141,7 @@ class Mailbox:
         return _read(self.inbox / name)
 
     def take(self, name: str, session_id: str, sequence: int) -> str:
-        """Moves a letter to `processed/`; gives its new name, which says session and sequence.
+        """Move a letter to `processed/`; return its new name, which says session and sequence.
 
         Raises:
             WorkError: if it can't be moved.
@@ -150,7 +150,7 @@ class Mailbox:
         return self._move(self.inbox / name, self.processed, _stem(session_id, sequence), suffix)
 
     def put_back(self, taken: str, name: str) -> None:
-        """Moves a letter that was taken too early back under its old name.
+        """Move a letter that was taken too early back under its old name.
 
         Raises:
             WorkError: if it can't be moved.
@@ -158,13 +158,13 @@ class Mailbox:
         self._move(self.processed / taken, self.inbox, Path(name).stem, Path(name).suffix)
 
     def find_taken(self, session_id: str, sequence: int) -> str | None:
-        """Gives the name of a reply that was moved but perhaps not journalled before a kill."""
+        """Return the name of a reply that was moved but perhaps not journalled before a kill."""
         stem = _stem(session_id, sequence)
         names = (f"{stem}{suffix}" for suffix in _SUFFIXES)
         return next((name for name in names if (self.processed / name).exists()), None)
 
     def read_taken(self, name: str) -> bytes | None:
-        """Gives the bytes of a reply in `processed/`; None if it is gone.
+        """Return the bytes of a reply in `processed/`; None if it is gone.
 
         Raises:
             WorkError: if it is there and can't be read.
@@ -172,7 +172,7 @@ class Mailbox:
         return _read(self.processed / name) if (self.processed / name).exists() else None
 
     def set_aside(self, name: str, reason: str) -> str:
-        """Moves a letter to `rejected/`, the reason in a file beside it; gives its new name.
+        """Move a letter to `rejected/`, the reason in a file beside it; return its new name.
 
         Raises:
             WorkError: if it can't be moved.
@@ -182,7 +182,7 @@ class Mailbox:
         return new
 
     def drop(self, data: bytes, session_id: str, sequence: int) -> Path:
-        """Puts an answer into the inbox, whole, as if the person had saved it there; gives its path.
+        """Put an answer into the inbox, whole, as if the person had saved it there; return its path.
 
         Raises:
             WorkError: if it can't be written.
@@ -197,14 +197,14 @@ class Mailbox:
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
-        """Gives where an answer may be written before it is whole: what lies there is never taken.
+        """Return where an answer may be written before it is whole: what lies there is never taken.
 
         Each process has its own, unless `writer` names whoever writes alone: then a kill's rest is found.
         """
         return self.inbox / f"{_stem(session_id, sequence)}.{writer or os.getpid()}.part"
 
     def put_in(self, part: Path, session_id: str, sequence: int, how: str) -> str:
-        """Makes a part that is whole a letter; gives its name, which says how it came.
+        """Make a part that is whole a letter; return its name, which says how it came.
 
         Raises:
             WorkError: if it can't be moved.
@@ -234,7 +234,7 @@ class Mailbox:
 
     @staticmethod
     def _move(source: Path, folder: Path, stem: str, suffix: str) -> str:
-        """Moves a file without ever overwriting another; there is one executor, so no one races us."""
+        """Move a file without ever overwriting another; there is one executor, so no one races us."""
         try:
             folder.mkdir(exist_ok=True)
             stem = stem[:_STEM_LIMIT]

@@ -41,17 +41,17 @@ class Report:
 
 
 def seen(shown: str) -> str:
-    """Gives the digest of what was shown to be approved, as the journal keeps it."""
+    """Return the digest of what was shown to be approved, as the journal keeps it."""
     return digest_of(shown.encode("utf-8", "replace"))
 
 
 def encode(value: Errand | Report) -> bytes:
-    """Gives a value as JSON."""
+    """Return a value as JSON."""
     return json.dumps(asdict(value)).encode()
 
 
 def decode_errand(data: bytes) -> Errand:
-    """Gives an errand that was written by `encode`.
+    """Return an errand that was written by `encode`.
 
     Raises:
         UsageError: if it is none.
@@ -72,7 +72,7 @@ def decode_errand(data: bytes) -> Errand:
 
 
 def decode_report(data: bytes) -> Report:
-    """Gives a report that was written by `encode`.
+    """Return a report that was written by `encode`.
 
     Raises:
         UsageError: if it is none.
@@ -85,7 +85,7 @@ def decode_report(data: bytes) -> Report:
 
 
 def _misunderstood(why: str) -> UsageError:
-    """What the two of us say to each other is only changed from one version to another."""
+    """Return the error for a message of another version: within one, the format never changes."""
     return UsageError(
         f"the other terminal's codingagent is of another version ({why}): stop it there, then do it again"
     )

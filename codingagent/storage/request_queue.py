@@ -47,7 +47,7 @@ class Desk:
 
     @staticmethod
     def new_name() -> str:
-        """Gives a name that no errand has."""
+        """Return a name that no errand has."""
         return f"{time.time_ns():020d}-{secrets.token_hex(8)}"
 
     def leave(self, name: str, data: bytes) -> None:
@@ -72,7 +72,7 @@ class Desk:
             os.utime(self.folder / f"{name}{_ERRAND}")
 
     def withdraw(self, name: str) -> bool:
-        """Takes an errand back; tells whether that was in time."""
+        """Take an errand back; return whether that was in time."""
         try:
             (self.folder / f"{name}{_ERRAND}").unlink()
         except OSError:
@@ -80,14 +80,14 @@ class Desk:
         return True
 
     def fetch(self, name: str) -> bytes | None:
-        """Gives the report on an errand, once; None while there is none."""
+        """Return the report on an errand, once; None while there is none."""
         data = _read(self.folder / f"{name}{_REPORT}")
         if data is not None:
             self.forget(name)
         return data
 
     def forget(self, name: str) -> None:
-        """Removes what is left of an errand."""
+        """Remove what is left of an errand."""
         # The report last: without it the errand would seem begun and not done.
         for suffix in (_ERRAND, _TAKEN, _REPORT):
             with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ class Desk:
     # --- for whoever does them -----------------------------------------------------------------
 
     def open(self) -> None:
-        """Makes the folder if it is missing, and removes what nobody will fetch.
+        """Make the folder if it is missing, and remove what nobody will fetch.
 
         Raises:
             WorkError: if it can't be made.
@@ -112,7 +112,7 @@ class Desk:
                     os.unlink(entry.path)
 
     def take(self) -> Iterator[Left]:
-        """Takes the errands that lie there, the oldest first; from then on they can't be withdrawn.
+        """Take the errands that lie there, the oldest first; from then on they can't be withdrawn.
 
         Only for the one that holds the home's lock. What another that held it had taken, and did not
         report on, is given again.
@@ -143,7 +143,7 @@ class Desk:
             (self.folder / f"{name}{_TAKEN}").unlink()
 
     def _put(self, file: str, data: bytes) -> None:
-        """Writes a file whole. It need not last: a power failure ends all who could ask for it."""
+        """Write a file whole. It need not last: a power failure ends all who could ask for it."""
         stem = file.partition(".")[0]
         temporary = self.folder / f"{stem}.{secrets.token_hex(8)}.tmp"
         try:
@@ -166,7 +166,7 @@ class Desk:
 
 
 def _read(path: Path) -> bytes | None:
-    """Gives what a file of ours holds; None if there is none: a pipe would block, a link lead outside."""
+    """Return what a file of ours holds; None if there is none: a pipe would block, a link lead outside."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0))

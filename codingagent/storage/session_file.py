@@ -6,7 +6,7 @@ from codingagent.model.session_state import Session
 
 
 def document(session: Session) -> dict[str, object]:
-    """Gives the session as `sessions/{id}.json` holds it (specification 003, session state)."""
+    """Return the session as `sessions/{id}.json` holds it (specification 003, session state)."""
     results = [result_of(event) for event in session.results]
     requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
     return {

@@ -21,7 +21,7 @@ class Ledger:
         self.session = session
 
     def record(self, record: Record) -> None:
-        """Adds a record.
+        """Add a record.
 
         Raises:
             WorkError: if it can't be written; the session is then as before.
@@ -32,5 +32,5 @@ class Ledger:
         self.session = after
 
     def sync(self) -> None:
-        """Makes all records durable."""
+        """Make all records durable."""
         self._journal.sync()

@@ -52,7 +52,7 @@ class Watch:
             self._observer.join()
 
     def wait(self, timeout_s: float) -> dict[str, Hint]:
-        """Waits until something happened or the time is up; gives what was heard, by file name."""
+        """Wait until something happened or the time is up; return what was heard, by file name."""
         return self._heard.wait(self._inbox, timeout_s)
 
 

@@ -89,7 +89,7 @@ class NamedFolder(Folder):
 
     @classmethod
     def at(cls, root: Path) -> "NamedFolder":
-        """Gives the root of a walk by names."""
+        """Return the root of a walk by names."""
         return cls(os.fspath(root))
 
     def handle(self) -> int | str:
@@ -170,7 +170,7 @@ class Place:
         self._trail.append(name)
 
     def would_be(self, names: list[str]) -> str:
-        """Gives the path that names would lead to from here, of which nothing is there yet."""
+        """Return the path that names would lead to from here, of which nothing is there yet."""
         trail = list(self._trail)
         for name in names:
             if name == "..":
@@ -196,7 +196,7 @@ class Place:
         self._trail.clear()
 
     def close(self) -> None:
-        """Closes what was opened; folders made for a write that then failed go again."""
+        """Close what was opened; folders made for a write that then failed go again."""
         for made in reversed(self.made):
             with contextlib.suppress(OSError):
                 self.restart()
@@ -212,7 +212,7 @@ class Place:
 
 
 def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Gives each folder below a root with the names of its folders, and of all else that it holds.
+    """Yield each folder below a root with the names of its folders, and of all else that it holds.
 
     As os.walk, from the top down and following no links, but depth costs no stack (os.walk of Python 3.11
     goes no deeper than a thousand). A folder whose name is taken out of the list is not gone into.
@@ -250,7 +250,7 @@ def regular(place: Place, path: str) -> os.stat_result:
 def read_regular(
     place: Place, found: os.stat_result, limit_bytes: int
 ) -> tuple[bytes, tuple[int, int, int, int]]:
-    """Reads at most a byte more than the limit of a file known to be regular."""
+    """Read at most a byte more than the limit of a file known to be regular."""
     # O_NONBLOCK: if a FIFO took the file's place since, opening it must not wait for a writer.
     flags = (
         os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

@@ -19,7 +19,7 @@ _TEMPORARY = ".ca-exclude.tmp"
 
 
 def exclude(folder: Path) -> None:
-    """Writes a folder into the exclude file of its repository, once; what prevents it fails nothing."""
+    """Write a folder into the exclude file of its repository, once; what prevents it fails nothing."""
     with contextlib.suppress(OSError, ValueError):
         if folder.is_symlink():
             return
@@ -41,7 +41,7 @@ def _line(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def _common(top: Path) -> Iterator[Folder]:
-    """Gives the folder that all work trees of a repository share, opened without following links.
+    """Yield the folder that all work trees of a repository share, opened without following links.
 
     Raises:
         OSError, ValueError: if there is none that is plainly ours.
@@ -69,7 +69,7 @@ def _common(top: Path) -> Iterator[Folder]:
 
 
 def _named(file: Path, before: bytes) -> Path:
-    """Gives the real path that a file of one line names."""
+    """Return the real path that a file of one line names."""
     _check(os.lstat(file), stat.S_ISREG)
     with open(os.open(file, os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as opened:
         data = opened.read(1 << 13)
@@ -105,7 +105,7 @@ def _add(common: Folder, line: bytes) -> None:
 
 
 def _replace(info: Folder, data: bytes, mode: int) -> None:
-    """Puts the file in place whole; not by its name, since what lies beside it may be a trap."""
+    """Put the file in place whole; not by its name, since what lies beside it may be a trap."""
     with contextlib.suppress(FileNotFoundError):
         info.unlink(_TEMPORARY)
     try:

@@ -140,7 +140,7 @@ def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
 
 
 def _shared(index: bytes, at: int, digest_bytes: int) -> str:
-    """Gives the digest that names the shared part of an index which is split in two."""
+    """Return the digest that names the shared part of an index which is split in two."""
     for _ in range(_EXTENSIONS_LIMIT):
         if at + 8 > len(index) - digest_bytes:
             break

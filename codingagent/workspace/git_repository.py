@@ -61,7 +61,7 @@ class Repository:
 
 
 def repository_in(folder: Folder) -> Repository | None:
-    """Gives the repository whose `.git`, a folder or a file that names one, lies in a folder."""
+    """Return the repository whose `.git`, a folder or a file that names one, lies in a folder."""
     found = _found(folder, ".git")
     if found is None:
         return None
@@ -83,7 +83,7 @@ def is_bare(root: Path) -> bool:
 
 @contextlib.contextmanager
 def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
-    """Gives the repository that a folder lies in without being its root, and the names down to it.
+    """Yield the repository that a folder lies in without being its root, and the names down to it.
 
     As git, it looks no further than the disk that the folder is on.
     """
@@ -136,7 +136,7 @@ def user_excludes(
     run: Callable[[Sequence[str], Mapping[str, str]], Done],
     variables: Mapping[str, str],
 ) -> str:
-    """Gives what the user leaves out of all repositories.
+    """Return what the user leaves out of all repositories.
 
     Args:
         program: git, which knows where its configuration lies and what that includes; without it the
@@ -176,21 +176,21 @@ def _configured(
 
 
 def _text(data: bytes) -> str:
-    """Gives the text of patterns; a last one that was cut off would mean something else."""
+    """Return the text of patterns; a last one that was cut off would mean something else."""
     if len(data) > RULES_LIMIT_BYTES:
         data = data[: data.rfind(b"\n") + 1]
     return data.decode("utf-8", "surrogateescape")
 
 
 def _named(data: bytes, before: bytes) -> str:
-    """Gives the path that a file of one line names."""
+    """Return the path that a file of one line names."""
     if not data.startswith(before):
         return ""
     return os.fsdecode(data[len(before) :].rstrip(b"\r\n"))
 
 
 def _found(folder: Folder | None, name: str) -> os.stat_result | None:
-    """Gives what has a name, links followed; None for no folder means that the name is a whole path."""
+    """Return what has a name, links followed; None for no folder means that the name is a whole path."""
     handle = None if folder is None else folder.handle()
     try:
         if isinstance(handle, str):
@@ -201,7 +201,7 @@ def _found(folder: Folder | None, name: str) -> os.stat_result | None:
 
 
 def _read(folder: Folder | None, name: str, limit_bytes: int) -> bytes:
-    """Reads at most a byte more than the limit of a regular file, links followed; else nothing.
+    """Read at most a byte more than the limit of a regular file, links followed; else nothing.
 
     In `.git` git follows them. Nothing of what is read here is shown to anyone.
     """

@@ -91,7 +91,7 @@ class IgnoreRules:
     is_cut: bool = False
 
     def extended(self, folder: str, text: str, *, above: str = "") -> "IgnoreRules":
-        """Gives the rules with those of one more ignore file.
+        """Return the rules with those of one more ignore file.
 
         Args:
             folder: where it lies; "" is the root.
@@ -113,7 +113,7 @@ class IgnoreRules:
         return IgnoreRules(layers, self.cost + others.cost, self.is_cut or others.is_cut)
 
     def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
-        """Gives those of a folder's names that are left out; the folder itself is known not to be.
+        """Return those of a folder's names that are left out; the folder itself is known not to be.
 
         Args:
             folder: "" for the root, else with a slash behind.

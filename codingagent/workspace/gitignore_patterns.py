@@ -84,7 +84,7 @@ class _Segment(NamedTuple):
 
 
 def bytewise(text: str) -> str:
-    """Gives text with one character for each of its bytes on disk."""
+    """Return text with one character for each of its bytes on disk."""
     if text.isascii():
         return text
     try:
@@ -107,7 +107,7 @@ def patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def _stripped(line: str) -> str:
-    """Takes off the blanks at the end, up to one that is escaped."""
+    """Take off the blanks at the end, up to one that is escaped."""
     bare = line.rstrip(" ")
     escapes = len(bare) - len(bare.rstrip("\\"))
     return f"{bare} " if escapes % 2 and len(line) > len(bare) else bare
@@ -160,7 +160,7 @@ def _of_path(inner: str, segments: "list[_Segment]") -> tuple[_Form, str, str | 
 
 
 def _segments(text: str) -> list[_Segment] | None:
-    """Takes a pattern apart at its slashes; None if nothing can ever match it."""
+    """Take a pattern apart at its slashes; None if nothing can ever match it."""
     found: list[_Segment] = []
     pieces: list[tuple[str, str]] = []  # of one segment: what pathspec gets, and what it stands for
     at = 0
@@ -204,7 +204,7 @@ def _segments(text: str) -> list[_Segment] | None:
 
 
 def _plain(character: str) -> str:
-    """Writes a character that stands for itself; pathspec takes off every kind of blank at the end."""
+    """Write a character that stands for itself; pathspec takes off every kind of blank at the end."""
     if character.isspace():
         return _written(frozenset(character))
     return character if character.isalnum() else f"\\{character}"
@@ -230,7 +230,7 @@ def _add(found: list[_Segment], pieces: list[tuple[str, str]]) -> None:
 
 
 def _class(text: str, at: int) -> tuple[frozenset[str], int]:
-    """Reads a class from behind its bracket as wildmatch does: its bytes, none if it never ends."""
+    """Read a class from behind its bracket as wildmatch does: its bytes, none if it never ends."""
     is_negated = text[at : at + 1] in ("!", "^") and at < len(text)
     at += is_negated
     members: set[str] = set()
@@ -270,7 +270,7 @@ def _class(text: str, at: int) -> tuple[frozenset[str], int]:
 
 
 def _written(members: frozenset[str]) -> str:
-    """Writes a class so that pathspec, and Python behind it, take each character for itself.
+    """Write a class so that pathspec, and Python behind it, take each character for itself.
 
     A NUL, which no name has, keeps `!` and `^` from the place where they would mean the contrary.
     """
@@ -279,7 +279,7 @@ def _written(members: frozenset[str]) -> str:
 
 
 def _translated(segments: list[_Segment]) -> str:
-    """Gives the expression that all of a path must match."""
+    """Return the expression that all of a path must match."""
     if sum(segment.is_any for segment in segments) < 2 and all(len(s.chunks) < 3 for s in segments):
         return _expression("/".join(_ANY if s.is_any else "*".join(s.chunks) for s in segments))
     # What has matched up to a slash is not tried in other ways: else time grows with their product.
@@ -298,7 +298,7 @@ def _translated(segments: list[_Segment]) -> str:
 
 
 def _one(segment: _Segment) -> str:
-    """Gives the expression that a name must match."""
+    """Return the expression that a name must match."""
     if len(segment.chunks) < 3:
         return _expression("*".join(segment.chunks))
     # As above: between two stars the first place that fits is as good as any other.

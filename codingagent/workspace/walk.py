@@ -65,7 +65,7 @@ class _Index:
         self._found: Tracked | None = None
 
     def files(self, folder: str, names: Iterable[str]) -> list[str]:
-        """Gives those of a folder's names that are tracked; it is given with its slash."""
+        """Return those of a folder's names that are tracked; it is given with its slash."""
         tracked, prefix = self._tracked(), self._name(folder)
         if not tracked.has_below(prefix):
             return []
@@ -105,7 +105,7 @@ class _State:
         return replace(self, rules=rules, own=own)
 
     def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
-        """Gives those of a folder's names that are left out unless they are tracked."""
+        """Return those of a folder's names that are left out unless they are tracked."""
         if self.is_left_out:
             return set(names)
         return self.rules.ignored(folder, names, are_folders=are_folders)
@@ -141,7 +141,7 @@ class ListingWalk:
     _total: int = 0
 
     def walk(self, root: Folder, path: Path) -> None:
-        """Walks over all that lies below a folder, which is at `path`."""
+        """Walk over all that lies below a folder, which is at `path`."""
         bare = _State(IgnoreRules(), IgnoreRules(), _Index(Tracked))
         if repository_in(root) is not None:
             self._walk(root, "", bare)
@@ -152,7 +152,7 @@ class ListingWalk:
         self._measure(root)
 
     def files(self) -> Iterator[ListedFile]:
-        """Gives all files that were found, folder by folder."""
+        """Yield all files that were found, folder by folder."""
         for prefix, names in self._names.items():
             measured = self._measured.get(prefix)
             if measured is None:
@@ -163,13 +163,13 @@ class ListingWalk:
                 yield from measured
 
     def uncount(self, file: ListedFile) -> None:
-        """Takes back the count of an ignored file that is listed all the same."""
+        """Take back the count of an ignored file that is listed all the same."""
         if not self.is_partial:
             self.ignored_files -= 1
             self.ignored_bytes -= file.size_bytes or 0
 
     def _state_below(self, repository: Repository, names: tuple[str, ...]) -> _State | None:
-        """Gives what holds in a folder of a repository; None if the rules leave out that very folder.
+        """Return what holds in a folder of a repository; None if the rules leave out that very folder.
 
         Whoever works there does want to see it, whatever the repository thinks of it.
         """
@@ -197,7 +197,7 @@ class ListingWalk:
         return _State(rules, IgnoreRules(), _Index(tracked, 0, f"{path}/"))
 
     def _state_of(self, repository: Repository, prefix: str, outer: _State) -> _State:
-        """Gives what holds in a repository of its own: of the rules around it only ours."""
+        """Return what holds in a repository of its own: of the rules around it only ours."""
         inner = prefix.removesuffix("/")
         name = f"{prefix}.git/info/exclude"
         rules = IgnoreRules().extended(inner, self.user_rules())
@@ -264,7 +264,7 @@ class ListingWalk:
     def _files(
         self, folder: Folder, prefix: str, names: list[str], links: list[str], state: _State
     ) -> None:
-        """Lists files and links, and counts those that are left out."""
+        """List files and links, and counts those that are left out."""
         ignored = state.ignored(prefix, names + links, are_folders=False)
         if ignored:
             tracked = state.index.files(prefix, ignored)
@@ -278,7 +278,7 @@ class ListingWalk:
             self._total += len(names)
 
     def _measure(self, root: Folder) -> None:
-        """Looks at the files whose sizes will be shown, the folders opened once more as they were then."""
+        """Look at the files whose sizes will be shown, the folders opened once more as they were then."""
         wanted = set(self._names)
         if self._total > _MEASURED_LIMIT:
             counts = {prefix[:-1]: len(names) for prefix, names in self._names.items()}
@@ -301,7 +301,7 @@ class ListingWalk:
                 self._measured[prefix] = _measured(way[-1][1], prefix, self._names[prefix])
 
     def _folders(self, folder: Folder, prefix: str, names: list[str], state: _State) -> None:
-        """Walks over folders, and counts what is in those that are left out."""
+        """Walk over folders, and counts what is in those that are left out."""
         ignored = state.ignored(prefix, names, are_folders=True)
         tracked = [name for name in ignored if state.index.has_below(prefix + name)]
         out = ignored.difference(tracked) | state.own.ignored(prefix, tracked, are_folders=True)
@@ -349,7 +349,7 @@ class ListingWalk:
 
 
 def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]:
-    """Gives the files of a folder with their sizes, without what is no regular file any more."""
+    """Return the files of a folder with their sizes, without what is no regular file any more."""
     found: list[ListedFile] = []
     # Thousands of files go through here: what is done for each is counted.
     look, is_regular, made = folder.lstat, stat.S_ISREG, found.append
@@ -364,7 +364,7 @@ def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]
 
 
 def _contents(folder: Folder) -> tuple[list[str], list[str], list[str]] | None:
-    """Gives the names of a folder's folders, regular files and links; without permission None."""
+    """Return the names of a folder's folders, regular files and links; without permission None."""
     folders: list[str] = []
     files: list[str] = []
     links: list[str] = []

@@ -85,11 +85,11 @@ class Workspace:
         ) - {self._folder.identity()}
 
     def close(self) -> None:
-        """Gives back the handle on the root."""
+        """Return back the handle on the root."""
         self._folder.close()
 
     def check(self) -> None:
-        """Makes sure that the root's name still leads to the folder that was opened.
+        """Make sure that the root's name still leads to the folder that was opened.
 
         Raises:
             WorkError: if it was moved, or another was put in its place.
@@ -103,7 +103,7 @@ class Workspace:
     # --- files ---------------------------------------------------------------------------------
 
     def read(self, path: str, *, whole: bool = True) -> Seen:
-        """Gives a regular file's bytes, following links that stay inside.
+        """Return a regular file's bytes, following links that stay inside.
 
         Args:
             path: the file.
@@ -123,7 +123,7 @@ class Workspace:
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
     def resolved(self, path: str, *, follow_last: bool = True) -> str:
-        """Gives the path without links that this one leads to, be anything there or not.
+        """Return the path without links that this one leads to, be anything there or not.
 
         Raises:
             OperationError: if it leads outside.
@@ -151,7 +151,7 @@ class Workspace:
             return False
 
     def check_writable(self, path: str) -> None:
-        """Makes sure that a file may be made or replaced here, before anything is journalled.
+        """Make sure that a file may be made or replaced here, before anything is journalled.
 
         Raises:
             OperationError: if the path leads outside or into .git, or what is there is no regular
@@ -165,7 +165,7 @@ class Workspace:
             pass
 
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
-        """Puts a whole file in place, or leaves all as it was. Makes missing folders.
+        """Put a whole file in place, or leaves all as it was. Makes missing folders.
 
         Args:
             path: a link to a file inside is followed: its target is replaced.
@@ -230,7 +230,7 @@ class Workspace:
                 os.fsync(handle)
 
     def check_deletable(self, path: str) -> None:
-        """Makes sure that a file or link may be removed, before anything is journalled.
+        """Make sure that a file or link may be removed, before anything is journalled.
 
         Raises:
             OperationError: as `delete`.
@@ -239,7 +239,7 @@ class Workspace:
             _check_deletable(place, path)
 
     def delete(self, path: str) -> None:
-        """Removes a regular file, or a link (never its target).
+        """Remove a regular file, or a link (never its target).
 
         Raises:
             OperationError: if there is no such file, or it is a folder or a special file.
@@ -252,7 +252,7 @@ class Workspace:
                 raise OperationError(reason_of(fault, path)) from fault
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None:
-        """Gives a digest of what has this name, or None if nothing has.
+        """Return a digest of what has this name, or None if nothing has.
 
         Of a file beyond 64 MiB the digest covers the beginning, the size and the time of change.
 
@@ -266,7 +266,7 @@ class Workspace:
             return None
 
     def discard_temporary(self, path: str) -> None:
-        """Removes what a killed write of this path may have left behind.
+        """Remove what a killed write of this path may have left behind.
 
         Raises:
             OperationError: if the path leads outside.
@@ -278,7 +278,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def folder(self, path: str) -> Iterator[int | str]:
-        """Gives a folder to run a command in: a handle, or its name where there are no handles.
+        """Yield a folder to run a command in: a handle, or its name where there are no handles.
 
         Raises:
             OperationError: if it is no folder of the workspace.
@@ -287,7 +287,7 @@ class Workspace:
             yield folder.handle()
 
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
-        """Gives what a folder holds, by name; a link that stays inside is what it leads to.
+        """Return what a folder holds, by name; a link that stays inside is what it leads to.
 
         Raises:
             OperationError: if it is no folder of the workspace, or holds too much to be told.
@@ -305,7 +305,7 @@ class Workspace:
             return tuple(sorted(filter(None, told), key=lambda entry: entry.name))
 
     def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
-        """Gives one entry; None for one that is ours, or gone since."""
+        """Return one entry; None for one that is ours, or gone since."""
         try:
             seen = entry.stat(follow_symlinks=False)
             if stat.S_ISLNK(seen.st_mode):
@@ -340,7 +340,7 @@ class Workspace:
     # --- listing -------------------------------------------------------------------------------
 
     def listing(self, always: frozenset[str] = frozenset()) -> Listing:
-        """Gives all regular files but those that ignore files leave out; `.git` never.
+        """Return all regular files but those that ignore files leave out; `.git` never.
 
         Args:
             always: paths that are listed even if an ignore file names them, or through a link.
@@ -392,7 +392,7 @@ class Workspace:
         create: bool = False,
         follow_last: bool = True,
     ) -> Iterator[Place]:
-        """Gives the folder that holds the last name, opened, and that name, which is no link.
+        """Yield the folder that holds the last name, opened, and that name, which is no link.
 
         Raises:
             OperationError: if the walk leads outside, to a hidden folder or, writing, to .git.
@@ -435,7 +435,7 @@ class Workspace:
             place.close()
 
     def _target(self, place: Place, name: str, path: str) -> list[str]:
-        """Gives a link's target as names still to be walked, last first; an absolute one from the root."""
+        """Return a link's target as names still to be walked, last first; an absolute one from the root."""
         target = place.folder.readlink(name).replace(os.sep, "/")
         if not os.path.isabs(target):
             return target.split("/")[::-1]
@@ -486,7 +486,7 @@ def _refuse_own(name: str, path: str) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """Gives the name under which a file is written before it takes its own; the same each time."""
+    """Return the name under which a file is written before it takes its own; the same each time."""
     return f".ca-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}.tmp"
 
 

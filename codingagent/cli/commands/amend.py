@@ -164,7 +164,7 @@ def write_again(home: "Home", state: "Session") -> str:
 def _meant(
     home: "Home", words: list[str], *, needs_id: bool = False
 ) -> "tuple[Session, list[str]]":
-    """Gives the session that is meant, and the words behind its id.
+    """Return the session that is meant, and the words behind its id.
 
     Raises:
         UsageError: if there is none.
@@ -192,7 +192,7 @@ def _meant(
 def _write_anew(
     home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
 ) -> None:
-    """Changes a session's request: here, or by handing it to the other terminal."""
+    """Change a session's request: here, or by handing it to the other terminal."""
     from codingagent.cli.handoff import write_request
 
     with held_or_handed(home, errand, screen) as (is_handed, name):
@@ -234,7 +234,7 @@ _LATER_ELSEWHERE = (
 
 
 def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
-    """Shows where the request lies that the other terminal has written anew."""
+    """Show where the request lies that the other terminal has written anew."""
     from codingagent.agent.requests import waiting
 
     session = home.sessions.load(errand.session_id)

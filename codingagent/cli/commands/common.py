@@ -42,7 +42,7 @@ def home_was_found(context: typer.Context) -> bool:
 
 
 def waiting_of(home: "Home") -> "Session":
-    """Gives the session that changed last of those whose request waits, else the one that changed last.
+    """Return the session that changed last of those whose request waits, else the one that changed last.
 
     Raises:
         UsageError: if there is none.
@@ -130,7 +130,7 @@ class Given:
 def settings_of(
     home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
 ) -> "Settings":
-    """Gives the settings that a session goes on with."""
+    """Return the settings that a session goes on with."""
     from codingagent.storage import homes
 
     workspace = Path(session.workspace)
@@ -151,7 +151,7 @@ def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
 
 
 def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
-    """Gives the inbox as a session sees it: what lay there before it began is left alone."""
+    """Return the inbox as a session sees it: what lay there before it began is left alone."""
     from codingagent.cli.inbox_loop import Inbox
 
     mailbox = home.mailbox
@@ -202,7 +202,7 @@ _TURNS = 20
 def reply_command(
     line: str | None, timeout_s: float | None, max_turns: int | None, *, others: dict[str, bool]
 ) -> "ReplyCommand | None":
-    """Gives the command that replies, if one was named.
+    """Return the command that replies, if one was named.
 
     Args:
         line: the shell line.
@@ -233,7 +233,7 @@ def reply_command(
 
 @contextlib.contextmanager
 def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[tuple[bool, str]]:
-    """Holds the home's lock, or has its holder do it: tells which, and the errand's name.
+    """Hold the home's lock, or has its holder do it: tells which, and the errand's name.
 
     Raises:
         UsageError, WorkError: if the holder could not do it.

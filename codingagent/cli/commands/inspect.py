@@ -73,7 +73,7 @@ _COUNTED_STEPS = 20
 
 
 def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
-    """Gives how many lines came and went in the last turns, as far as that is known."""
+    """Return how many lines came and went in the last turns, as far as that is known."""
     from codingagent.checkpoints import history
     from codingagent.cli import show
 

@@ -11,7 +11,7 @@ import typer
 
 
 def _sessions(context: typer.Context, incomplete: str) -> list[str]:
-    """Gives the session ids that a shell may complete a word to; nothing if there is any doubt."""
+    """Return the session ids that a shell may complete a word to; nothing if there is any doubt."""
     with contextlib.suppress(Exception):  # a word half typed is no place to complain
         named = context.find_root().params.get("home")
         return _ids(None if named is None else Path(named), incomplete)

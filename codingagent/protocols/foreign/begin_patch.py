@@ -37,7 +37,7 @@ def begins(line: str) -> bool:
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Section], int]:
-    """Reads a patch from its first line on; gives its sections and the index behind it.
+    """Read a patch from its first line on; return its sections and the index behind it.
 
     Args:
         lines: the reply.
@@ -78,7 +78,7 @@ def _kind(line: str) -> str | None:
 def operation_of(
     section: Section, files: Files
 ) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
-    """Gives the operation that a section asks for, and notes on how it was read.
+    """Return the operation that a section asks for, and notes on how it was read.
 
     Raises:
         OperationError: if it can't be told, or there is no operation for it.

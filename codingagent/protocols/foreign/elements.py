@@ -29,12 +29,12 @@ class Element:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether its text is the whole file, as far as its tag says."""
+        """Return whether its text is the whole file, as far as its tag says."""
         return _WHOLE.fullmatch(self.tag) is not None and not self.is_empty
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether it asks for the deletion of the file."""
+        """Return whether it asks for the deletion of the file."""
         return _GONE.fullmatch(self.tag) is not None
 
 

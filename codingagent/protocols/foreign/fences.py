@@ -69,7 +69,7 @@ class Fences:
         return len(self._all)
 
     def at(self, line: int) -> Fence | None:
-        """Gives the fence at a line."""
+        """Return the fence at a line."""
         return self._by_line.get(line)
 
     def next_from(self, line: int) -> Fence | None:
@@ -78,7 +78,7 @@ class Fences:
         return self._all[index] if index < len(self._all) else None
 
     def first_close(self, opening: Fence, start: int) -> int | None:
-        """Gives the first line from `start` on that could close a fence."""
+        """Return the first line from `start` on that could close a fence."""
         key = (opening.marks, len(opening.indent))
         known = self._closes.get(key)
         if known is not None and known[0] <= start and (known[1] is None or start <= known[1]):
@@ -98,7 +98,7 @@ class Fences:
         return close if fence is not None and fence.joins else close + 1
 
     def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
-        """Gives the line that closes a fence, and how certain that is.
+        """Return the line that closes a fence, and how certain that is.
 
         Args:
             opening: the fence.
@@ -153,7 +153,7 @@ def _belongs(opening: Fence, fence: Fence) -> bool:
 
 
 def dedented(lines: list[str], indent: str) -> list[str]:
-    """Gives a fence's lines without the blanks before the fence, if all of them have those."""
+    """Return a fence's lines without the blanks before the fence, if all of them have those."""
     if not indent or any(line.strip() and not line.startswith(indent) for line in lines):
         return lines
     return [line.removeprefix(indent) for line in lines]

@@ -14,7 +14,7 @@ from codingagent.protocols.foreign import elements
 
 
 def words(text: str) -> frozenset[str]:
-    """Gives the words of a text: a list of names reads better without quotes."""
+    """Return the words of a text: a list of names reads better without quotes."""
     return frozenset(text.split())
 
 
@@ -111,7 +111,7 @@ class Files:
         return path in self._listed
 
     def fits(self, path: str) -> list[str]:
-        """Gives the files whose path ends so, sorted; a file of exactly that path comes alone."""
+        """Return the files whose path ends so, sorted; a file of exactly that path comes alone."""
         if path in self._listed:
             return [path]
         if self._by_name is None:
@@ -148,7 +148,7 @@ class Files:
         return paths.workspace_path(written if is_known else text)
 
     def existing(self, text: str) -> tuple[str, str]:
-        """Gives the file that an edit means, and a note if it was written otherwise.
+        """Return the file that an edit means, and a note if it was written otherwise.
 
         Raises:
             OperationError: if the text is no path, or fits two files.
@@ -160,7 +160,7 @@ class Files:
         return (fits[0], _taken(text, fits[0])) if fits else (path, _taken(text, path))
 
     def whole(self, name: Name) -> tuple[str, str]:
-        """Gives the path that a whole file is to have, and a note if it was written otherwise.
+        """Return the path that a whole file is to have, and a note if it was written otherwise.
 
         Raises:
             OperationError: if the text is no path, or if it can't be told whether it is an old file's.
@@ -197,7 +197,7 @@ def _taken(path: str, meant: str) -> str:
 
 
 def name_in(line: str, at: int, files: Files) -> Name | None:
-    """Gives the paths that a line of prose names, or None."""
+    """Return the paths that a line of prose names, or None."""
     if len(line) > _LINE_LIMIT or not line.strip():
         return None
     rest = line.strip()
@@ -262,7 +262,7 @@ def _called_a_file(line: str, ticked: list[str]) -> tuple[str, str] | None:
 
 
 def name_in_comment(line: str, at: int, files: Files) -> Name | None:
-    """Gives the path that a line of code has for its only comment, or None."""
+    """Return the path that a line of code has for its only comment, or None."""
     if len(line) > _LINE_LIMIT or (comment := _COMMENT.fullmatch(line)) is None:
         return None
     text = (
@@ -279,7 +279,7 @@ def name_in_comment(line: str, at: int, files: Files) -> Name | None:
 
 
 def name_in_info(info: str, at: int, files: Files) -> Name | None:
-    """Gives the path that a fence line names behind its marks, or None."""
+    """Return the path that a fence line names behind its marks, or None."""
     if len(info) > _LINE_LIMIT or _LINE_QUOTE.search(info):
         return None
     if (value := _INFO_VALUE.search(info)) is not None:

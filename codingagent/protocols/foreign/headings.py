@@ -93,7 +93,7 @@ class Headings:
         return name or before or self._bare_edit_name(edit, fence)
 
     def _is_file_heading(self, name: Name) -> bool:
-        """Tell whether the line above says that a whole file follows, not a piece of it."""
+        """Return whether the line above says that a whole file follows, not a piece of it."""
         if name.is_heading or len(name.texts) > 1:
             return name.is_heading
         return name.is_whole or (name.is_new and name.texts[0] not in self._files)
@@ -149,7 +149,7 @@ class Headings:
         return None
 
     def _is_only_fence(self, heading: int, fence: Fence) -> bool:
-        """Tell whether no other code block stands between a heading and the next."""
+        """Return whether no other code block stands between a heading and the next."""
         close = self._fences.first_close(fence, fence.line + 1)
         following = None if close is None else self._fences.next_from(close + 1)
         if following is None:
@@ -205,7 +205,7 @@ class Headings:
 
 
 def is_bare_path(text: str, files: Files) -> bool:
-    """Tell whether a word that stands where a path is expected can be one, though its name tells nothing."""
+    """Return whether a word where a path is expected can be one, though its name tells nothing."""
     if "/" in text:
         return is_path(f"{text}.txt", files)
     return is_path(f"./{text}", files, labelled=True)
@@ -266,7 +266,7 @@ def _two(one: Name, other: Name) -> str:
 
 
 def _may_be_script(name: Name | None, fence: Fence, lines: list[str]) -> bool:
-    """Tell whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
+    """Return whether shell lines are a file, and not to be typed: a script has its path or `#!` above."""
     if fence.language in _SESSIONS:
         return False
     if name is None:

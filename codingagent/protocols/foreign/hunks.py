@@ -41,12 +41,12 @@ class Hunk:
 
     @property
     def changes(self) -> bool:
-        """Tell whether a line goes or comes; it may be the same but for blanks that were lost."""
+        """Return whether a line goes or comes; it may be the same but for blanks that were lost."""
         return any(mark != " " for mark, _ in self.lines)
 
     @property
     def turns(self) -> bool:
-        """Tell whether it gives the last line of the file its end, or takes it."""
+        """Return whether it gives the last line of the file its end, or takes it."""
         return self.old_open != self.new_open
 
     def take(self, mark: str, text: str) -> None:
@@ -96,7 +96,7 @@ def edit_of(path: str, hunks: list[Hunk]) -> EditFile:
 
 
 def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
-    """Gives the new file that hunks of added lines make.
+    """Return the new file that hunks of added lines make.
 
     Raises:
         OperationError: if they have other lines, or there are several.
@@ -119,7 +119,7 @@ def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Gives lines as text, each ended."""
+    """Return lines as text, each ended."""
     return "".join(f"{line}\n" for line in lines)
 
 

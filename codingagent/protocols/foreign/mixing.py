@@ -99,7 +99,7 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
 
 
 def _says_the_same(operation: object, item: Step | Problem) -> bool:
-    """Tell whether a command holds all that an operation on the same file says."""
+    """Return whether a command holds all that an operation on the same file says."""
     match operation:
         case CreateFile(content=str() as content):
             lines = {line.strip() for line in content.split("\n")}
@@ -125,7 +125,7 @@ def _lines_of(item: Step | Problem) -> set[str]:
 
 
 def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
-    """Tell whether a shell command may delete or move a file."""
+    """Return whether a shell command may delete or move a file."""
     return any(
         isinstance(item, Step)
         and isinstance(item.operation, RunCommand)

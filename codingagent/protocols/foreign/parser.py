@@ -247,7 +247,7 @@ class _Reader:
         return self._fences.behind(close)
 
     def _read_unclosed(self, fence: Fence, close: int | None, path: str) -> int:
-        """A fence without a certain end: nothing after it is sure to be what it looks like."""
+        """Read a fence without a certain end: nothing after it is sure to be what it looks like."""
         line = fence.line + 1
         end = len(self._lines)
         if close is None and self._first_line(line, end) is None:
@@ -308,7 +308,7 @@ class _Reader:
     # --- elements ------------------------------------------------------------------------------
 
     def _holds_elements(self, first: int, close: int) -> bool:
-        """Tell whether a fence holds files in elements and nothing else."""
+        """Return whether a fence holds files in elements and nothing else."""
         if self._lines[first].strip().lower() == "<files>":
             return True
         element = elements.opening(self._lines[first])

@@ -65,7 +65,7 @@ class Difference:
     fault: str = ""
 
     def says(self, what: str) -> str | None:
-        """Gives what follows such words in the lines above the hunks."""
+        """Return what follows such words in the lines above the hunks."""
         return next(
             (mark[len(what) :].strip() for mark in self.marks if mark.startswith(what)), None
         )
@@ -80,7 +80,7 @@ def begins(lines: list[str], at: int, end: int) -> bool:
 
 
 def start(lines: list[str], at: int, end: int) -> int:
-    """Gives where a difference begins below what `git format-patch` and `git show` put above it."""
+    """Return where a difference begins below what `git format-patch` and `git show` put above it."""
     if not lines[at].startswith(("From ", "commit ")):
         return at
     return next((i for i in range(at, end) if lines[i].startswith("diff --git ")), at)
@@ -92,7 +92,7 @@ def is_hunk_header(line: str) -> bool:
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Difference], int]:
-    """Reads the differences from a line on.
+    """Read the differences from a line on.
 
     Args:
         lines: the reply.
@@ -142,7 +142,7 @@ def _merged(found: list[Difference]) -> list[Difference]:
 
 
 def _is_same(one: Difference, other: Difference) -> bool:
-    """Tell whether two differences are of the same file, and one of them has nothing but a header."""
+    """Return whether two differences are of the same file, and one of them has nothing but a header."""
     if (one.hunks and other.hunks) or one.says("rename ") or one.says("copy "):
         return False
     return bool(_names(one) & _names(other))
@@ -210,7 +210,7 @@ def _path_of(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Gives a path that git has quoted: bytes beyond ASCII stand there in octal."""
+    """Return a path that git has quoted: bytes beyond ASCII stand there in octal."""
 
     def byte(found: re.Match[str]) -> str:
         said = found[1]
@@ -229,7 +229,7 @@ def _unquoted(text: str) -> str:
 def _read_hunks(
     lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
 ) -> int:
-    """Reads the hunks of one file; gives the index behind the last."""
+    """Read the hunks of one file; return the index behind the last."""
     while at < end:
         first = at
         numbers: re.Match[str] | None = None
@@ -288,7 +288,7 @@ def _counts(numbers: re.Match[str]) -> tuple[int, int]:
 def _by_counts(
     lines: list[str], at: int, end: int, counts: tuple[int, int], *, fenced: bool
 ) -> tuple[Hunk, int] | None:
-    """Reads as many lines as a header says; None if that can't be what it means."""
+    """Read as many lines as a header says; None if that can't be what it means."""
     hunk, (old, new) = Hunk(at, is_counted=True), counts
     while hunk.old_count < old or hunk.new_count < new:
         # A removed comment `-- x` looks like a header too, but names no path.
@@ -342,7 +342,7 @@ def _take_open_end(hunk: Hunk) -> None:
 def _by_marks(
     lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
 ) -> tuple[Hunk, int]:
-    """Reads lines as long as they have the marks of a hunk's."""
+    """Read lines as long as they have the marks of a hunk's."""
     hunk = Hunk(at)
     while at < end and not begins(lines, at, end):
         line = lines[at]
@@ -370,7 +370,7 @@ def _by_marks(
 def operation_of(
     difference: Difference, named: Name | None, files: Files
 ) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
-    """Gives the operation that a difference asks for, and notes on how it was read.
+    """Return the operation that a difference asks for, and notes on how it was read.
 
     Raises:
         OperationError: if it can't be told, or there is no operation for it.
@@ -423,7 +423,7 @@ def _only_adds(found: list[Hunk]) -> bool:
 
 
 def _makes_empty(difference: Difference) -> bool:
-    """Tell whether nothing says that a new file has text: git names the bytes of an empty one so."""
+    """Return whether nothing says that a new file has text: git names the bytes of an empty one so."""
     index = difference.says("index ")
     return index is None or ".." not in index or index.partition("..")[2].startswith("e69de29")
 
@@ -471,7 +471,7 @@ def _check_kind(difference: Difference, path: str, *, is_gone: bool) -> tuple[st
 
 
 def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None]:
-    """Gives the file's path before and after, None where there is no file then."""
+    """Return the file's path before and after, None where there is no file then."""
     old, new = difference.old, difference.new
     renamed = difference.says("rename from "), difference.says("rename to ")
     if renamed[0] is not None and renamed[1] is not None:
@@ -502,7 +502,7 @@ def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None
 
 
 def _git_sides(text: str) -> tuple[str, str] | None:
-    """Gives the paths of a `diff --git` line, which are the same but for their first letter."""
+    """Return the paths of a `diff --git` line, which are the same but for their first letter."""
     quoted = re.fullmatch(r'"(.*)" "(.*)"', text)
     if quoted is not None:
         return _unquoted(quoted[1]), _unquoted(quoted[2])
@@ -514,7 +514,7 @@ def _git_sides(text: str) -> tuple[str, str] | None:
 
 
 def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
-    """Takes git's `a/` or `b/` off the path of a file that is new or deleted.
+    """Take git's `a/` or `b/` off the path of a file that is new or deleted.
 
     Raises:
         OperationError: if there is such a folder, and nothing says that git wrote this.
@@ -527,7 +527,7 @@ def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> st
 
 
 def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
-    """Takes git's `a/` and `b/` off, or whatever folders stand for before and after.
+    """Take git's `a/` and `b/` off, or whatever folders stand for before and after.
 
     Raises:
         OperationError: if there are such folders.

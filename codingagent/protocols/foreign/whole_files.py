@@ -79,7 +79,7 @@ _FAMILIES = tuple(
 
 
 def is_of_language(language: str, path: str) -> bool:
-    """Tell whether a fence says the language that its path's ending does."""
+    """Return whether a fence says the language that its path's ending does."""
     says, ends = _families(language, path)
     return any(family in ends for family in says) or path.lower().endswith(f".{language}")
 
@@ -126,7 +126,7 @@ def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> 
 def operation_of(
     lines: list[str], name: Name, files: Files, *, is_inside: bool, is_fenced: bool
 ) -> tuple[CreateFile, tuple[str, ...]]:
-    """Gives the operation that a whole file asks for, and notes on how it was read.
+    """Return the operation that a whole file asks for, and notes on how it was read.
 
     Args:
         lines: what stands in the fence.

@@ -64,7 +64,7 @@ _SPACES = str.maketrans("", "", " \t\r\n")
 
 
 def items_of(message: ReceivedMessage) -> tuple[Step | Problem, ...]:
-    """Gives what a message asks for, in order, each item under its own id, or by its place."""
+    """Return what a message asks for, in order, each item under its own id, or by its place."""
     return tuple(
         _item(index, received, name)
         for index, (received, name) in enumerate(zip(message.items, message.ids, strict=True))
@@ -131,7 +131,7 @@ def _bytes_of(received: CreateFileOperation) -> bytes:
 
 
 def event_of(ended: OperationEnded) -> wire.Event:
-    """Gives what came of one operation as this wire says it."""
+    """Return what came of one operation as this wire says it."""
     event, name, at = ended.event, ended.name, ended.at
     match event:
         case core.MessageShown() | core.Finished():
@@ -224,7 +224,7 @@ def _ended_why(event: core.CommandRan) -> str | None:
 
 
 def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
-    """Gives the event of an operation that was not done; an error, where its type is not known."""
+    """Return the event of an operation that was not done; an error, where its type is not known."""
     subject, reason, name, at = (
         without_halves(subject),
         without_halves(reason),
@@ -241,7 +241,7 @@ def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wi
 
 
 def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
-    """Gives what says that a run has paused (001, approvalRequired)."""
+    """Return what says that a run has paused (001, approvalRequired)."""
     question = asked.question
     type_ = _type(question.tag)
     subject, policy = without_halves(question.subject), without_halves(", ".join(question.rules))
@@ -273,7 +273,7 @@ _DECISIONS: Mapping[str, Decision] = {"approved": "yes", "denied": "no"}
 
 
 def read_answer(source: object) -> tuple[str | None, Answer]:
-    """Reads what answers an approval: the operation's id, if it is named, and the answer.
+    """Read what answers an approval: the operation's id, if it is named, and the answer.
 
     Args:
         source: JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event

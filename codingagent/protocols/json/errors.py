@@ -116,7 +116,7 @@ _FAULTS_LIMIT = 1_000
 def fault_of(
     error: ValidationError, root: str, *, of: Literal["operation", "event"], name: str = ""
 ) -> Fault:
-    """Gives the first fault. `root` is where the value checked stands; empty: on its own.
+    """Return the first fault. `root` is where the value checked stands; empty: on its own.
 
     `of` says what the value is, or is a message of; `name` what to call it, if not that.
     """
@@ -144,7 +144,7 @@ def fault_of(
 
 
 def described(value: object) -> str:
-    """Gives a value of JSON in words of bounded length, whatever it is."""
+    """Return a value of JSON in words of bounded length, whatever it is."""
     match value:
         case None:
             return "null"

@@ -68,7 +68,7 @@ _CONFIG = ConfigDict(
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
 def wire_value(cls: type[_T]) -> type[_T]:
-    """Makes a class a frozen value of this wire. Unknown fields are ignored: 001 is additive.
+    """Make a class a frozen value of this wire. Unknown fields are ignored: 001 is additive.
 
     A dataclass, not a model: with slots it is read a fifth faster.
     """
@@ -104,7 +104,7 @@ def _check_none(value: object, info: ValidationInfo) -> None:
 
 
 def _whole(value: object) -> object:
-    """Gives 1000.0 as 1000: to JSON Schema it is an integer."""
+    """Return 1000.0 as 1000: to JSON Schema it is an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -131,7 +131,7 @@ _SHORTEST = 200
 
 @cache
 def guide() -> str:
-    """Gives the PROTOCOL section without its heading."""
+    """Return the PROTOCOL section without its heading."""
     reference = "\n\n".join(
         f"### {operation.type}\n{fill(meaning, 100)}\n{to_json(operation)}"
         for operation, meaning in OPERATIONS
@@ -153,7 +153,7 @@ def _example() -> str:
 
 
 def dialect() -> Dialect:
-    """Gives what a request in this protocol says otherwise than one in tags."""
+    """Return what a request in this protocol says otherwise than one in tags."""
     return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", "readFile")
 
 
@@ -167,7 +167,7 @@ def _reminder(session: Session, is_checked: bool) -> str:
 
 
 def _results(session: Session, room: int) -> str:
-    """Gives the events of the last turn, the task being the first, and notes."""
+    """Return the events of the last turn, the task being the first, and notes."""
     task = UserMessageEvent(
         timestamp=session.created_at, content=plain_text.without_halves(session.task)
     )
@@ -200,7 +200,7 @@ def _message(session: Session) -> EventsMessage:
 
 
 def _fitting(events: Sequence[Event], room: int) -> tuple[list[str] | None, bool]:
-    """Gives the events as JSON, a line each, their long texts cut as little as need be."""
+    """Return the events as JSON, a line each, their long texts cut as little as need be."""
     limit = max(room, _SHORTEST)
     lines = list(map(to_json, events)) if _size(events) <= 4 * room else None
     if lines is not None and sum(map(len, lines)) <= room:

@@ -86,7 +86,7 @@ def validate_operation(obj: object) -> Validated[Operation]:
 
 
 def parse_operation(obj: object) -> Operation:
-    """Gives the operation that a value of JSON (a dict) is.
+    """Return the operation that a value of JSON (a dict) is.
 
     Raises:
         OperationValidationError: if it is none; says where, and what is allowed.
@@ -121,7 +121,7 @@ def validate_approval(obj: object) -> Validated[Approval]:
 def read_operations_message(
     source: object, *, limit_bytes: int = SIZE_LIMIT_BYTES
 ) -> ReceivedMessage:
-    """Reads a message from JSON (str, or bytes in UTF-8), or from a value of JSON (a dict).
+    """Read a message from JSON (str, or bytes in UTF-8), or from a value of JSON (a dict).
 
     An operation that is malformed does not spoil the others. `limit_bytes` is for JSON; a str is
     counted in characters, of which there are never more than bytes.
@@ -161,18 +161,18 @@ def _not_too_many(operations: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def to_wire(value: WireValue) -> Any:
-    """Gives an operation, event or message as a value of JSON; what is absent is left out."""
+    """Return an operation, event or message as a value of JSON; what is absent is left out."""
     form: Any = type(value)
     return _adapter(form).dump_python(value, mode="json", by_alias=True, exclude_none=True)
 
 
 def to_json(value: WireValue) -> str:
-    """Gives an operation, event or message as JSON on one line; what is absent is left out."""
+    """Return an operation, event or message as JSON on one line; what is absent is left out."""
     return to_json_bytes(value).decode()
 
 
 def to_json_bytes(value: WireValue) -> bytes:
-    """Gives the same in UTF-8, without a copy as text."""
+    """Return the same in UTF-8, without a copy as text."""
     form: Any = type(value)
     return _adapter(form).dump_json(value, by_alias=True, exclude_none=True)
 
@@ -221,7 +221,7 @@ def _item(index: int, obj: object) -> Operation | Malformed:
 
 
 def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:
-    """Gives JSON without the byte-order mark that some editors put before it."""
+    """Return JSON without the byte-order mark that some editors put before it."""
     if len(text) > limit_bytes:
         raise MessageError(
             Fault(
@@ -233,7 +233,7 @@ def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:
 
 
 def value_of(text: str | bytes) -> object:
-    """Gives the value that JSON stands for.
+    """Return the value that JSON stands for.
 
     Raises:
         MessageError: if it is no JSON, or nested too deep.

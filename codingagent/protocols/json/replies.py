@@ -19,7 +19,7 @@ _TELLING = ('"operations"', '"protocolVersion"')
 
 
 def read(text: str) -> Reply | None:
-    """Reads a reply that is an operations message, bare or in one code fence; None if it is none.
+    """Read a reply that is an operations message, bare or in one code fence; None if it is none.
 
     Never raises: a message that can't be read is a problem among the items.
     """
@@ -44,7 +44,7 @@ def read(text: str) -> Reply | None:
 
 
 def no_message() -> Problem:
-    """Gives what is wrong with a reply in which nothing was found, where JSON is what was asked for."""
+    """Return what is wrong with a reply in which nothing was found, where JSON is what was asked for."""
     return Problem(
         "REPLY",
         "No operations message was found in the reply, so nothing was done. Answer with one JSON"
@@ -59,7 +59,7 @@ def _lone(problem: Problem) -> Reply:
 
 
 def _bodies(text: str) -> list[str]:
-    """Gives what may be a message: the whole text, or what stands in each code fence."""
+    """Return what may be a message: the whole text, or what stands in each code fence."""
     text = text.strip().removeprefix("\ufeff").strip()
     if text.startswith("{"):
         return [text]
@@ -80,7 +80,7 @@ def _bodies(text: str) -> list[str]:
 
 
 def _finished(item: Step | Problem) -> Step | Problem:
-    """Gives the end of the session for a lone message that says `DONE:`."""
+    """Return the end of the session for a lone message that says `DONE:`."""
     if isinstance(item, Step) and isinstance(item.operation, ShowMessage):
         text = item.operation.text.strip()
         if text.startswith(_DONE):
@@ -89,7 +89,7 @@ def _finished(item: Step | Problem) -> Step | Problem:
 
 
 def _header(body: str) -> Header | None:
-    """Gives what the message says it answers, in the two fields that the guide asks for."""
+    """Return what the message says it answers, in the two fields that the guide asks for."""
     value = value_of(body)
     if not isinstance(value, dict) or not {"session", "sequence"} & value.keys():
         return None

@@ -14,12 +14,12 @@ from codingagent.protocols.json.operations import OperationsMessage
 
 
 def operations_schema() -> dict[str, Any]:
-    """Gives the schema of the operations message."""
+    """Return the schema of the operations message."""
     return _schema(OperationsMessage)
 
 
 def events_schema() -> dict[str, Any]:
-    """Gives the schema of the events message."""
+    """Return the schema of the events message."""
     return _schema(EventsMessage)
 
 

@@ -44,7 +44,7 @@ class Joined:
 
 
 def cut_of(text: str, block: Block) -> str:
-    """Gives the text of a block that was cut short, from its opening tag on; empty if it was not.
+    """Return the text of a block that was cut short, from its opening tag on; empty if it was not.
 
     A block that is only missing its closing tag was not: something of ours, or the end of a fence,
     stands behind it.
@@ -76,7 +76,7 @@ def named(block: Block) -> str:
 
 
 def advice(cut: str, block: Block) -> tuple[str, str]:
-    """Gives what to tell the model of a cut block, and the lines with which it is to go on."""
+    """Return what to tell the model of a cut block, and the lines with which it is to go on."""
     closing = block.closing
     lines = block.body.count("\n")
     reason = (
@@ -95,7 +95,7 @@ def advice(cut: str, block: Block) -> tuple[str, str]:
 
 
 def join(cut: str, text: str) -> Joined | None:
-    """Gives the two parts as one, or None if the text does not go on from there.
+    """Return the two parts as one, or None if the text does not go on from there.
 
     Args:
         cut: as `cut_of` gave it.
@@ -196,7 +196,7 @@ def _has_new_fence(rest: str, cut: str) -> bool:
 
 
 def _overlap(body: str) -> str:
-    """Gives the end of what arrived, from the start of a line, that can't be taken for another place.
+    """Return the end of what arrived, from the start of a line, that can't be taken for another place.
 
     Empty if the last lines stand elsewhere in it too.
     """
@@ -213,7 +213,7 @@ def _overlap(body: str) -> str:
 
 
 def _place(text: str, overlap: str, arrived: str) -> int | None:
-    """Gives where the overlap stands: at the very beginning, or behind what had arrived before it too.
+    """Return where the overlap stands: at the very beginning, or behind what had arrived before it too.
 
     Anywhere else it may be a line that only reads the same, and what stands before it would be lost.
     """
@@ -229,7 +229,7 @@ def _place(text: str, overlap: str, arrived: str) -> int | None:
 
 
 def _closing_at(cut: str, text: str) -> int | None:
-    """Gives where the line stands that closes the cut block."""
+    """Return where the line stands that closes the cut block."""
     name = _NAME.match(cut)
     if name is None:
         return None

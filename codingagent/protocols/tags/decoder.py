@@ -75,7 +75,7 @@ class _Values:
         return body.text
 
     def unknown(self, known: frozenset[str]) -> tuple[str, ...]:
-        """Gives notes on the attributes that the command does not have."""
+        """Return notes on the attributes that the command does not have."""
         if known.issuperset(self._attributes):
             return ()
         names = (name for name in self._attributes if name not in known)
@@ -206,7 +206,7 @@ _KNOWN = {
 
 
 def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
-    """Gives the operation that a closed block asks for, and notes on how it was read.
+    """Return the operation that a closed block asks for, and notes on how it was read.
 
     Args:
         block: as the grammar found it.

@@ -104,7 +104,7 @@ class Arrivals:
         )
 
     def _is_all_indented(self, block: Block, lead: str) -> bool:
-        """Tell whether what stands before a block is indented as it is: then all of the answer was moved."""
+        """Return whether the text before a block is indented like it: then all of the answer moved."""
         if lead not in self._margins:
             found = re.search(rf"^(?!{re.escape(lead)})[ \t]*\S", self._text, re.MULTILINE)
             self._margins[lead] = len(self._text) if found is None else found.start()
@@ -133,7 +133,7 @@ def _in_fences(mended: Mended) -> frozenset[int]:
 
 
 def read(text: str, has_body: Mapping[str, bool]) -> Mended:
-    """Finds the blocks of a reply, also where a chat has damaged the tags. Never raises.
+    """Find the blocks of a reply, also where a chat has damaged the tags. Never raises.
 
     A reply whose tags are as they should be is read as it came, but for its line ends.
 
@@ -176,7 +176,7 @@ def read(text: str, has_body: Mapping[str, bool]) -> Mended:
 
 
 def _with_line_ends(text: str, notes: list[str]) -> str:
-    r"""Gives "\n" for another line end if that is the only one there is.
+    r"""Return "\n" for another line end if that is the only one there is.
 
     A text with a tag in it is of many lines, or is one block on one line. So where not one "\n"
     stands, and the other character does stand before a tag, it is the line end.
@@ -201,7 +201,7 @@ def _has_damaged_request(text: str, found: Scan) -> bool:
 
 
 def _first(name: str, text: str, parts: Iterable[tuple[int, int]]) -> int | None:
-    """Gives where a heading of a request stands first, in these parts of a text."""
+    """Return where a heading of a request stands first, in these parts of a text."""
     for start, end in parts:
         if text.find(name, start, end) >= 0:
             found = _REQUEST[name].search(text, start, end)
@@ -211,7 +211,7 @@ def _first(name: str, text: str, parts: Iterable[tuple[int, int]]) -> int | None
 
 
 def _with_angles(found: Scan, ways: Mapping[Damage, int]) -> Mapping[Damage, int]:
-    """Adds what the markers of edits show: tags hold no character that HTML needs encoded but quotes."""
+    """Add what the markers of edits show: tags hold no character that HTML needs encoded but quotes."""
     for block in found.blocks:
         if (
             block.name == "EDIT_FILE"
@@ -277,7 +277,7 @@ def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
 
 
 def _first_word(text: str) -> int:
-    """Gives where the first word is that is no fence, label or byte-order mark."""
+    """Return where the first word is that is no fence, label or byte-order mark."""
     found = re.match(r"(?:\s|\ufeff|`{3,}[a-z]*\n|(?:plaintext|text|Copy code)\n)*", text)
     return found.end() if found else 0
 
@@ -321,7 +321,7 @@ def _once(text: str, found: Scan, notes: list[str]) -> str | None:
 
 
 def _headers(text: str, found: Scan) -> tuple[int, int]:
-    """Gives where the answer's [REPLY …] line stands, and where again between two blocks; else -1."""
+    """Return where the answer's [REPLY …] line stands, and where again between two blocks; else -1."""
     blocks = found.blocks
     if not blocks or (first := text.find("[REPLY ", 0, blocks[0].start)) < 0:
         return -1, -1
@@ -339,7 +339,7 @@ def _is_same(one: Block, two: Block) -> bool:
 
 
 def _blanked(text: str, start: int, end: int) -> str:
-    """Takes a part out and leaves its line ends, so that all lines keep their numbers."""
+    """Take a part out and leave its line ends, so that all lines keep their numbers."""
     return text[:start] + "\n" * text.count("\n", start, end) + text[end:]
 
 
@@ -369,7 +369,7 @@ class _Tag:
 
 
 def _undo(line: str, names: frozenset[str]) -> tuple[str, str, tuple[str, ...], Channel] | None:
-    """Gives a line as the tag that it is, its prefix, and what was undone; None if it is no tag."""
+    """Return a line as the tag that it is, its prefix, and what was undone; None if it is no tag."""
     how: list[str] = []
     way: set[Damage] = set()
     text = line.rstrip()
@@ -429,7 +429,7 @@ def _if_reads(undone: str, text: str, names: frozenset[str]) -> str:
 
 
 def _without_prefix(text: str, how: list[str]) -> tuple[str, str]:
-    """Takes off what makes a line a quote, a list item or a heading; blanks are kept as the prefix."""
+    """Take off what makes a line a quote, a list item or a heading; blanks are kept as the prefix."""
     prefix = text[: len(text) - len(text.lstrip())]
     for pattern, what in (
         (_QUOTED, "quoted"),
@@ -445,7 +445,7 @@ def _without_prefix(text: str, how: list[str]) -> tuple[str, str]:
 
 
 def _unwrapped(text: str) -> tuple[str, str]:
-    """Takes off emphasis and code marks round a tag, and round the name in it."""
+    """Take off emphasis and code marks round a tag, and round the name in it."""
     bare = (
         text.strip(_WRAPPING).strip() if text[:1] in _WRAPPING or text[-1:] in _WRAPPING else text
     )
@@ -524,7 +524,7 @@ class _Mender:
     # --- finding -------------------------------------------------------------------------------
 
     def _tags_in(self, start: int, end: int) -> Iterable[_Tag]:
-        """Gives the lines that are tags, as they should be or damaged, in their order."""
+        """Yield the lines that are tags, as they should be or damaged, in their order."""
         at = start
         while (mention := self._mention.search(self._text, at, end)) is not None:
             line_start = self._text.rfind("\n", 0, mention.start()) + 1
@@ -613,7 +613,7 @@ class _Mender:
     def _choose(
         self, tag: _Tag, strict: _Tag | None, damaged: _Tag | None, closings: "_Closings"
     ) -> _Tag | None:
-        """Gives the line that closes a block, or None if none certainly does."""
+        """Return the line that closes a block, or None if none certainly does."""
         if damaged is None or (strict is not None and strict.start < damaged.start):
             return strict
         if tag.how:
@@ -737,7 +737,7 @@ class _Mender:
     # --- the outcome ---------------------------------------------------------------------------
 
     def text(self) -> str:
-        """Gives the text with all changes made."""
+        """Return the text with all changes made."""
         parts: list[str] = []
         at = 0
         for start, end, new in sorted(self._changes):
@@ -818,7 +818,7 @@ def _mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
 
 
 def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str | None:
-    """Gives a body without what each of its lines begins with; None if one does not."""
+    """Return a body without what each of its lines begins with; None if one does not."""
     lines = body.split("\n")
     bare = lead.rstrip()
     out: list[str] = []
@@ -843,7 +843,7 @@ def _line_end(text: str, offset: int) -> int:
 
 
 def _without_trail(body: str, trail: str) -> str | None:
-    """Gives a body without what each of its lines ends with; None if one that has a word does not."""
+    """Return a body without what each of its lines ends with; None if one that has a word does not."""
     lines = body.split("\n")
     if any(line.strip() and not line.endswith(trail) for line in lines):
         return None

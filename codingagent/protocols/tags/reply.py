@@ -116,7 +116,7 @@ _TOO_MANY = (
 
 
 def read(text: str) -> Reply:
-    """Reads a reply. Never raises: what can't be read is a problem among the items.
+    """Read a reply. Never raises: what can't be read is a problem among the items.
 
     Order is the reply's own. After DONE, and after [END], blocks are named in the notes and are
     no items (DESIGN, tag blocks: after DONE).
@@ -193,7 +193,7 @@ def _finishes(item: Step | Problem) -> bool:
 
 
 def _invented(mended: Mended) -> tuple[int, int] | None:
-    """Gives where a reply writes results itself, outside of all blocks: the offset, and the line."""
+    """Return where a reply writes results itself, outside of all blocks: the offset, and the line."""
     for start, end in mended.scan.around:
         if (found := _RESULTS.search(mended.text, start, end)) is not None:
             return found.start(), mended.text.count("\n", 0, found.start()) + 1
@@ -201,7 +201,7 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
 
 
 def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
-    """Gives what stands around the blocks, from where to where, and be it a line end."""
+    """Yield what stands around the blocks, from where to where, and be it a line end."""
     at = 0
     for block in mended.scan.blocks:
         yield at, block.start
@@ -210,7 +210,7 @@ def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:
-    """Gives why a reply is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
+    """Return why a reply is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
     if header is not None and header.session not in (None, session.session_id):
         return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
     sequence = None if header is None else header.sequence
@@ -253,7 +253,7 @@ def _read_block(
 
 
 def _may_hold_tags(block: scanner.Block, inner: scanner.Inner) -> bool:
-    """Tell whether a body is documentation whose end is certain, so that tags in it are examples."""
+    """Return whether a body is documentation whose end is certain, so that tags in it are examples."""
     path = dict(block.attributes).get("path")
     is_prose = block.name in ("MESSAGE", "DONE") if path is None else body_repair.is_prose(path)
     return is_prose and inner.closed
@@ -302,5 +302,5 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
 
 
 def with_note(reply: Reply, note: str) -> Reply:
-    """Gives the reply with one more note in front."""
+    """Return the reply with one more note in front."""
     return replace(reply, notes=(note, *reply.notes)) if note else reply

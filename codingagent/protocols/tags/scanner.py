@@ -94,7 +94,7 @@ class Scan:
 
 
 def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
-    """Finds the blocks of a reply. Never raises, whatever the text.
+    """Find the blocks of a reply. Never raises, whatever the text.
 
     Args:
         text: the reply; its line ends may be "\\n" or "\\r\\n".
@@ -104,12 +104,12 @@ def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
 
 
 def scan_lines(text: str, has_body: Mapping[str, bool]) -> Scan:
-    r"""Finds the blocks of a reply whose line ends are `\n`; what else there is, is characters."""
+    r"""Find the blocks of a reply whose line ends are `\n`; what else there is, is characters."""
     return _Scanner(text, has_body).run()
 
 
 def fold_line_ends(text: str) -> str:
-    r"""Gives the text with `\r\n` and a lone final `\r` as `\n`; other characters are no line ends."""
+    r"""Return the text with `\r\n` and a lone final `\r` as `\n`; other characters are no line ends."""
     if "\r" not in text:
         return text
     folded = text.replace("\r\n", "\n")
@@ -131,19 +131,19 @@ def _until_of(attributes: Iterable[tuple[str, str]]) -> str | None:
 
 @cache
 def _opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Gives what finds the openings of some commands. With the bracket first, a search is quick."""
+    """Return what finds the openings of some commands. With the bracket first, a search is quick."""
     return re.compile(rf"\[(?:{_any_of(names)})(?![^ \t\]\n])")
 
 
 @cache
 def _tag_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Gives what finds the openings and the closings of some commands."""
+    """Return what finds the openings and the closings of some commands."""
     return re.compile(rf"\[/?(?:{_any_of(names)})(?![^ \t\]\n])")
 
 
 @cache
 def _plain_opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Gives what fits the openings as they are nearly always written, each with its line end."""
+    """Return what fits the openings as they are nearly always written, each with its line end."""
     return re.compile(rf"\[({_any_of(names)})({_PLAIN_ATTRIBUTES})\]\n")
 
 
@@ -195,7 +195,7 @@ class _Scanner:
     # --- one tag -------------------------------------------------------------------------------
 
     def _read_plain(self, start: int) -> bool:
-        """Reads the plain blocks that follow one another from here on; tells whether there was one.
+        """Read the plain blocks that follow one another from here on; return whether there was one.
 
         It says nothing of them that the rest would not: it only finds it sooner. So what is not plainly
         so is left to the rest, and so is all that stands behind it.
@@ -252,7 +252,7 @@ class _Scanner:
             self._note_lookalike(name, found)
 
     def _read_head(self, at: int) -> _Head:
-        """Reads attributes from behind the name up to the bracket that is outside of quotes."""
+        """Read attributes from behind the name up to the bracket that is outside of quotes."""
         attributes: list[tuple[str, str]] = []
         while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
             name, value = attribute.groups()
@@ -301,7 +301,7 @@ class _Scanner:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
 
     def _read_text_behind(self, name: str, start: int, head: _Head, closing: str) -> None:
-        """An opening with text behind it: a block if its closing comes before another opening."""
+        """Read an opening with text after it: a block if its closing comes before another opening."""
         line_end = self._line_end(head.end)
         close = self._find_closing(closing, line_end, self._next_opening(line_end))
         if close is None:
@@ -315,7 +315,7 @@ class _Scanner:
         self._add_closed(name, head, start, (body_start, close), notes=(note,))
 
     def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
-        """An opening whose attributes can't be read: its body is passed over, never executed.
+        """Pass over an opening whose attributes can't be read, and its body: it is never executed.
 
         Prose such as `[DONE will follow]` has no `=` and no closing tag of its own.
         """
@@ -401,7 +401,7 @@ class _Scanner:
         return first
 
     def _is_tag(self, start: int, at: int) -> bool:
-        """Tell whether a line opens a block, or tries to; prose has words after the name or the bracket."""
+        """Return whether a line opens a block, or tries to; prose has words after the name or the bracket."""
         while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
             at = attribute.end()
         end = _HEAD_END.match(self._text, at)
@@ -492,7 +492,7 @@ class _Scanner:
         self._at = self._behind_last = end
 
     def _pass_to(self, offset: int) -> None:
-        """Keeps in mind what stands between the last block and an offset."""
+        """Keep in mind what stands between the last block and an offset."""
         if offset - self._behind_last > 1:
             self._around.append((self._behind_last, offset))
 
@@ -522,7 +522,7 @@ class _Scanner:
     # --- where things stand --------------------------------------------------------------------
 
     def _is_line_start(self, offset: int) -> bool:
-        """Walks back over blanks; each run of blanks has at most one bracket behind it to do so."""
+        """Walk back over blanks; each run of blanks has at most one bracket behind it to do so."""
         text = self._text
         while offset and text[offset - 1] != "\n":
             if not text[offset - 1].isspace():
@@ -538,7 +538,7 @@ class _Scanner:
         return self._text[offset : self._line_end(offset)]
 
     def _find_closing(self, closing: str, start: int, end: int) -> int | None:
-        """Gives the offset of the first line that is the closing tag and nothing else."""
+        """Return the offset of the first line that is the closing tag and nothing else."""
         at = self._text.find(closing, start, end)
         while at >= 0:
             behind = self._text[at + len(closing) : self._line_end(at)]
@@ -550,7 +550,7 @@ class _Scanner:
         return None
 
     def _next_opening(self, start: int, end: int | None = None) -> int:
-        """Gives the offset of the next line that opens one of our blocks, else `end`."""
+        """Return the offset of the next line that opens one of our blocks, else `end`."""
         stop = len(self._text) if end is None else end
         for found in self._opening.finditer(self._text, max(start, 0), stop):
             if self._is_line_start(found.start()):
@@ -558,7 +558,7 @@ class _Scanner:
         return stop
 
     def _line_number(self, offset: int) -> int:
-        """Gives the 1-based line of an offset; offsets come in rising order, so each is counted once."""
+        """Return the 1-based line of an offset; offsets come in rising order, so each is counted once."""
         counted, line = self._counted
         if offset >= counted:
             line += self._text.count("\n", counted, offset)
@@ -598,17 +598,17 @@ def is_opening(line: str, at: int) -> bool:
 
 
 def until_of(line: str) -> str | None:
-    """Gives the word that the closing tag of an opening has to hold, if there is one."""
+    """Return the word that the closing tag of an opening has to hold, if there is one."""
     return _until_in(line)
 
 
 def closing_tag(name: str, until: str | None) -> str:
-    """Gives the line that closes a block."""
+    """Return the line that closes a block."""
     return f"[/{name} {until}]" if until else f"[/{name}]"
 
 
 def _until_in(junk: str) -> str | None:
-    """Gives the `until` of an opening that can't be read: its body is shielded all the same."""
+    """Return the `until` of an opening that can't be read: its body is shielded all the same."""
     found = _UNTIL.search(junk)
     return None if found is None else found[1]
 

@@ -105,7 +105,7 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
 
 
 def _is_one_answer(text: str, said: tuple[Said, ...], requests: tuple[_Request, ...]) -> bool:
-    """Tell whether a text is plainly one answer, though its files may hold requests."""
+    """Return whether a text is plainly one answer, though its files may hold requests."""
     if len(said) != 1 or _TAG.search(text, 0, said[0].start):
         return False
     is_ended = text.endswith(("[END]", "[END]\n", "[END]\n```\n", "[END]\n````\n"))
@@ -209,7 +209,7 @@ def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, i
 
 
 def _is_body(scan: Scan, offset: int, *, names_awaited: bool = False) -> bool:
-    """Tell whether a line stands in a block's body.
+    """Return whether a line stands in a block's body.
 
     In a block that took its end from a later turn it does not. A line that begins the awaited answer is a
     body's only where that is certain: the block says its own end, or holds other blocks, each closed.
