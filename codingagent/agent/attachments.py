@@ -32,7 +32,7 @@ def attachable(
     """Return the files that some paths, folders or globs name.
 
     Args:
-        workspace: where they must lie.
+        workspace: where they must be.
         patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
         folder: the person's current folder.
         may_read: what the policy keeps from being read must be named by itself.

@@ -310,7 +310,7 @@ class Conversation:
         return None if read is None else continuation.whole_again(read.text, session.cut, text)
 
     def _with_others(self, found: Reply) -> Reply:
-        """Add what stands beside commands in another format."""
+        """Add what is beside commands in another format."""
         # A turn that an older version began is gone on with as that version read its reply.
         taken = self.session.reply
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
@@ -411,7 +411,7 @@ class Conversation:
         return found.cut or ("" if is_done else old)
 
     def _read_again(self) -> Reply:
-        """Return the reply that was under way when we were killed, from where it lies."""
+        """Return the reply that was under way when we were killed, from where it is."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
         data = self._mail.mailbox.read_taken(taken.name)
@@ -420,7 +420,7 @@ class Conversation:
                 f"The reply {taken.name} was changed or removed while it was executed; what is not"
                 " among these results was not done: send it again"
             )
-            # Items that are done keep their places; the one behind them tells what happened.
+            # Items that are done keep their places; the one after them tells what happened.
             lost = Problem("REPLY", reason, 1)
             items = (lost,) * (len(self.session.results) + 1)
             return Reply(items, None, has_outbox=False, notes=())

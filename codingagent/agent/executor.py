@@ -275,7 +275,7 @@ class Agent:
     def _gate(
         self, order: Order, verdict: Verdict, plan: _Plan, approved: str
     ) -> Event | Question | None:
-        """Return what stands between an operation and its being done; None if nothing does."""
+        """Return what is between an operation and its being done; None if nothing does."""
         match verdict:
             case Allow():
                 return None

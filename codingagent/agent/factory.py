@@ -228,7 +228,7 @@ class AtWork:
             show(Remark(f"{complaint}; {remedy}"))
 
 
-# A look at some names takes a moment; a disk behind a network may take longer.
+# A look at some names takes a moment; a disk after a network may take longer.
 _CHECK_TRIAL_S = 20
 
 

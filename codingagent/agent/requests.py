@@ -42,7 +42,7 @@ from codingagent.storage.session_log import Ledger
 
 
 class OutboxLike(Protocol):
-    """Where requests lie, and what lies in the inbox."""
+    """Where requests lie, and what is in the inbox."""
 
     inbox: Path
 
@@ -114,7 +114,7 @@ class Requests:
         return self.ledger.session
 
     def begin(self) -> None:
-        """Names what lies in the inbox already, and leaves it alone until it changes.
+        """Names what is in the inbox already, and leaves it alone until it changes.
 
         Raises:
             WorkError: if the disk does not let it.
@@ -412,7 +412,7 @@ class Requests:
 def waiting(
     mailbox: OutboxLike, session: Session, *, watched: bool, elsewhere: bool = False
 ) -> Waiting:
-    """Says where the request lies that waits, where its answer goes, and who waits for it."""
+    """Says where the request is that waits, where its answer goes, and who waits for it."""
     session_id, sequence = session.session_id, session.sequence
     path = mailbox.outbox_path(session_id, sequence)
     short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""

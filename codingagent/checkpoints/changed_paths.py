@@ -48,7 +48,7 @@ class Lister:
 
     Args:
         store: which runs git.
-        hidden: folders that are never listed, though they may lie inside.
+        hidden: folders that are never listed, though they may be inside.
         repositories: how many repositories inside the workspace are listed at once.
     """
 

@@ -25,7 +25,7 @@ class Checkpoint:
     """The files as they stood at one moment; `id` finds them again.
 
     `left_out` names what is not covered, up to a limit; `left_out_count` is the number of all.
-    `set_aside` is where a damaged store lies now; if it is not empty, earlier checkpoints are in there.
+    `set_aside` is where a damaged store is now; if it is not empty, earlier checkpoints are in there.
     `missed` are paths that had changed again before it came to them.
     """
 

@@ -110,7 +110,7 @@ def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
 
 
 def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dict[bytes, None]:
-    """Return the entries that can't stand beside those put in: the listings were not of one moment."""
+    """Return the entries that can't be beside those put in: the listings were not of one moment."""
     conflicts: dict[bytes, None] = {}
     if not names:
         return conflicts

@@ -166,7 +166,7 @@ class Store:
         return self.path / "index.empty"
 
     def index(self, commit: str) -> Path:
-        """Return where the index that belongs to a commit lies: its name ties the two together."""
+        """Return where the index that belongs to a commit is: its name ties the two together."""
         return self.path / f"index.{commit}" if commit else self._empty_index
 
     def latest(self) -> str:
@@ -346,7 +346,7 @@ class Import:
         ]
         if parent:
             lines.append(b"from %s\n" % parent.encode())
-        # First what goes: a file may stand where a folder was.
+        # First what goes: a file may be where a folder was.
         gone = [path for path, what in entries.items() if what is None]
         lines += [b"D %s\n" % _quoted(path) for path in gone]
         for path, what in entries.items():

@@ -1,4 +1,4 @@
-"""Where a session, or a run, does its work, and what lies there that is ours."""
+"""Where a session, or a run, does its work, and what is there that is ours."""
 
 import os
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ GIT_S = 60
 class Place:
     """Where work is done.
 
-    `root` is the workspace; `hidden` are folders of ours that may lie in it; `temporary` is what
+    `root` is the workspace; `hidden` are folders of ours that may be in it; `temporary` is what
     sandboxed commands see as /tmp; `store` is where checkpoints are kept, None for none.
     """
 
@@ -74,7 +74,7 @@ def place_of_runs(home: Home, root: Path) -> Place:
 
 
 def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
-    """Return the folders that are ours and may lie inside the workspace."""
+    """Return the folders that are ours and may be inside the workspace."""
     folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 

@@ -9,7 +9,7 @@ from codingagent.model.session_state import Session
 from codingagent.prompt.file_list import shown_path
 
 Expected = Mapping[str, frozenset[str | None]]
-"""By path, the digests of what may stand there; None: nothing."""
+"""By path, the digests of what may be there; None: nothing."""
 
 
 def expected(starts: Iterable[OperationStarted]) -> Expected | None:

@@ -48,7 +48,7 @@ class Ground:
 
     Args:
         root: the workspace, held open.
-        hidden: folders that do not exist here, though they may lie inside.
+        hidden: folders that do not exist here, though they may be inside.
         temporary_name: the name under which a file is written before it takes its own.
     """
 
@@ -154,7 +154,7 @@ class Ground:
                     _make_link(target, temporary, data)
                 else:
                     _make_file(target, temporary, data, state.mode)
-                # It may look at this path, not at another: the walk has to stand here still.
+                # It may look at this path, not at another: the walk must still be here.
                 check()
                 found = target.lstat(name)
                 if found is not None and stat.S_ISDIR(found.st_mode):
@@ -180,7 +180,7 @@ class Ground:
             raise
 
     def _go(self, folder: str, *, create: bool) -> None:
-        """Goes to a folder from the root, or stays if the walk stands there already."""
+        """Goes to a folder from the root, or stays if the walk is there already."""
         if folder and folder == self._at:
             return
         self.close()
@@ -222,7 +222,7 @@ def _make_link(folder: Folder, name: str, target: bytes) -> None:
 
 
 def _words(fault: OSError) -> str:
-    """Return the reason without the path, which stands beside it."""
+    """Return the reason without the path, which is beside it."""
     if fault.errno in (errno.ENOTDIR, errno.ELOOP):
         return "a file or a link stands where a folder was"
     if fault.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):

@@ -74,7 +74,7 @@ class Site:
 
     Args:
         root: its folder, links in the name resolved.
-        hidden: folders that are none of its business, though they may lie inside.
+        hidden: folders that are none of its business, though they may be inside.
         temporary_name: the name under which a file is written before it takes its own.
         open_folder: how to hold the root.
     """
@@ -179,7 +179,7 @@ class Checkpoints:
 
         Args:
             since: the checkpoint.
-            expected: for each path the digests of what may stand there; None for nothing.
+            expected: for each path the digests of what may be there; None for nothing.
 
         Raises:
             WorkError: as `take`.
@@ -624,7 +624,7 @@ class Checkpoints:
     # --- putting back --------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
-        """Put paths back to their state in one checkpoint, if what stands there is in another.
+        """Put paths back to their state in one checkpoint, if what is there is in another.
 
         Nothing is lost by it: what `now` does not hold is never overwritten or removed. Killed on the way
         and run again, with the same `now` or a new one, it ends the same.
@@ -721,10 +721,10 @@ class _Putting:
             self.done.append(path)
 
     def _is_done(self, change: Change) -> bool:
-        """Tells whether the path stands as it should.
+        """Tells whether the path is as it should.
 
         Raises:
-            ObstacleError: if it stands in a way that no checkpoint has.
+            ObstacleError: if it is in a way that no checkpoint has.
         """
         look = self.ground.look(change.path, self.limit_bytes)
         if _fits(look, change.old):

@@ -116,7 +116,7 @@ def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> 
     Args:
         text: the text.
         terminal: ours.
-        tmux: what stands between it and the person's own terminal.
+        tmux: what is between it and the person's own terminal.
 
     Raises:
         WorkError: if the text is too long for terminals, or tmux will not pass it on.

@@ -20,7 +20,7 @@ from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget: int) -> None:
     """Put the request that waits on the clipboard; piped, print it.
 
-    In parts they lie in `outbox/parts/` too, and go to the clipboard one after the other; piped, the
+    In parts they are in `outbox/parts/` too, and go to the clipboard one after the other; piped, the
     names of their files are printed. `budget` is what a request may have, in characters.
 
     Raises:

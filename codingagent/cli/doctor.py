@@ -36,7 +36,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
     """Print what this machine offers.
 
     Args:
-        home: lies outside of every sandbox, and is tried from inside one.
+        home: is outside of every sandbox, and is tried from inside one.
         was_found: nobody named it.
         json: one object a line.
         verbose: every promise of the sandbox has a line of its own, as with `json`.

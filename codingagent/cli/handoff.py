@@ -130,7 +130,7 @@ class Attendant:
         self._conversation = conversation
 
     def __call__(self, conversation: "Conversation") -> bool:
-        """Do all that lie there; return whether the request was written anew.
+        """Do all that are there; return whether the request was written anew.
 
         Raises:
             WorkError: if the disk does not let it; that is reported too.

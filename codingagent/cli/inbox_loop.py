@@ -34,12 +34,12 @@ class Patience(Protocol):
 
 
 class Inbox:
-    """What lies in the inbox, and which of it is finished.
+    """What is in the inbox, and which of it is finished.
 
     Args:
-        look: gives the files that lie there now, oldest first.
+        look: gives the files that are there now, oldest first.
         left_alone: files as they lay there before; they are passed over until they change.
-        look_at_others: gives the files that lie there and can't be taken as they are.
+        look_at_others: gives the files that are there and can't be taken as they are.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Inbox:
         return found
 
     def names_left_alone(self) -> list[str]:
-        """Return the letters that lie there since before, oldest first."""
+        """Return the letters that are there since before, oldest first."""
         return [letter.name for letter in self._look() if self._is_left_alone(letter)]
 
     def leave(self, letter: Letter) -> None:
@@ -175,7 +175,7 @@ def follow(
 
 
 def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]:
-    """Take the replies that lie there now, each a turn of its own; what is still growing stays.
+    """Take the replies that are there now, each a turn of its own; what is still growing stays.
 
     Return the session that the next one is for, as `follow` does, and whether one still grows.
 

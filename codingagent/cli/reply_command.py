@@ -67,7 +67,7 @@ def follow(
             )
 
         while True:
-            # An answer that lies there may be to this very request, left by a kill: it goes first.
+            # An answer that is there may be to this very request, left by a kill: it goes first.
             take_present(conversation, inbox)
             session = conversation.session
             if session.is_complete:
@@ -139,7 +139,7 @@ def _answer(
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
     """Set aside what a command had printed before it failed: it may be a whole answer, and dear.
 
-    Gives in words where it lies; nothing if there is none of it.
+    Gives in words where it is; nothing if there is none of it.
     """
     try:
         if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:

@@ -71,7 +71,7 @@ _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
 _WAITING = "waiting (Ctrl-C stops)"
 
-# A change of a file stands below the operation that made it.
+# A change of a file is below the operation that made it.
 _MARGIN = "      "
 
 

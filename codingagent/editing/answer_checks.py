@@ -50,7 +50,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     """Return the edit that the text of a whole file is; None if it is a file's text.
 
     Text with the markers of edits or conflicts never replaces a file. It is meant where the file has
-    such markers already, where its own grammar reads it (they stand in a string then), in
+    such markers already, where its own grammar reads it (they are in a string then), in
     documentation that shows them, or where the answer says so.
 
     Args:

@@ -67,7 +67,7 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
 
 
 def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replacement, int]:
-    """Read the block that opens at `at`; return it and the index of the line behind it."""
+    """Read the block that opens at `at`; return it and the index of the line after it."""
     close = _find_marker(lines, at + 1, ">" * length + " REPLACE")
     if close is None:
         raise OperationError(f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE; {_HOW}")

@@ -123,7 +123,7 @@ class _Case:
         raise OperationError(characters.refusal(what, self.arrival))
 
     def is_proven(self, undone: Sequence[str]) -> bool:
-        """Return whether lines stand in the file after something is undone, and none of them before."""
+        """Return whether lines are in the file after something is undone, and none of them before."""
         return self.ground.has(undone) and not self.ground.has(self.lines)
 
 
@@ -143,7 +143,7 @@ def _fence(case: _Case) -> None:
         case.take(lines, _FENCE_NOTE)
         # In there no chat has escaped anything.
         case.arrival = _spared(case.arrival)
-        _fence(case)  # a label may stand above a fence
+        _fence(case)  # a label may be above a fence
     elif _is_one_fence(case.lines):
         case.say("the body is one code fence from its first line to its last, and was written so")
 
@@ -305,7 +305,7 @@ def _blank_lines(case: _Case) -> None:
 
 
 def _is_odd_round(case: _Case) -> bool:
-    """Return whether blank lines stand at both ends of a body, and at no end of what it replaces."""
+    """Return whether blank lines are at both ends of a body, and at no end of what it replaces."""
     old = case.ground.replaced
     return (
         bool(old)
@@ -315,7 +315,7 @@ def _is_odd_round(case: _Case) -> bool:
 
 
 def _has_doubled(case: _Case) -> bool:
-    """Return whether all blank lines stand in twos, as none does in the file before a line like theirs."""
+    """Return whether all blank lines are in twos, as none are in the file before a line like theirs."""
     if case.is_whole or not case.ground.lines or _halved(case.lines) is None:
         return False
     there = _runs(case.ground.lines)
@@ -344,7 +344,7 @@ _FEWEST_SINGLE = 3
 
 
 def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
-    """Return how many blank lines stand between any two that follow one another."""
+    """Return how many blank lines are between any two that follow one another."""
     found: dict[tuple[str, str], int] = {}
     before, count = "", 0
     for line in lines:
@@ -419,7 +419,7 @@ def _wrapped(case: _Case) -> None:
         case.refuse("a line of the file is broken into two")
 
 
-# In their order: what stands round the lines, what stands before each, then the lines themselves.
+# In their order: what is round the lines, what is before each, then the lines themselves.
 _RULES: tuple[Callable[[_Case], None], ...] = (
     _fence,
     _numbers,
@@ -438,7 +438,7 @@ _RULES: tuple[Callable[[_Case], None], ...] = (
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _LONG_DASH = re.compile(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
-# What a shell takes for a part of a word where only a damaged character can stand.
+# What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
     (chat_damage.ENTITY, "<, > and & stand in it as HTML entities"),
     (chat_damage.ODD_BLANK, "no-break spaces part its words"),
@@ -483,7 +483,7 @@ def _shell_indentation(case: _Case) -> None:
 
 
 def _odd_in_command(text: str) -> str:
-    """Return what stands outside of all quotes in a command and can't be meant there; empty if nothing."""
+    """Return what is outside of all quotes in a command and can't be meant there; empty if nothing."""
     if text.isascii() and "&" not in text and "](" not in text:
         return ""
     if any(map(chat_damage.LEADING_BLANK.search, text.split("\n"))):
@@ -606,7 +606,7 @@ def marker_of(line: str) -> str | None:
 
 
 def _is_marked_up(body: str) -> bool:
-    """Tell cheaply whether a fence or a label can stand round a body."""
+    """Tell cheaply whether a fence or a label can be round a body."""
     head = body[:200]
     if "```" in head or "~~~" in head or "opy" in head:
         return True
@@ -644,7 +644,7 @@ def _depth_behind(lines: Sequence[str], opening: str) -> int:
 def _without_fence(body: str) -> str | None:
     """Return what a fence holds that opens on the first line of a body and closes on its last.
 
-    A line "Copy code" and the language before it belong to the fence. One of the two fences may stand
+    A line "Copy code" and the language before it belong to the fence. One of the two fences may be
     outside of the tags. A fence that is balanced inside is no wrapper.
     """
     lines = body.split("\n")

@@ -33,7 +33,7 @@ class Ground:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """The lines of the file that can't stand in a text by chance."""
+        """The lines of the file that can't be in a text by chance."""
         return frozenset(line for line in self.lines if len(line.strip()) > 3)
 
     @cached_property
@@ -137,12 +137,12 @@ class _Look:
 
     @cached_property
     def stands_so(self) -> bool:
-        """Whether a line with such marks stands in the file: then they are meant."""
+        """Whether a line with such marks is in the file: then they are meant."""
         return self.ground.has(self.new[i] for i in self._changed)
 
     @cached_property
     def stands_undone(self) -> bool:
-        """Whether a line stands in the file as it is without them."""
+        """Whether a line is in the file as it is without them."""
         return self.ground.has(self.undone[i] for i in self._changed)
 
     @cached_property

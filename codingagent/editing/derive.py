@@ -1,6 +1,6 @@
 """Prove what a chat did to an edit, undo it, and derive the lines that REPLACE puts in the file.
 
-What fits after a damage is undone is proof: the lines stand in the file after exactly this repair, at one
+What fits after a damage is undone is proof: the lines are in the file after exactly this repair, at one
 place only, and not before. REPLACE came the same way: its lines that are lines of the search become those
 of the file, and new ones are undone alike. Each repair that fits is worked out; unless all of them come to
 the same text, nothing is taken. Where a new line may be meant as it came, nothing is taken either.
@@ -59,8 +59,8 @@ def check_new_lines(
     Args:
         lines: the file.
         sought: the search, and what is to take its place.
-        placed: that, as it would stand in the file.
-        at: the index of the first line that it fits, and of the one behind the last.
+        placed: that, as it would be in the file.
+        at: the index of the first line that it fits, and of the one after the last.
     """
     if sought.is_literal:
         return
@@ -398,7 +398,7 @@ class _NewLines:
         return undone
 
     def _check(self, damage: Damage, line: str) -> None:
-        """Refuses a line whose like stands in the file, so that it may be meant as it came."""
+        """Refuses a line whose like is in the file, so that it may be meant as it came."""
         trace = _ROW_OF[damage].trace
         marks = {found[0] for found in trace.finditer(line)}
         if damage is Damage.ESCAPES:

@@ -55,7 +55,7 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
 
 
 def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]:
-    """Yield a unified difference; only what lies between equal beginnings and ends is compared."""
+    """Yield a unified difference; only what is between equal beginnings and ends is compared."""
     shorter = min(len(before), len(after))
     head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
     rest = shorter - head

@@ -226,7 +226,7 @@ def _spaced(file: _File, hunk: _Hunk) -> Iterator[_Fit]:
 
 
 def _with_blanks(lines: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int | str] | None:
-    """Return what is to stand at a place whose lines are `rows`, with its own blank lines between them.
+    """Return what is to be at a place whose lines are `rows`, with its own blank lines between them.
 
     None where it can't be told on which side of a blank line a new line belongs.
     """

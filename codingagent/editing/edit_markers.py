@@ -1,7 +1,7 @@
 """Recognise the markers of edits and of merge conflicts, in whatever spelling.
 
 How it works. A block is an opening (`<<<<<<<`, or `------- SEARCH`), a middle (`=======`) and a closing
-(`>>>>>>>`, or `+++++++ REPLACE`), of four to nine signs. Behind the signs may stand a word in any
+(`>>>>>>>`, or `+++++++ REPLACE`), of four to nine signs. Behind the signs may be a word in any
 case. Words that edits use tell the block even if a marker is missing; a block without them needs all
 three markers, of equal length, as version control writes them. A chat may have encoded the signs,
 or escaped them. Whether such text is meant is for the caller to say.
@@ -44,7 +44,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class MarkedEdit:
-    """One block: the index of its opening line and the one behind its last line, and its two sides.
+    """One block: the index of its opening line and the one after its last line, and its two sides.
 
     `fault` says what it lacks, or is empty; it has no sides then. `asks` tells that its words are those
     of a chat's edit, not version control's; `label` is what the opening says after its signs.
@@ -120,7 +120,7 @@ def asks(line: str) -> bool:
 
 
 def answers(line: str) -> bool:
-    """Return whether a line is the closing marker of a chat's edit, whatever stands before it."""
+    """Return whether a line is the closing marker of a chat's edit, whatever is before it."""
     found = _closing(line, 0) if _is_sign(line) else None
     return found is not None and _ANSWERING_LABEL.fullmatch(found.label) is not None
 

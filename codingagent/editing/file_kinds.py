@@ -154,7 +154,7 @@ def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
 
 
 def _end_behind(line: str, end: str, tokens: re.Pattern[str]) -> str:
-    """Return what ends the run of text that is open behind a line; empty if none is."""
+    """Return what ends the run of text that is open after a line; empty if none is."""
     for found in tokens.finditer(line):
         token = found[0]
         if token.startswith("\\") and token not in _ENDS and token not in _ENDS.values():
@@ -187,7 +187,7 @@ def bare(line: str, path: str) -> str:
 def cannot_hold(
     trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]
 ) -> bool:
-    """Return whether something stands in lines of code where only code can be.
+    """Return whether something is in lines of code where only code can be.
 
     Args:
         trace: what is looked for.

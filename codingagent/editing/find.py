@@ -25,7 +25,7 @@ _APPLIED_FEWEST_CHARACTERS = 16
 
 
 def find(lines: list[str], sought: Sought) -> Found:
-    """Return the one place where a search is meant to stand.
+    """Return the one place where a search is meant to be.
 
     Raises:
         OperationError: if there is none or more than one, or if REPLACE may have been damaged in a way
@@ -105,9 +105,9 @@ def _parts(lines: list[str], cuts: list[int]) -> list[list[str]]:
 
 
 def _applied(lines: list[str], sought: Sought) -> Found | None:
-    """Return the place where REPLACE stands already, if what stands there can't be there by chance.
+    """Return the place where REPLACE is already, if what is there can't be there by chance.
 
-    SEARCH is nowhere, REPLACE stands once, and it is more than a line that any file may have: at
+    SEARCH is nowhere, REPLACE is once, and it is more than a line that any file may have: at
     least two lines, or one that is much like the one it was to replace.
     """
     words = [line for line in sought.replace if line.strip()]

@@ -1,6 +1,6 @@
 """Indentation that new lines have lost, or changed, on their way: what proves it, and what it was.
 
-How it works. A new line that stands in the file with another indentation, and with its own nowhere, has
+How it works. A new line that is in the file with another indentation, and with its own nowhere, has
 moved. Whether a chat has moved it, or the answer, shows in how all of them have moved: a chat takes all
 indentation, or leaves one blank of it, or makes blanks of tabs. Python is read with and without it.
 """
@@ -140,7 +140,7 @@ class _Moves:
 
     @property
     def fresh(self) -> list[str]:
-        """New lines that do not stand among the replaced ones, wherever they begin."""
+        """New lines that do not be among the replaced ones, wherever they begin."""
         known = set(map(_key, self.ground.replaced))
         return [line for line in self.new if _key(line) not in known]
 
@@ -259,7 +259,7 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
         return not in_text or (is_inside and file_kinds.is_code(moves.path))
     if not is_inside or in_text:
         return False
-    # A label and what is for a preprocessor may stand at the margin.
+    # A label and what is for a preprocessor may be at the margin.
     is_structured = file_kinds.is_code(moves.path) or file_kinds.is_indented(moves.path)
     words = [line for line in moves.new if line.strip()]
     return is_structured and not all(line.startswith("#") or line.endswith(":") for line in words)
@@ -388,7 +388,7 @@ def check(
         ground: where they go.
         search: what they take the place of, as it came.
         replace: the new lines, as they came.
-        placed: the same as they would stand in the file.
+        placed: the same as they would be in the file.
 
     Raises:
         OperationError: if so.

@@ -29,7 +29,7 @@ class Fault:
     line: int
     message: str
     is_indentation: bool = False
-    """A line that opens a block has none behind it."""
+    """A line that opens a block has none after it."""
 
 
 class _UnknownError(Exception):

@@ -215,7 +215,7 @@ def has_escapes(text: str) -> bool:
 
 
 def is_encoded_throughout(text: str) -> bool:
-    """Tells whether entities stand in a text, and nothing that a serializer of HTML would have encoded."""
+    """Tells whether entities are in a text, and nothing that a serializer of HTML would have encoded."""
     rest = ENTITY.sub("", text)
     return len(rest) != len(text) and not any(c in rest for c in '<>"&')
 
@@ -226,5 +226,5 @@ _ENCODED_MARKER = re.compile(
 
 
 def has_encoded_marker(body: str) -> bool:
-    """Tells whether a marker of an edit stands in a body with entities for its characters."""
+    """Tells whether a marker of an edit is in a body with entities for its characters."""
     return ("&lt;" in body or "&gt;" in body) and _ENCODED_MARKER.search(body) is not None

@@ -60,7 +60,7 @@ class SessionStarted:
 class RunStarted:
     """The first record of a run: one message, executed by itself.
 
-    `digest` is the SHA-256 of the message, which lies beside the journal until all of it is done.
+    `digest` is the SHA-256 of the message, which is beside the journal until all of it is done.
     """
 
     run_id: str
@@ -142,7 +142,7 @@ class CheckNamed:
 
 @dataclass(frozen=True, slots=True)
 class ReplyTaken:
-    """A reply lies in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
+    """A reply is in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
 
     sequence: int
     name: str
@@ -155,7 +155,7 @@ class ReplyTaken:
 
 @dataclass(frozen=True, slots=True)
 class ReplySetAside:
-    """A file of the inbox was not taken, and lies in inbox/rejected/ under `name`."""
+    """A file of the inbox was not taken, and is in inbox/rejected/ under `name`."""
 
     name: str
     reason: str

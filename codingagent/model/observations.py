@@ -42,7 +42,7 @@ class Outcome:
 
     `output` has both streams in the order they came; `dropped_characters` are missing from its middle.
     If they were to be kept apart, `stdout` and `stderr` have each as it came, cut at its end, and
-    `output` has the one behind the other. `failure` says why nothing was started, or is empty.
+    `output` has the one after the other. `failure` says why nothing was started, or is empty.
     """
 
     exit_code: int

@@ -148,7 +148,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
 def _name_pattern(name: str) -> re.Pattern[str]:
     """Return the expression for one name of a glob, without ways to go wrong twice.
 
-    Each star takes as little as lets the text behind it fit, once and for all (an atomic group): what
+    Each star takes as little as lets the text after it fit, once and for all (an atomic group): what
     it leaves the next star can take.
     """
     first, *rest = re.split(r"\*+", name)

@@ -295,7 +295,7 @@ _COMES_IN = {
     # What waits may be asked for anew: the file that it would change has changed.
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
-    # The one after a turn may come behind its request.
+    # The one after a turn may come after its request.
     ProtectedFound: (Phase.EXECUTING,),
     ProtectedSettled: (Phase.EXECUTING,),
     CheckpointTaken: (
@@ -441,7 +441,7 @@ def _step(session: Session, record: Record) -> Session:
 def _hear(session: Session, record: PersonSaid) -> Session:
     """Add words and files to the request that is due; one that waits becomes due again."""
     waits = session.phase is Phase.AWAITING_REPLY
-    # What is said while a turn is under way goes with the request behind it.
+    # What is said while a turn is under way goes with the request after it.
     is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
     sequence = session.sequence + is_busy
     is_late = sequence == session.requested

@@ -56,7 +56,7 @@ class ReplyAccepted:
 class ReplyRejected:
     """A file was moved to inbox/rejected/, nothing of it executed.
 
-    `path` is where it lies now, `remedy` what to do about it.
+    `path` is where it is now, `remedy` what to do about it.
     """
 
     name: str

@@ -60,9 +60,9 @@ def _option_fits(want: str, option: str) -> bool:
 
 
 def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
-    """Return the place behind a subcommand; 0 if it is not there.
+    """Return the place after a subcommand; 0 if it is not there.
 
-    Which options take a value is not known: behind one without `=`, both readings are tried.
+    Which options take a value is not known: after one without `=`, both readings are tried.
     """
     maybe_value = False
     for place, text in enumerate(texts[at:], at + 1):

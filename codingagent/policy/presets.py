@@ -125,7 +125,7 @@ PUBLISHING_COMMANDS = (
     ),
 )
 
-# What lies outside of the workspace.
+# What is outside of the workspace.
 REACHING_COMMANDS = (
     *("ssh", "scp", "sftp", "ftp", "tftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat"),
     *("rsync *:*", "rclone", "gsutil", "s3cmd", "sendmail", "mail", "mutt", "aws", "gcloud", "az"),
@@ -164,7 +164,7 @@ REASONS = {
     **dict.fromkeys(PUBLISHING_COMMANDS, "may publish something in your name"),
     **dict.fromkeys(REACHING_COMMANDS, "reaches beyond the workspace"),
 }
-"""Why a command is asked for, behind the words that name it."""
+"""Why a command is asked for, after the words that name it."""
 
 PROTECTED_PATHS = (
     # Programs read them when the folder is opened or entered, and run what they say.

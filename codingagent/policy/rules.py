@@ -243,7 +243,7 @@ def _known(pattern: str, exactly: bool) -> str:
 
 @cache
 def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
-    """Return what tells whether a path fits a pattern, and whether it lies in a folder that does."""
+    """Return what tells whether a path fits a pattern, and whether it is in a folder that does."""
     known = _known(pattern, exactly)
     return glob_matcher(known), glob_matcher(f"{known}/**")
 

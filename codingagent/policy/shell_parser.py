@@ -32,7 +32,7 @@ TEXT_LIMIT_BYTES = 16 * 1024
 COMMAND_LIMIT = 200
 _DEPTH_LIMIT = 8
 
-# Where the grammar's time or memory grows with the square of what stands in the text: so many of
+# Where the grammar's time or memory grows with the square of what is in the text: so many of
 # these take it up to a second, ten times as many half a minute and gigabytes.
 _COSTLY = {"\0": 100, **dict.fromkeys("|?@!", 1000), **dict.fromkeys("<>()[$;&", 2000)}
 
@@ -152,7 +152,7 @@ _Span = tuple[int, int]
 
 @dataclass(slots=True)
 class _Found:
-    """A command as it stands in the tree, before it is known what it reads and runs."""
+    """A command as it is in the tree, before it is known what it reads and runs."""
 
     span: _Span
     words: Words = ()
@@ -339,7 +339,7 @@ class _Reader:
     ) -> tuple[Words, tuple[str, ...], tuple[_Span, ...], "list[Node]"]:
         """Return the files written, the literal texts and the places read, and stray words.
 
-        The grammar takes all words behind a redirection for its targets: only the first is.
+        The grammar takes all words after a redirection for its targets: only the first is.
         """
         writes: list[Word] = []
         given: list[str] = []
@@ -489,7 +489,7 @@ def _span(node: "Node") -> _Span:
 
 
 def _last_command(body: "Node") -> "Node":
-    """Return the node that redirections behind a body belong to."""
+    """Return the node that redirections after a body belong to."""
     while body.type in ("pipeline", "list", "negated_command"):
         body = body.named_children[-1]
     return body

@@ -18,11 +18,11 @@ class Word:
     """One word of a command, without its quotes."""
 
     text: str
-    """Its expansions stand in it as they were written: `$HOME/x`."""
+    """Its expansions are in it as they were written: `$HOME/x`."""
     head: str | None = None
-    """What stands before the first expansion; None: the word has none, it is literal."""
+    """What is before the first expansion; None: the word has none, it is literal."""
     tail: str = ""
-    """What stands behind the last expansion."""
+    """What is after the last expansion."""
     wild: bool = False
     """It holds an unquoted `*`, `?` or `[`."""
 
@@ -64,7 +64,7 @@ def command_name(word: Word) -> str | None:
 
 
 def is_assignment(word: Word) -> bool:
-    """Tells whether a word sets a variable when it stands before a command."""
+    """Tells whether a word sets a variable when it is before a command."""
     return _ASSIGNMENT.match(word.sure) is not None
 
 
@@ -129,7 +129,7 @@ _SHAPES = {
     ),
 }
 
-# Programs that run another only behind one of these words: `poetry run pytest`.
+# Programs that run another only after one of these words: `poetry run pytest`.
 _RUNNERS = {
     "bundle": ("exec",),
     "conda": ("run",),
@@ -151,7 +151,7 @@ _RUNNER_SHAPE = _Shape(
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
 
-# Interpreters, and the options behind which their program stands.
+# Interpreters, and the options after which their program stands.
 _PROGRAM_OPTIONS = {
     "python": "cm",
     "pypy": "cm",
@@ -243,7 +243,7 @@ def _values(words: Words, letter: str) -> Words:
 def _text(words: Iterable[Word]) -> Inner:
     """Return words as one shell text, as eval makes it: doubtful where they are not literal.
 
-    Expansions stay in it as written, so that what stands around them is seen all the same.
+    Expansions stay in it as written, so that what is around them is seen all the same.
     """
     words = tuple(words)
     sure = all(word.literal for word in words)

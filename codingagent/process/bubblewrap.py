@@ -2,7 +2,7 @@
 
 How it works. A command sees an allow list of the system, read-only, instead of the whole of it with
 holes: what nobody thought of is then hidden, not open. It writes the workspace, a private /tmp and a
-home folder in memory. `.git` is read-only inside the workspace, and a home of ours that lies there can't
+home folder in memory. `.git` is read-only inside the workspace, and a home of ours that is there can't
 be seen. There is no network but a loopback of its own. No capability is left, and a system call filter
 (`seccomp`) refuses what is only of use to break out. Another kind of sandbox is another class with the
 same attributes.
@@ -346,7 +346,7 @@ class Bubblewrap:
             *gate,
             # Without the remount root may write /proc/sys, whatever its capabilities are.
             *("--proc", "/proc", "--remount-ro", "/proc"),
-            # The folders that bwrap itself made lie in memory: no place to fill it.
+            # The folders that bwrap itself made are in memory: no place to fill it.
             *("--remount-ro", "/dev", "--remount-ro", "/"),
         ]
 
@@ -356,7 +356,7 @@ class Bubblewrap:
         Raises:
             OSError: if the private /tmp can't be made, or the workspace is gone.
         """
-        # What comes later lies on top: private folders, then tools, then the workspace, and what is
+        # What comes later is on top: private folders, then tools, then the workspace, and what is
         # protected in it last.
         own, root = self.make_temporary(), self.workspace
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
@@ -383,7 +383,7 @@ class Bubblewrap:
         for path in hidden:
             with contextlib.suppress(OSError):  # removed since
                 covers.append(self._covered(path))
-        # What lies in another comes after it; a tool may lie in what is covered.
+        # What is in another comes after it; a tool may be in what is covered.
         return sorted([*covers, *shown], key=lambda mount: mount.target.parts)
 
     def _covered(self, path: Path) -> Mount:
@@ -397,7 +397,7 @@ class Bubblewrap:
         return (Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES),)
 
     def _kept(self, git: Path) -> Mount:
-        """Return what makes a `.git` read-only; that of a worktree lies elsewhere."""
+        """Return what makes a `.git` read-only; that of a worktree is elsewhere."""
         if self.workspace in git.parents:
             return Mount("keep", git, identity=_identity(git))
         return Mount("bind", git, git, _identity(git))
@@ -411,7 +411,7 @@ class Bubblewrap:
         """Return what hides that which is ours in the workspace."""
         inside = {folder.resolve() for folder in self.hidden if folder.is_dir()}
         inside = {folder for folder in inside if self.workspace in folder.parents}
-        # What lies in one that is covered is covered with it, and has no place left to be mounted.
+        # What is in one that is covered is covered with it, and has no place left to be mounted.
         outermost = [each for each in sorted(inside) if not inside.intersection(each.parents)]
         return [Mount("empty", folder, identity=_identity(folder)) for folder in outermost]
 
@@ -445,7 +445,7 @@ def advice_on(message: str) -> str:
 
 
 def git_folders(workspace: Path) -> list[Path]:
-    """Return what must be read-only for git's data to be: `.git`, and of a worktree the repository behind it.
+    """Return what must be read-only for git's data to be: `.git`, and of a worktree the repository after it.
 
     A worktree's `.git` is a file that names a folder elsewhere. It is believed only if that folder names
     this worktree in turn, which nobody who writes just here can bring about.

@@ -1,7 +1,7 @@
 """What of a folder of tools is a person's credentials: commands are shown the folder without it.
 
 A list of names is never complete. So all that an application keeps under a dot for itself is hidden too,
-but what is known to hold programs, and so are sockets. Where only code lies is not looked into.
+but what is known to hold programs, and so are sockets. Folders of code alone are not looked into.
 """
 
 import os
@@ -47,7 +47,7 @@ PRIVATE = _words(
 )
 
 # Under a dot, and no secret: where dotnet, pnpm, npm, asdf, gcloud, mise and opam have their programs, and
-# what lies beside any source.
+# what is beside any source.
 _OPEN = _words(
     ".store .pnpm .tools .bin .npm .install .mise.backend .opam-switch .keep .gitkeep .gitignore",
     ".gitattributes .github .editorconfig .dockerignore .travis.yml",
@@ -80,11 +80,11 @@ class Look:
         self._known: dict[str, tuple[tuple[int, int, int], list[str], list[str]]] = {}
 
     def hidden_in(self, folders: AbstractSet[Path], passed_over: Path) -> list[Path]:
-        """Return what is hidden in folders of tools; of what lies in each other, the outermost.
+        """Return what is hidden in folders of tools; of what is in each other, the outermost.
 
         Args:
             folders: real paths.
-            passed_over: what lies there is not looked at.
+            passed_over: what is there is not looked at.
         """
         found: set[Path] = set()
         for folder in folders:

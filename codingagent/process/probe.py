@@ -1,6 +1,6 @@
 """A program of its own: runs inside the sandbox and reports which of its promises hold there.
 
-It is started as a command would be, as `python3 -I -S probe.py ARGUMENT` or with its text behind `-c`.
+It is started as a command would be, as `python3 -I -S probe.py ARGUMENT` or with its text after `-c`.
 The argument is a JSON object that tells where the lures lie: things that exist outside and must be out
 of reach. What it prints is a JSON object too, {"promises": [{"name": …, "enforced": …, "detail": …}]},
 with `enforced` one of
@@ -23,9 +23,9 @@ All keys of the argument may be left out:
     abstract_socket  the name of a socket without a path that something listens on
     network          true if commands may use the network
     git              the workspace's .git, a folder or a file, if it has one
-    agent_home       the home of codingagent, if it lies in the workspace
+    agent_home       the home of codingagent, if it is in the workspace
     program          a program outside of the system's folders that commands may run
-    credentials      a list of files that lie beside it and are none of theirs
+    credentials      a list of files that are beside it and are none of theirs
 
 It changes nothing wherever it runs, also with no sandbox at all: files are made without a name, or
 unmade at once; what must not be written is opened and closed; calls get arguments that come to nothing.

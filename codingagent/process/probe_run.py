@@ -25,7 +25,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Lures:
-    """What lies outside of a sandbox that is to be proved, and the workspace inside.
+    """What is outside of a sandbox that is to be proved, and the workspace inside.
 
     `path` is to be on its PATH; `order` is the probe's argument.
     """

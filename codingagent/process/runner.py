@@ -34,7 +34,7 @@ FLOOD_LIMIT_BYTES = 256 * 2**20
 _KEPT_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 
-# What is kept of each of two streams, and what stands where one is cut (specification 004, ExecResult).
+# What is kept of each of two streams, and what is where one is cut (specification 004, ExecResult).
 STREAM_LIMIT_BYTES = 2**20
 _TRUNCATED = "\n... [output truncated]"
 
@@ -399,11 +399,11 @@ def open_transport(argv: Sequence[str]) -> Transport:
 
 
 def find_program(name: str, *outside: Path) -> str | None:
-    """Return where a program of ours lies: the first on PATH that an answer could not have put there.
+    """Return where a program of ours is: the first on PATH that an answer could not have put there.
 
     Args:
         name: the program.
-        outside: the workspace and the like; what lies there, or is named relative to the current
+        outside: the workspace and the like; what is there, or is named relative to the current
             folder, is passed over.
     """
     untrusted = {folder.resolve() for folder in outside}

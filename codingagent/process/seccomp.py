@@ -11,7 +11,7 @@ classic BPF machine. The kernel runs it before each call on a `struct seccomp_da
 call, the machine whose numbers are meant, and six arguments of 64 bits. It can compare only 32 bits at
 once; where it looks at an argument, it looks at the half that the kernel itself reads.
 
-Numbers stand here, not taken from `errno` and `socket`: they are Linux's, wherever this is read.
+Numbers are here, not taken from `errno` and `socket`: they are Linux's, wherever this is read.
 """
 
 import struct

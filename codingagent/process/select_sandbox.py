@@ -39,7 +39,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     """Return the policy that the settings name.
 
     Raises:
-        UsageError: if it is no preset and no file that can be used, or the file lies in the workspace.
+        UsageError: if it is no preset and no file that can be used, or the file is in the workspace.
     """
     name = settings.policy
     if name in PRESETS:

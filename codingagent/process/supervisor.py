@@ -56,7 +56,7 @@ PROCESS_LIMIT = 1000
 _LOOK_EVERY_S = 0.05
 _REST = 4
 
-# A core dump would lie in the workspace, and a file without end fill the disk.
+# A core dump would be in the workspace, and a file without end fill the disk.
 _FILE_LIMIT_BYTES = 2 * 2**30
 _OPEN_FILES_LIMIT = 4096
 
@@ -313,7 +313,7 @@ def _limit(resource_: int, value: int) -> None:
 def _told(status: int) -> tuple[bool, int]:
     """Return what the teller in a sandbox said: whether the command began, and what it left running.
 
-    It sits beside the command, which may lie through it: the count is a courtesy, and bounded.
+    It sits beside the command, which may be through it: the count is a courtesy, and bounded.
     """
     os.set_blocking(status, False)
     try:

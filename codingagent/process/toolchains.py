@@ -1,6 +1,6 @@
 """Where the programs on a PATH really live: what a command must see of a home folder to find its tools.
 
-Only tools, never the home folder itself: what else lies there is nobody's business. What lies beside the
+Only tools, never the home folder itself: what else is there is nobody's business. What is beside the
 tools in their own folders, `credentials` knows.
 """
 
@@ -46,7 +46,7 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
     Args:
         path: as the environment variable PATH.
         home: the person's home folder, which is never given itself, nor what is above it.
-        workspace: what lies there is visible anyway, and no link or file in it is believed.
+        workspace: what is there is visible anyway, and no link or file in it is believed.
         prefixes: installations besides, such as the running Python's.
     """
     home = home.resolve()
@@ -153,7 +153,7 @@ def _outermost(found: Iterable[Path]) -> list[Path]:
 
 
 def _is_seen(folder: Path, other: Path) -> bool:
-    """Tells whether a folder lies in another one, and nothing on the way there is hidden."""
+    """Tells whether a folder is in another one, and nothing on the way there is hidden."""
     is_below = other in folder.parents
     return is_below and not any(map(credentials.is_hidden, folder.relative_to(other).parts))
 

@@ -64,7 +64,7 @@ _OFFERED_SHARE = 3
 _NAMED = 40
 _SEEN_CHARACTERS = 3_000
 
-# What stands around a requested file's text, besides its path, is shorter than this.
+# What is around a requested file's text, besides its path, is shorter than this.
 _FRAME_CHARACTERS = 200
 
 
@@ -142,7 +142,7 @@ class Dialect:
 
     `guide` is PROTOCOL; `results` gives what came of the last turn, within so many characters;
     `go_on` says what to do next, `reminder` how to answer, and whether the end may
-    stand behind changes; `done` is how the task is ended, `read` the command that asks for a file.
+    are behind changes; `done` is how the task is ended, `read` the command that asks for a file.
     """
 
     guide: str
@@ -464,7 +464,7 @@ def _names(paths: Sequence[str], room: int) -> str:
 
 
 def _shares(views: Sequence[FileView], room: int) -> str:
-    """Show files in equal shares; what a short one leaves over goes to the longer ones behind it."""
+    """Show files in equal shares; what a short one leaves over goes to the longer ones after it."""
     parts: dict[int, str] = {}
     by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
     for taken, index in enumerate(by_length):

@@ -124,7 +124,7 @@ class Client:
     Args:
         connection: taken over.
         timeout_s: how long a call waits for its answer unless it says otherwise; None: for ever.
-        hang_up: closes what lies behind the connection; gives a word on why it ended, or nothing.
+        hang_up: closes what is after the connection; gives a word on why it ended, or nothing.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class Client:
         _field(self.call("write_file", {"path": path, "content": content}), "success", bool)
 
     def list_dir(self, path: str) -> tuple[FileEntry, ...]:
-        """Return what lies in a folder."""
+        """Return what is in a folder."""
         entries = _field(self.call("list_dir", {"path": path}), "entries", list)
         return tuple(
             FileEntry(

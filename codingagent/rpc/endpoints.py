@@ -72,7 +72,7 @@ Endpoint = Listenable | Command
 
 
 def tcp_from(words: str) -> Tcp:
-    """Read `HOST:PORT`; an IPv6 address stands in brackets.
+    """Read `HOST:PORT`; an IPv6 address is in brackets.
 
     Raises:
         UsageError: if it is not that.

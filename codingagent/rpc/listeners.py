@@ -34,7 +34,7 @@ class Listener:
     Args:
         listening: taken over, and closed by `close`.
         endpoint: where it listens, with the port that the system chose.
-        forget: called by `close`, to remove what lies in the file system.
+        forget: called by `close`, to remove what is in the file system.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ def _listen_on_port(endpoint: Tcp) -> Listener:
 
 
 def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
-    """Return the address behind a name of this machine; no other name is looked up."""
+    """Return the address after a name of this machine; no other name is looked up."""
     host = endpoint.host
     try:
         addresses = [ipaddress.ip_address(host)]

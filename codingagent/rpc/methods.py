@@ -96,7 +96,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
     """Yield what a server of this root works with.
 
     Args:
-        home: what is kept there of sessions is not to be had if it lies in the root.
+        home: what is kept there of sessions is not to be had if it is in the root.
         root: a folder; `/` serves the whole machine, whose commands no sandbox holds then.
         settings: the policy, the sandbox and what commands see of the environment.
         timeout_s: for a command that names none; None for no limit.
@@ -134,7 +134,7 @@ def _is_machine(root: Path) -> bool:
 
 
 def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
-    """Return the folders of a home that may lie inside the root (design, the workspace)."""
+    """Return the folders of a home that may be inside the root (design, the workspace)."""
     if not (home / "sessions").is_dir():
         return ()  # only the current folder, in which no home was ever made
     folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
@@ -143,7 +143,7 @@ def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _policy_of_guest(settings: Settings) -> Policy:
-    """Return the policy for a whole machine: each file of a policy lies in it, so that is no objection."""
+    """Return the policy for a whole machine: each file of a policy is in it, so that is no objection."""
     return policy_of(settings, Path(os.devnull))
 
 

@@ -148,7 +148,7 @@ class Request:
         body = _to_json(result)
         if len(body) < _SHORT_CHARACTERS:
             return Answer(_utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":{body}}}'))
-        # A file's text stands in memory three times as it is. Not more: each goes as soon as it can.
+        # A file's text is in memory three times as it is. Not more: each goes as soon as it can.
         del result
         head = _utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":')
         parts = (head, _utf8(body), b"}")
@@ -258,7 +258,7 @@ _BLANKS = " \t\r\n"
 
 
 def _parsed(line: bytes) -> Any:
-    """Read JSON; of a key that stands twice the last one counts.
+    """Read JSON; of a key that is twice the last one counts.
 
     Raises:
         ValueError: for what is no JSON, too deep, or a number beyond Python's 4,300 digits.
@@ -413,5 +413,5 @@ def _utf8(text: str) -> bytes:
     if not text.isascii():
         for character, escape in _LINE_ENDS:
             text = text.replace(character, escape)
-    # Half characters stand in strings only, where this handler's escape is JSON's own.
+    # Half characters are in strings only, where this handler's escape is JSON's own.
     return text.encode("utf-8", "backslashreplace")

@@ -97,7 +97,7 @@ class HandleStream:
     """Two handles: pipes, files, a terminal. The peer is gone when nobody can read what is written.
 
     They are taken over, must not be the same, and are left in blocking mode: others may share what is
-    behind them.
+    after them.
     """
 
     def __init__(self, input_handle: int, output_handle: int) -> None:

@@ -43,7 +43,7 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
 
 
 def put_in_place(path: Path) -> None:
-    """Return what lies beside a path its name.
+    """Return what is beside a path its name.
 
     Raises:
         WorkError: if that can't be; what was there stays.
@@ -114,7 +114,7 @@ _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def _empty(top: int) -> None:
-    """Remove all that is in a folder: what lies deeper is moved up to it, so that nothing is deep."""
+    """Remove all that is in a folder: what is deeper is moved up to it, so that nothing is deep."""
     todo = [(each.name, each.is_dir(follow_symlinks=False)) for each in os.scandir(top)]
     while todo:
         name, is_folder = todo.pop()

@@ -49,7 +49,7 @@ def _is_home(folder: Path) -> bool:
 
 
 def obeys_file(home: Path, workspace: Path) -> bool:
-    """Tells whether codingagent.toml in the home counts: not if the home lies in the workspace.
+    """Tells whether codingagent.toml in the home counts: not if the home is in the workspace.
 
     There an answer's commands, or whoever wrote the repository, could have put it.
     """
@@ -113,13 +113,13 @@ def kept_settings(
     """Return the settings that a session continues with: its own policy and sandbox, unless options differ.
 
     Args:
-        home: where its record lies.
+        home: where its record is.
         session: what is gone on with.
         resolved: the settings as they would be for a new one.
         executes: whether anything of a reply will be executed under them.
 
     Raises:
-        UsageError: if the session's are looser than the settings and its home lies in its workspace:
+        UsageError: if the session's are looser than the settings and its home is in its workspace:
             there the record of them proves nothing.
     """
     settings = resolved.settings
@@ -145,7 +145,7 @@ def kept_settings(
 
 
 def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
-    """Return the file's values; a relative folder in it counts from the home, where the file lies."""
+    """Return the file's values; a relative folder in it counts from the home, where the file is."""
     workspace = values.get("workspace")
     if not isinstance(workspace, str) or not workspace:
         return values
@@ -306,7 +306,7 @@ def check_apart(home: Path, workspace: Path) -> None:
     """Refuses a workspace in which a reply could write replies, requests or the record itself.
 
     Raises:
-        UsageError: if it is one of the home's own folders, or lies in one.
+        UsageError: if it is one of the home's own folders, or is in one.
     """
     real = workspace.resolve()
     inner = home.resolve()

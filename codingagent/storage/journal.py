@@ -47,7 +47,7 @@ class Sessions:
         return []
 
     def journal_path(self, session_id: str) -> Path:
-        """Return where a session's journal lies.
+        """Return where a session's journal is.
 
         Raises:
             UsageError: if the text is no session id, or there is no such session.

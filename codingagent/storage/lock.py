@@ -31,7 +31,7 @@ class HomeLock:
         try:
             _lock(self._handle)
         except OSError:
-            # The first byte is what Windows locks; the pid stands behind it.
+            # The first byte is what Windows locks; the pid is after it.
             os.lseek(self._handle, 1, os.SEEK_SET)
             pid = os.read(self._handle, 20).decode("ascii", "replace").strip() or "unknown"
             os.close(self._handle)

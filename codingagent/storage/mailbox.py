@@ -26,7 +26,7 @@ _UNDER_WAY = (".part", ".partial", ".crdownload", ".download", ".tmp", ".swp", "
 # As requests are called, and what is pasted: a session's id and a sequence.
 _NAMED = re.compile(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
 
-# With a number, a suffix and ".reason" behind it a name must stay under 255 bytes.
+# With a number, a suffix and ".reason" after it a name must stay under 255 bytes.
 _STEM_LIMIT = 50
 
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
@@ -43,11 +43,11 @@ class Mailbox:
         self.rejected = self.inbox / "rejected"
 
     def outbox_path(self, session_id: str, sequence: int) -> Path:
-        """Return where a request lies."""
+        """Return where a request is."""
         return self.outbox / f"{_stem(session_id, sequence)}.txt"
 
     def short_path(self, session_id: str, sequence: int) -> Path:
-        """Return where the short companion of a request lies."""
+        """Return where the short companion of a request is."""
         return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
 
     def write_beside(self, path: Path, text: str) -> None:
@@ -197,7 +197,7 @@ class Mailbox:
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
-        """Return where an answer may be written before it is whole: what lies there is never taken.
+        """Return where an answer may be written before it is whole: what is there is never taken.
 
         Each process has its own, unless `writer` names whoever writes alone: then a kill's rest is found.
         """

@@ -1,8 +1,8 @@
 """Where processes of one home leave errands for the one that holds its lock, and it its reports.
 
 How it works. An errand is a file; whoever does it renames it first, so that it can be withdrawn up to
-that moment and not behind it. The report is a file beside it, and what was renamed goes once it is there:
-what lies renamed without a report was begun by one who was killed. All of it is polled: no socket, so it
+that moment and not after it. The report is a file beside it, and what was renamed goes once it is there:
+what is renamed without a report was begun by one who was killed. All of it is polled: no socket, so it
 works on every system, and a process that was killed leaves nothing that could block another.
 
 Only files under names of ours are looked at, and no link is followed.
@@ -31,7 +31,7 @@ _OURS = re.compile(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """An errand that lies on the desk: its name, and its bytes."""
+    """An errand that is on the desk: its name, and its bytes."""
 
     name: str
     data: bytes
@@ -112,7 +112,7 @@ class Desk:
                     os.unlink(entry.path)
 
     def take(self) -> Iterator[Left]:
-        """Take the errands that lie there, the oldest first; from then on they can't be withdrawn.
+        """Take the errands that are there, the oldest first; from then on they can't be withdrawn.
 
         Only for the one that holds the home's lock. What another that held it had taken, and did not
         report on, is given again.

@@ -48,7 +48,7 @@ def _common(top: Path) -> Iterator[Folder]:
     """
     git = top / ".git"
     if stat.S_ISREG(os.lstat(git).st_mode):
-        # git writes into it where the work tree lies. Who forges that can write there anyway.
+        # git writes into it where the work tree is. Who forges that can write there anyway.
         own = _named(git, b"gitdir: ")
         if own.parent.name != "worktrees" or _named(own / "gitdir", b"") != git.resolve():
             raise ValueError("it does not know this work tree")
@@ -105,7 +105,7 @@ def _add(common: Folder, line: bytes) -> None:
 
 
 def _replace(info: Folder, data: bytes, mode: int) -> None:
-    """Put the file in place whole; not by its name, since what lies beside it may be a trap."""
+    """Put the file in place whole; not by its name, since what is beside it may be a trap."""
     with contextlib.suppress(FileNotFoundError):
         info.unlink(_TEMPORARY)
     try:

@@ -20,7 +20,7 @@ _NAME_LIMIT_BYTES = 4096
 _NAMES_LIMIT_BYTES = 1 << 27
 # git's own number takes three bytes at most, for a name of that length.
 _NUMBER_LIMIT_BYTES = 5
-# git knows nine kinds; each stands once.
+# git knows nine kinds; each is once.
 _EXTENSIONS_LIMIT = 100
 
 

@@ -24,7 +24,7 @@ _LINE_LIMIT_BYTES = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The repository whose `.git` lies in a folder; names count from that folder.
+    """The repository whose `.git` is in a folder; names count from that folder.
 
     `own` is this work tree's part of it, `common` what all its work trees share.
     """
@@ -61,7 +61,7 @@ class Repository:
 
 
 def repository_in(folder: Folder) -> Repository | None:
-    """Return the repository whose `.git`, a folder or a file that names one, lies in a folder."""
+    """Return the repository whose `.git`, a folder or a file that names one, is in a folder."""
     found = _found(folder, ".git")
     if found is None:
         return None
@@ -83,7 +83,7 @@ def is_bare(root: Path) -> bool:
 
 @contextlib.contextmanager
 def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
-    """Yield the repository that a folder lies in without being its root, and the names down to it.
+    """Yield the repository that a folder is in without being its root, and the names down to it.
 
     As git, it looks no further than the disk that the folder is on.
     """
@@ -139,7 +139,7 @@ def user_excludes(
     """Return what the user leaves out of all repositories.
 
     Args:
-        program: git, which knows where its configuration lies and what that includes; without it the
+        program: git, which knows where its configuration is and what that includes; without it the
             file is looked for where it is by default.
         run: runs a program to its end: its arguments, its whole environment.
         variables: the environment.

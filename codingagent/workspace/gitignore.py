@@ -64,10 +64,10 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One ignore file: what it says of all things and of folders, and where it lies.
+    """One ignore file: what it says of all things and of folders, and where it is.
 
-    A path as its patterns see it is `above` and what is left of the path behind the first `skip`
-    characters: the file may lie in the folder asked about, or above all that is ever asked about.
+    A path as its patterns see it is `above` and what is left of the path after the first `skip`
+    characters: the file may be in the folder asked about, or above all that is ever asked about.
     """
 
     skip: int
@@ -94,9 +94,9 @@ class IgnoreRules:
         """Return the rules with those of one more ignore file.
 
         Args:
-            folder: where it lies; "" is the root.
+            folder: where it is; "" is the root.
             text: what it says.
-            above: for a file that lies above the root: the path from there to the root.
+            above: for a file that is above the root: the path from there to the root.
         """
         for_files, for_folders, cost, is_cut = _groups(text, _COST_LIMIT - self.cost)
         is_cut = is_cut or self.is_cut
@@ -117,7 +117,7 @@ class IgnoreRules:
 
         Args:
             folder: "" for the root, else with a slash behind.
-            names: what lies in it.
+            names: what is in it.
             are_folders: whether they are folders; else none of them is.
         """
         if not self.layers or not names:
@@ -145,7 +145,7 @@ class IgnoreRules:
         return found
 
 
-# In a tree of many projects the same file lies in many folders.
+# In a tree of many projects the same file is in many folders.
 @lru_cache(maxsize=64)
 def _groups(text: str, room: int) -> tuple[tuple[_Group, ...], tuple[_Group, ...], int, bool]:
     """Return what an ignore file says about files, and about folders; what comes last comes first.

@@ -15,7 +15,7 @@ LINES_LIMIT = 5_000
 _EXPRESSION_COST = 2
 _SEARCHING_COST = 40
 _SEARCHING = ("(?>", ".+", ".*")
-_MARK = r"(?:(?P<ps_d>/)|$)"  # how pathspec lets a pattern speak for what lies below, too
+_MARK = r"(?:(?P<ps_d>/)|$)"  # how pathspec lets a pattern speak for what is below, too
 _ANY = "**"
 _ODD_STARS = re.compile(r"([^*?\[\\]*[^*?\[\\/])(\*{2,}(?:/.*)?)", re.DOTALL)
 
@@ -71,9 +71,9 @@ class Pattern:
 
 
 class _Segment(NamedTuple):
-    """What stands between two slashes.
+    """What is between two slashes.
 
-    `chunks` is what stands between its stars, as pathspec reads it; `name` and `suffix` the plain name or
+    `chunks` is what is between its stars, as pathspec reads it; `name` and `suffix` the plain name or
     end that it is, if it is one. With `is_any` it is `**`, as many folders as there may be.
     """
 
@@ -230,7 +230,7 @@ def _add(found: list[_Segment], pieces: list[tuple[str, str]]) -> None:
 
 
 def _class(text: str, at: int) -> tuple[frozenset[str], int]:
-    """Read a class from behind its bracket as wildmatch does: its bytes, none if it never ends."""
+    """Read a class from after its bracket as wildmatch does: its bytes, none if it never ends."""
     is_negated = text[at : at + 1] in ("!", "^") and at < len(text)
     at += is_negated
     members: set[str] = set()
@@ -270,7 +270,7 @@ def _class(text: str, at: int) -> tuple[frozenset[str], int]:
 
 
 def _written(members: frozenset[str]) -> str:
-    """Write a class so that pathspec, and Python behind it, take each character for itself.
+    """Write a class so that pathspec, and Python after it, take each character for itself.
 
     A NUL, which no name has, keeps `!` and `^` from the place where they would mean the contrary.
     """

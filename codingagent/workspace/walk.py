@@ -55,7 +55,7 @@ class _Index:
     Args:
         read: reads it.
         skip: characters of a path in the tree that come before the repository.
-        above: of a repository that the tree lies in: the path from its root to the tree's.
+        above: of a repository that the tree is in: the path from its root to the tree's.
     """
 
     def __init__(self, read: Callable[[], Tracked], skip: int = 0, above: str = "") -> None:
@@ -141,7 +141,7 @@ class ListingWalk:
     _total: int = 0
 
     def walk(self, root: Folder, path: Path) -> None:
-        """Walk over all that lies below a folder, which is at `path`."""
+        """Walk over all that is below a folder, which is at `path`."""
         bare = _State(IgnoreRules(), IgnoreRules(), _Index(Tracked))
         if repository_in(root) is not None:
             self._walk(root, "", bare)

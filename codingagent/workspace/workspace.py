@@ -55,7 +55,7 @@ class Workspace:
 
     Args:
         root: the folder; links in it are resolved once, here.
-        hidden: folders that do not exist for operations, though they may lie inside.
+        hidden: folders that do not exist for operations, though they may be inside.
         open_folder: how to hold the root.
         is_guest: the folder is what a whole machine is served by: whatever it is, it may be used.
         user_rules: gives what the user leaves out of every repository, as an ignore file says it.
@@ -135,7 +135,7 @@ class Workspace:
             return fault.real
 
     def has_git(self) -> bool:
-        """Tells whether `.git` lies in the root."""
+        """Tells whether `.git` is in the root."""
         return self._folder.lstat(".git") is not None
 
     def exists(self, path: str) -> bool:

@@ -164,7 +164,7 @@ def write_again(home: "Home", state: "Session") -> str:
 def _meant(
     home: "Home", words: list[str], *, needs_id: bool = False
 ) -> "tuple[Session, list[str]]":
-    """Return the session that is meant, and the words behind its id.
+    """Return the session that is meant, and the words after its id.
 
     Raises:
         UsageError: if there is none.
@@ -234,7 +234,7 @@ _LATER_ELSEWHERE = (
 
 
 def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
-    """Show where the request lies that the other terminal has written anew."""
+    """Show where the request is that the other terminal has written anew."""
     from codingagent.agent.requests import waiting
 
     session = home.sessions.load(errand.session_id)

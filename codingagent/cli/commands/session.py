@@ -369,7 +369,7 @@ def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
 
     found = homes.all_sessions(home, fail)
     for each in found:
-        # A kill may have left a session file behind its journal.
+        # A kill may have left a session file after its journal.
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_reply]
     if accept is not None and len(waiting) > 1:

@@ -37,12 +37,12 @@ def begins(line: str) -> bool:
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Section], int]:
-    """Read a patch from its first line on; return its sections and the index behind it.
+    """Read a patch from its first line on; return its sections and the index after it.
 
     Args:
         lines: the reply.
         at: where it begins.
-        end: the index behind the last line that may belong to it.
+        end: the index after the last line that may belong to it.
         fenced: a fence closes there.
     """
     sections: list[Section] = []

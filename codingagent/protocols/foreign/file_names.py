@@ -1,4 +1,4 @@
-"""Paths as replies write them: in a heading, in bold, behind "File:", in a fence line, in a comment.
+"""Paths as replies write them: in a heading, in bold, after "File:", in a fence line, in a comment.
 
 Knows which file is meant, as far as the workspace's own paths tell; never guesses between two.
 """
@@ -37,7 +37,7 @@ _INFO_VALUE = re.compile(
     r"(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s\"'}]+))"
 )
 
-# Words that may stand beside a path in a line that is its heading, and say nothing of its content.
+# Words that may be beside a path in a line that is its heading, and say nothing of its content.
 _PLAIN_WORDS = words(
     "a change changed changes code content contents edit edited edits file filename filepath for here"
     " is modified modify name now path replace replaced replacement rewrite s step the this update"
@@ -124,7 +124,7 @@ class Files:
         return self._fits[path]
 
     def has_folder(self, name: str) -> bool:
-        """Tells whether some file lies under a folder at the root."""
+        """Tells whether some file is under a folder at the root."""
         if self._folders is None:
             self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
         return name in self._folders
@@ -279,7 +279,7 @@ def name_in_comment(line: str, at: int, files: Files) -> Name | None:
 
 
 def name_in_info(info: str, at: int, files: Files) -> Name | None:
-    """Return the path that a fence line names behind its marks, or None."""
+    """Return the path that a fence line names after its marks, or None."""
     if len(info) > _LINE_LIMIT or _LINE_QUOTE.search(info):
         return None
     if (value := _INFO_VALUE.search(info)) is not None:
@@ -309,7 +309,7 @@ def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
     Args:
         text: the text.
         files: what exists; that is always a path.
-        labelled: it stands in backticks or the like, so that it is meant to be a name.
+        labelled: it is in backticks or the like, so that it is meant to be a name.
     """
     if text in files:
         return True

@@ -21,7 +21,7 @@ from codingagent.protocols.foreign.file_names import (
     words,
 )
 
-# How far above a part its path may stand, in lines that are not blank.
+# How far above a part its path may be, in lines that are not blank.
 _ABOVE_LIMIT = 8
 _INSIDE_LIMIT = 3
 TEXT_LANGUAGES = ("", "text", "txt", "plaintext", "plain")
@@ -51,7 +51,7 @@ class Headings:
     def of_whole(
         self, fence: Fence, above: Name | None, lines: list[str]
     ) -> tuple[Name | None, bool]:
-        """Return the path of a whole file, and whether it stands in its first line only.
+        """Return the path of a whole file, and whether it is in its first line only.
 
         Raises:
             OperationError: if two places name two files.
@@ -77,7 +77,7 @@ class Headings:
 
         Args:
             edit: the block.
-            fence: the code block that it stands in.
+            fence: the code block that it is in.
             before: the path of the block before it, which holds where none is named.
         """
         said = edit.label.partition(" ")[2] if edit.asks else edit.label
@@ -110,7 +110,7 @@ class Headings:
         return None
 
     def _far_heading(self, fence: Fence) -> Name | None:
-        """Return the heading of a section whose text stands between it and its only code block.
+        """Return the heading of a section whose text is between it and its only code block.
 
         It must be certain that the whole file follows: it is new, or the text says so.
         """
@@ -149,7 +149,7 @@ class Headings:
         return None
 
     def _is_only_fence(self, heading: int, fence: Fence) -> bool:
-        """Return whether no other code block stands between a heading and the next."""
+        """Return whether no other code block is between a heading and the next."""
         close = self._fences.first_close(fence, fence.line + 1)
         following = None if close is None else self._fences.next_from(close + 1)
         if following is None:
@@ -158,7 +158,7 @@ class Headings:
         return any(TITLE.match(line) for line in between)
 
     def of_difference(self, fence: Fence, above: Name | None) -> Name | None:
-        """Return the path that stands above a difference: next to it, or as the heading of its section."""
+        """Return the path that is above a difference: next to it, or as the heading of its section."""
         far = self.of_section(fence.line)
         if far is None or not far.is_heading:
             return above

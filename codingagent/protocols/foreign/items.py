@@ -83,7 +83,7 @@ class Items:
     # --- operations ----------------------------------------------------------------------------
 
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
-        """Add an operation that stands at a line, counted from 1."""
+        """Add an operation that is at a line, counted from 1."""
         self.flush()
         self._put(operation, line, notes)
 

@@ -29,11 +29,11 @@ _NOT_DONE = (
 
 
 def mixed(found: Reply, other: Found, foreign: Foreign) -> Reply:
-    """Return an answer with what stands beside its commands.
+    """Return an answer with what is beside its commands.
 
     Args:
         found: the answer's commands.
-        other: what stands beside them.
+        other: what is beside them.
         foreign: whether that needs a yes.
     """
     ours = found.items

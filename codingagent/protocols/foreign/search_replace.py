@@ -47,7 +47,7 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
     Args:
         edit: the block.
         indent: the blanks before its opening.
-        fenced: it stands in a code block.
+        fenced: it is in a code block.
 
     Raises:
         OperationError: if it can't be read, or its new lines leave something out.

@@ -38,7 +38,7 @@ _EXTENDED = (
     "GIT binary patch",
 )
 _UNDERLINE = "====="
-# What diff and git put behind a path: a tab, or a date.
+# What diff and git put after a path: a tab, or a date.
 _TIMESTAMP = re.compile(
     r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
     r"|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
@@ -97,11 +97,11 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Dif
     Args:
         lines: the reply.
         at: where the first one begins.
-        end: the index behind the last line that may belong to them.
+        end: the index after the last line that may belong to them.
         fenced: all lines up to there do.
 
     Returns:
-        What each says, and the index behind the last.
+        What each says, and the index after the last.
     """
     found: list[Difference] = []
     while at < end:
@@ -210,7 +210,7 @@ def _path_of(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Return a path that git has quoted: bytes beyond ASCII stand there in octal."""
+    """Return a path that git has quoted: bytes beyond ASCII are there in octal."""
 
     def byte(found: re.Match[str]) -> str:
         said = found[1]
@@ -229,7 +229,7 @@ def _unquoted(text: str) -> str:
 def _read_hunks(
     lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
 ) -> int:
-    """Read the hunks of one file; return the index behind the last."""
+    """Read the hunks of one file; return the index after the last."""
     while at < end:
         first = at
         numbers: re.Match[str] | None = None

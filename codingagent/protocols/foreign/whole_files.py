@@ -129,11 +129,11 @@ def operation_of(
     """Return the operation that a whole file asks for, and notes on how it was read.
 
     Args:
-        lines: what stands in the fence.
+        lines: what is in the fence.
         name: the path, from wherever.
         files: what exists.
         is_inside: the path is known from the first line only.
-        is_fenced: they stand in a code block, not in an element.
+        is_fenced: they are in a code block, not in an element.
 
     Raises:
         OperationError: if the path is not certain, or the text leaves something out.

@@ -71,7 +71,7 @@ _WHOLE = "a whole number"
 _ENCODING = "'utf-8' or 'base64'"
 _PATH = f"a relative path without `..` and NUL, of at most {PATH_LIMIT} characters"
 
-# What may stand in a field, where that is not just any text.
+# What may be in a field, where that is not just any text.
 _ALLOWED = {
     "path": _PATH,
     "cwd": _PATH,

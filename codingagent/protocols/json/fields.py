@@ -83,7 +83,7 @@ class Present:
     ) -> CoreSchema:
         schema = handler(source)
         assert schema["type"] == "nullable", f"{source} can't be None"
-        # What is usual stands first; Python is only called for a None.
+        # What is usual is first; Python is only called for a None.
         return core_schema.union_schema(
             [
                 (schema["schema"], PRESENT),
@@ -149,7 +149,7 @@ Flag = Annotated[bool, Strict()]
 # Not Literal[True]: that takes 1 as well.
 AlwaysTrue = Annotated[Flag, AfterValidator(_check_true), WithJsonSchema({"const": True})]
 Timestamp = Annotated[str, Strict(), StringConstraints(pattern=TIME_PATTERN)]
-# What is usual stands first in these unions: it is then decided without a call of Python.
+# What is usual is first in these unions: it is then decided without a call of Python.
 FileContent = Annotated[
     Annotated[str, Strict(), StringConstraints(max_length=_SURELY_SMALL)]
     | Annotated[str, Strict(), MinLen(0), AfterValidator(_check_file_size)],

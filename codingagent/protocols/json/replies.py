@@ -59,7 +59,7 @@ def _lone(problem: Problem) -> Reply:
 
 
 def _bodies(text: str) -> list[str]:
-    """Return what may be a message: the whole text, or what stands in each code fence."""
+    """Return what may be a message: the whole text, or what is in each code fence."""
     text = text.strip().removeprefix("\ufeff").strip()
     if text.startswith("{"):
         return [text]

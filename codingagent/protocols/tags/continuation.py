@@ -15,7 +15,7 @@ from codingagent.protocols.tags.scanner import Block
 # So much of the end shows the model where it stopped.
 TAIL_CHARACTERS = 80
 
-# A shorter overlap ("}", "end") may stand anywhere; then more lines are taken.
+# A shorter overlap ("}", "end") may be anywhere; then more lines are taken.
 _FEWEST_CHARACTERS = 8
 _MOST_LINES = 12
 
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[ \t]*\[([A-Z_]+)")
 # A few lines that say what follows, and the fence that opens right before it.
 _LEAD = re.compile(r"(?:[^`~\n][^\n]*\n|[ \t]*\n){0,6}[ \t]*(?:`{3,}|~{3,})\w*[ \t]*\n")
 
-# What may stand before an answer's own text: its [REPLY …], and the fence round all of it.
+# What may be before an answer's own text: its [REPLY …], and the fence round all of it.
 _NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\n)*")
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
 
@@ -47,7 +47,7 @@ def cut_of(text: str, block: Block) -> str:
     """Return the text of a block that was cut short, from its opening tag on; empty if it was not.
 
     A block that is only missing its closing tag was not: something of ours, or the end of a fence,
-    stands behind it.
+    is after it.
     """
     if block.closed or block.fault or not block.body or _OURS.search(block.body):
         return ""
@@ -121,7 +121,7 @@ def join(cut: str, text: str) -> Joined | None:
 def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
     """Return an answer that was cut short and came again whole, from the block on that was cut.
 
-    What stands before that block was done when the answer came first. None if it is not that answer.
+    What is before that block was done when the answer came first. None if it is not that answer.
 
     Args:
         earlier: the answer as it came first.
@@ -189,7 +189,7 @@ def is_about(cut: str, name: str) -> bool:
 
 
 def _has_new_fence(rest: str, cut: str) -> bool:
-    """Tells whether a fence stands in what was added, and none in what was there: it may be the chat's."""
+    """Tells whether a fence is in what was added, and none in what was there: it may be the chat's."""
     return any(map(_FENCE.fullmatch, rest.splitlines())) and not any(
         map(_FENCE.fullmatch, cut.splitlines())
     )
@@ -213,9 +213,9 @@ def _overlap(body: str) -> str:
 
 
 def _place(text: str, overlap: str, arrived: str) -> int | None:
-    """Return where the overlap stands: at the very beginning, or behind what had arrived before it too.
+    """Return where the overlap stands: at the very beginning, or after what had arrived before it too.
 
-    Anywhere else it may be a line that only reads the same, and what stands before it would be lost.
+    Anywhere else it may be a line that only reads the same, and what is before it would be lost.
     """
     lead = _NO_TEXT.match(text)
     first = 0 if lead is None else lead.end()

@@ -1,7 +1,7 @@
 """A reply as a chat gave it, made readable: what is certain is undone, what is in doubt is named.
 
 How it works. The strict grammar (`tags`) reads the text first. A reply in which it finds every tag is
-clean, and no byte of it is changed. Only where a tag stands outside of all blocks in a damaged form,
+clean, and no byte of it is changed. Only where a tag is outside of all blocks in a damaged form,
 or a block is doubtful (unclosed, unreadable, or holding what may be another tag), the lines that name
 a command are looked at one by one: a line that is one of our tags once its damage is undone becomes
 that tag. Then the grammar reads again. Lines keep their numbers. Closed blocks that the grammar had
@@ -113,7 +113,7 @@ class Arrivals:
 
 
 def _in_fences(mended: Mended) -> frozenset[int]:
-    """Return where the blocks begin that stand in a code block, and that no chat has damaged."""
+    """Return where the blocks begin that are in a code block, and that no chat has damaged."""
     text, scan = mended.text, mended.scan
     if mended.ways or not any(_FENCE.search(text, *part) for part in scan.around):
         return frozenset()
@@ -179,7 +179,7 @@ def _with_line_ends(text: str, notes: list[str]) -> str:
     r"""Return "\n" for another line end if that is the only one there is.
 
     A text with a tag in it is of many lines, or is one block on one line. So where not one "\n"
-    stands, and the other character does stand before a tag, it is the line end.
+    stands, and the other character does are before a tag, it is the line end.
     """
     if 0 <= text.find("\n") < len(text) - 1:
         return text
@@ -193,7 +193,7 @@ def _with_line_ends(text: str, notes: list[str]) -> str:
 
 
 def _has_damaged_request(text: str, found: Scan) -> bool:
-    """Tells whether the headings of a request stand outside of whole blocks, whatever a chat made of them."""
+    """Tells whether the headings of a request are outside of whole blocks, whatever a chat made of them."""
     doubtful = ((block.start, block.end) for block in found.odd if block.is_doubtful)
     parts = sorted([*found.around, *doubtful])
     header, protocol = (_first(name, text, parts) for name in _REQUEST)
@@ -201,7 +201,7 @@ def _has_damaged_request(text: str, found: Scan) -> bool:
 
 
 def _first(name: str, text: str, parts: Iterable[tuple[int, int]]) -> int | None:
-    """Return where a heading of a request stands first, in these parts of a text."""
+    """Return where a heading of a request is first, in these parts of a text."""
     for start, end in parts:
         if text.find(name, start, end) >= 0:
             found = _REQUEST[name].search(text, start, end)
@@ -252,7 +252,7 @@ def _without_thoughts(text: str, found: Scan, notes: list[str]) -> str | None:
     """Blanks what a model thought before it answered: blocks in there are drafts.
 
     A reply that begins with <think> is thought up to </think>. Where the opening one was lost, all
-    before a </think> is thought, if that stands outside of all blocks.
+    before a </think> is thought, if that is outside of all blocks.
     """
     start = _first_word(text)
     opened = _THOUGHT.match(text, start)
@@ -283,7 +283,7 @@ def _first_word(text: str) -> int:
 
 
 def _is_inside(blocks: Sequence[Block], offset: int, behind: int) -> bool:
-    """Tells whether an offset is in a block that begins behind another offset; blocks are in order."""
+    """Tells whether an offset is in a block that begins after another offset; blocks are in order."""
     index = bisect_right(blocks, offset, key=lambda block: block.start) - 1
     return index >= 0 and blocks[index].start >= behind and offset < blocks[index].end
 
@@ -454,7 +454,7 @@ def _unwrapped(text: str) -> tuple[str, str]:
 
 
 def _reads(text: str, names: frozenset[str]) -> bool:
-    """Tells whether a line is a tag of ours as the grammar has it, with nothing behind it."""
+    """Tells whether a line is a tag of ours as the grammar has it, with nothing after it."""
     found = _HEAD.match(text)
     if found is None or found[2] not in names or text[found.start(2) - 1] not in "[/":
         return False
@@ -590,7 +590,7 @@ class _Mender:
     def _put_block(
         self, tag: _Tag, closings: "_Closings", following: list[_Tag], index: int, count: int
     ) -> int:
-        """Mends one block; gives the offset behind it, up to which all is body."""
+        """Mends one block; gives the offset after it, up to which all is body."""
         closing = scanner.closing_tag(tag.name, scanner.until_of(tag.text))
         strict = closings.next(closing, tag.end, damaged=False)
         damaged = closings.next(closing, tag.end, damaged=True)
@@ -618,7 +618,7 @@ class _Mender:
             return strict
         if tag.how:
             return damaged
-        # The opening came whole and this did not. With a whole one behind it, this is text, unless
+        # The opening came whole and this did not. With a whole one after it, this is text, unless
         # another block begins in between: then the whole one may be that block's.
         if strict is not None:
             if closings.opens_between(damaged.end, strict.start):
@@ -627,7 +627,7 @@ class _Mender:
                     f"{damaged.text} stands in it in another form, at line {self._lines.of(damaged.start)}",
                 )
             return strict
-        # A document about these tags may hold one in this form and be cut off behind it. Only a tag
+        # A document about these tags may hold one in this form and be cut off after it. Only a tag
         # before it that was damaged alike shows that it is none.
         # Damage that nobody sees is another matter: in a document, too, the line would close the block.
         return damaged if set(damaged.how) <= self._how_before | _UNSEEN else None
@@ -713,7 +713,7 @@ class _Mender:
         Args:
             opening: the line that opens the block.
             closing: the line that closes it.
-            body: what stands between, perhaps changed already.
+            body: what is between, perhaps changed already.
             lead: the indentation of both tags; None if theirs is not the same.
         """
         moved = body
@@ -808,7 +808,7 @@ def _mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
 
     Args:
         names: the commands.
-        unseen: characters that nobody sees may stand between any two.
+        unseen: characters that nobody sees may be between any two.
     """
     joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
     between = f"(?:{chat_damage.ZERO_WIDTH.pattern})*" if unseen else ""

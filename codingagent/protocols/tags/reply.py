@@ -45,7 +45,7 @@ _DONE_OPEN = (
 
 
 BLOCK_LINE = "\0"
-"""What stands in the place of a block's first line in the text beside it; its other lines are empty."""
+"""What is in the place of a block's first line in the text beside it; its other lines are empty."""
 
 Foreign = Literal["no", "asked", "accepted"]
 """Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
@@ -90,7 +90,7 @@ class Header:
 class Reply:
     """The text of one inbox file, read.
 
-    `has_outbox` means that a request of ours stands in it, whose examples must not be executed.
+    `has_outbox` means that a request of ours is in it, whose examples must not be executed.
     """
 
     items: tuple[Step | Problem, ...]
@@ -201,7 +201,7 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
 
 
 def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
-    """Yield what stands around the blocks, from where to where, and be it a line end."""
+    """Yield what is around the blocks, from where to where, and be it a line end."""
     at = 0
     for block in mended.scan.blocks:
         yield at, block.start
@@ -282,7 +282,7 @@ def _list(names: list[str]) -> str:
 
 
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
-    """Return a reply without what stands behind the end of a block whose first half does not fit."""
+    """Return a reply without what is after the end of a block whose first half does not fit."""
     before = [item for item in reply.items if item.line < half.line and item.tag != "REPLY"]
     rest = [item for item in reply.items if item.line > half.line]
     behind = [f"{item.tag} at line {item.line}" for item in rest if item.tag != "DONE"]

@@ -26,7 +26,7 @@ _ATTRIBUTE = re.compile(
 _PLAIN_ATTRIBUTE = re.compile(r' ([a-z_]+)="([^"\\\n]*)"')
 _PLAIN_ATTRIBUTES = r'(?: [a-z_]+="[^"\\\n]*")*'
 _HEAD_END = re.compile(r"[^\S\n]*\]")
-# What may stand behind a bare [DONE]: the end of the reply, and that of a fence round all of it.
+# What may be after a bare [DONE]: the end of the reply, and that of a fence round all of it.
 _BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
 _HEADER_VALUE = re.compile(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
 _ESCAPE = re.compile(r'\\(["\\])')
@@ -79,7 +79,7 @@ class Scan:
     """All blocks of a reply in order, and what stood around them.
 
     `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
-    met, `has_outbox` whether the headings of a request stand outside of all blocks. `around` is where
+    met, `has_outbox` whether the headings of a request are outside of all blocks. `around` is where
     the text around the blocks stands, but for single line ends. `odd` are the blocks that are not
     plain; all others are closed, readable and without doubt, and their tags fill their lines.
     """
@@ -117,7 +117,7 @@ def fold_line_ends(text: str) -> str:
 
 
 class _Head(NamedTuple):
-    """An opening tag: its attributes, the offset behind its bracket, and what could not be read."""
+    """An opening tag: its attributes, the offset after its bracket, and what could not be read."""
 
     attributes: tuple[tuple[str, str], ...]
     end: int
@@ -163,7 +163,7 @@ class _Scanner:
         self._blocks: list[Block] = []
         self._odd: list[Block] = []
         self._around: list[tuple[int, int]] = []
-        # Blocks that may be none, but an unclosed one with a whole request behind it.
+        # Blocks that may be none, but an unclosed one with a whole request after it.
         self._unsure: list[tuple[int, int]] = []
         self._header: dict[str, str] | None = None
         self._ended = False
@@ -198,7 +198,7 @@ class _Scanner:
         """Read the plain blocks that follow one another from here on; return whether there was one.
 
         It says nothing of them that the rest would not: it only finds it sooner. So what is not plainly
-        so is left to the rest, and so is all that stands behind it.
+        so is left to the rest, and so is all that is after it.
         """
         text, tag = self._text, self._tag
         if (start and text[start - 1] != "\n") or self._passed_over:
@@ -252,7 +252,7 @@ class _Scanner:
             self._note_lookalike(name, found)
 
     def _read_head(self, at: int) -> _Head:
-        """Read attributes from behind the name up to the bracket that is outside of quotes."""
+        """Read attributes from after the name up to the bracket that is outside of quotes."""
         attributes: list[tuple[str, str]] = []
         while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
             name, value = attribute.groups()
@@ -358,7 +358,7 @@ class _Scanner:
                 ' meant, use until="TOKEN"'
             )
             notes += (note,)
-            # Perhaps no body at all, but an unclosed block with a whole request behind it: headings
+            # Perhaps no body at all, but an unclosed block with a whole request after it: headings
             # in there are seen.
             has_inner = True
             found = self._find_inner(name, start, opening, text_end)
@@ -419,7 +419,7 @@ class _Scanner:
         return offset - (self._text.rfind("\n", 0, offset) + 1)
 
     def _ends(self, name: str) -> dict[int, int]:
-        """Return where each opening of a command is closed if blocks may stand within blocks."""
+        """Return where each opening of a command is closed if blocks may be within blocks."""
         if (ends := self._ends_of.get(name)) is not None:
             return ends
         ends = self._ends_of[name] = {}
@@ -492,7 +492,7 @@ class _Scanner:
         self._at = self._behind_last = end
 
     def _pass_to(self, offset: int) -> None:
-        """Keep in mind what stands between the last block and an offset."""
+        """Keep in mind what is between the last block and an offset."""
         if offset - self._behind_last > 1:
             self._around.append((self._behind_last, offset))
 
@@ -522,7 +522,7 @@ class _Scanner:
     # --- where things stand --------------------------------------------------------------------
 
     def _is_line_start(self, offset: int) -> bool:
-        """Walk back over blanks; each run of blanks has at most one bracket behind it to do so."""
+        """Walk back over blanks; each run of blanks has at most one bracket after it to do so."""
         text = self._text
         while offset and text[offset - 1] != "\n":
             if not text[offset - 1].isspace():
@@ -590,7 +590,7 @@ class _Scanner:
 
 
 def is_opening(line: str, at: int) -> bool:
-    """Tells whether a line ends as an opening tag, from behind its name on: attributes and a bracket."""
+    """Tells whether a line ends as an opening tag, from after its name on: attributes and a bracket."""
     while (attribute := _ATTRIBUTE.match(line, at)) is not None:
         at = attribute.end()
     end = _HEAD_END.match(line, at)

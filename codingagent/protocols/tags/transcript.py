@@ -157,7 +157,7 @@ def _prompt(text: str, at: int) -> int:
 
 
 def _last_line(text: str, at: int, session: str, sequence: int) -> int:
-    """Return where a request ends, behind its last line, letter by letter; -1 if that is not there.
+    """Return where a request ends, after its last line, letter by letter; -1 if that is not there.
 
     With several such lines it is the last of them.
     """
@@ -209,7 +209,7 @@ def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, i
 
 
 def _is_body(scan: Scan, offset: int, *, names_awaited: bool = False) -> bool:
-    """Return whether a line stands in a block's body.
+    """Return whether a line is in a block's body.
 
     In a block that took its end from a later turn it does not. A line that begins the awaited answer is a
     body's only where that is certain: the block says its own end, or holds other blocks, each closed.
@@ -224,7 +224,7 @@ def _is_body(scan: Scan, offset: int, *, names_awaited: bool = False) -> bool:
 
 
 def _end_of(text: str, start: int, scan: Scan, turns: list[int]) -> int:
-    """Return where an answer ends: behind its [END], or where the next turn begins."""
+    """Return where an answer ends: after its [END], or where the next turn begins."""
 
     def first(places: Iterable[int]) -> int:
         return next((at for at in places if not _is_body(scan, at - start)), len(text))
