@@ -93,6 +93,11 @@ def test_the_licence_goes_with_every_package() -> None:
     assert text.startswith(f"{project['license']} License\n")
 
 
+def test_readme_is_read_in_one_go() -> None:
+    """What is longer goes to a help page."""
+    assert len(README.splitlines()) <= 200
+
+
 def test_every_room_stands_in_the_layout() -> None:
     """A newcomer reads the house by this list."""
     layout = README.partition("## How the code is laid out")[2].partition("\n## ")[0]
@@ -115,9 +120,9 @@ def test_the_two_command_lines_name_what_is_there() -> None:
     words = [shlex.split(line) for block in blocks for line in block.splitlines()]
     assert ["python3", "tests/check.py"] in words
     assert (ROOT / "tests" / "check.py").is_file()
-    assert any(
-        line[:4] == ["python3", "-m", "venv", ".venv"] and line[-1] == "demo" for line in words
-    )
+    [first] = [line for line in words if line[3:7] == ["python3", "-m", "venv", ".venv"]]
+    assert first[0] == "echo"  # says what comes, and how long it takes
+    assert first[-1] == "demo"
     assert "python3 tests/check.py" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
@@ -134,6 +139,13 @@ def test_the_examples_of_settings_are_valid() -> None:
     settings, policy = re.findall(r"```toml\n(.*?)```", PAGES["settings"], re.DOTALL)
     assert resolve([Source("the docs", tomllib.loads(settings))]).settings.check
     assert rules.from_document(tomllib.loads(policy), "the docs").shell.allowed_commands
+    named = set(re.findall(r"^\| `(\w+\.\w+)` \|", PAGES["settings"], re.MULTILINE))
+    tables = {
+        "filesystem": rules.FilesystemRules,
+        "shell": rules.ShellRules,
+        "network": rules.NetworkRules,
+    }
+    assert named == {f"{table}.{each.name}" for table in tables for each in fields(tables[table])}
 
 
 def test_every_operation_with_its_fields_stands_in_the_docs() -> None:
