@@ -1,1 +1,1 @@
-"""Files of our own: homes, journals, mailboxes, locks, written whole and made durable."""
+"""The agent's own files: homes, journals, mailboxes and locks, written atomically and durably."""

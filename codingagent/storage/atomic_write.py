@@ -1,4 +1,4 @@
-"""Files of our own, written whole and made durable."""
+"""Write the agent's own files atomically and durably, and remove folders of any depth."""
 
 import contextlib
 import ctypes
@@ -14,22 +14,22 @@ from codingagent.errors import WorkError
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put a file in place whole: `{path}.tmp`, then rename (specification 003, atomic writes).
+    """Write a file atomically: `{path}.tmp`, then rename (specification 003, atomic writes).
 
     Raises:
-        WorkError: if it can't be written; what was there stays.
+        WorkError: if it can't be written; the old file stays.
     """
     write_beside(path, content, is_synced=True)
     put_in_place(path)
 
 
 def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
-    """Write what is to be put in place as `{path}.tmp`.
+    """Write the content of a path to `{path}.tmp`, ready for `put_in_place`.
 
     Args:
-        path: where it will be.
-        content: the whole of it.
-        is_synced: make it durable; else whoever puts it in place must have done that.
+        path: the final path.
+        content: the whole content.
+        is_synced: make it durable; otherwise the caller syncs before `put_in_place`.
 
     Raises:
         WorkError: if it can't be written.
@@ -43,10 +43,10 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
 
 
 def put_in_place(path: Path) -> None:
-    """Return what is beside a path its name.
+    """Rename `{path}.tmp` to its final path.
 
     Raises:
-        WorkError: if that can't be; what was there stays.
+        WorkError: if it can't be renamed; the old file stays.
     """
     with _clearing(path):
         os.replace(_temporary(path), path)
@@ -67,7 +67,7 @@ def _clearing(path: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, document: object) -> None:
-    """Put a JSON file in place whole.
+    """Write a JSON file atomically.
 
     Raises:
         WorkError: as `write_whole`.
@@ -76,27 +76,27 @@ def write_json(path: Path, document: object) -> None:
 
 
 def sync(folders: Iterable[Path]) -> None:
-    """Make all that was written so far durable on the disks that hold these folders.
+    """Make everything written so far durable on the disks that hold these folders.
 
-    One call for a whole turn costs less than one for each file. Where the system has no such call,
-    all disks are synced; where it has neither (Windows), the rename of the outbox has to do.
+    One call per turn costs less than one per file. On systems without `syncfs`, all disks are
+    synced; on systems without either call (Windows), the rename of the request must do.
     """
     synced: set[int] = set()
     for folder in folders:
         try:
             device = folder.stat().st_dev
         except OSError:
-            continue  # it was removed: then nothing in it is left to be kept
+            continue  # the folder was removed, so it holds nothing to make durable
         if device not in synced:
             synced.add(device)
             _sync_disk(folder)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder with all that is in it; what can't be removed stays.
+    """Remove a folder and everything in it; skip what can't be removed.
 
-    A command may have nested folders deeper than any path or recursion reaches, and have taken its own
-    rights to them away. Nothing may write there any more.
+    A command may have nested folders deeper than any path or recursion reaches, and made them
+    inaccessible. No other process may still write there.
     """
     if os.rename not in os.supports_dir_fd:
         shutil.rmtree(path, ignore_errors=True)
@@ -114,7 +114,7 @@ _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def _empty(top: int) -> None:
-    """Remove all that is in a folder: what is deeper is moved up to it, so that nothing is deep."""
+    """Remove everything in a folder; move deeper folders up to it, so that depth is never a limit."""
     todo = [(each.name, each.is_dir(follow_symlinks=False)) for each in os.scandir(top)]
     while todo:
         name, is_folder = todo.pop()
@@ -132,7 +132,7 @@ def _empty(top: int) -> None:
 
 
 def _moved_up(folder: int, top: int) -> Iterator[tuple[str, bool]]:
-    """Remove what a folder holds, but move its folders to another one; give their new names."""
+    """Remove the files of a folder and move its folders to `top`; yield their new names."""
     for entry in list(os.scandir(folder)):
         with contextlib.suppress(OSError):
             if not entry.is_dir(follow_symlinks=False):
@@ -145,7 +145,7 @@ def _moved_up(folder: int, top: int) -> Iterator[tuple[str, bool]]:
 
 
 SYNC_WAITS = sys.platform == "linux"
-"""Whether all is durable once `sync` is done; elsewhere it may only have begun."""
+"""Whether everything is durable when `sync` returns; elsewhere writing may only have begun."""
 
 
 def _sync_disk(folder: Path) -> None:

@@ -1,8 +1,8 @@
-"""The time."""
+"""The current time as text."""
 
 from datetime import UTC, datetime
 
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601 with milliseconds and Z."""
+    """Return the current UTC time in ISO 8601 with milliseconds and Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,8 +1,8 @@
-"""Which homes were made on this machine: kept apart from them, where no answer and no clone can write.
+"""Trusted homes, recorded where no answer and no cloned repository can forge one.
 
-A home holds sessions, and a session says where it works and under which policy. Whoever can put files
-into a folder (a repository that is cloned, an answer in its workspace) could put a home there. So one
-that was not named by the person is believed only if it is the very folder that was registered.
+A home holds sessions, and a session says which workspace and policy it uses. A cloned repository,
+or an answer that writes to its workspace, could contain a forged home. So a home that you did not
+name is trusted only if it is the very folder that was registered.
 """
 
 import contextlib
@@ -11,11 +11,11 @@ import os
 import secrets
 from pathlib import Path
 
-_TOKEN = ".home"  # noqa: S105  # the name of its file
+_TOKEN = ".home"  # noqa: S105  # noqa: S105  # the name of its file
 
 
 def is_known(home: Path) -> bool:
-    """Tells whether this folder was registered, under this name and as this folder."""
+    """Return whether this folder was registered under this path and is still the same folder."""
     try:
         return _entry(home).read_text("utf-8") == _identity(home)
     except (OSError, ValueError):
@@ -23,7 +23,7 @@ def is_known(home: Path) -> bool:
 
 
 def remember(home: Path) -> None:
-    """Register a home. Where that can't be written, it must be named each time."""
+    """Register a home. If the registry can't be written, the home must be named each time."""
     with contextlib.suppress(OSError):
         token = home / "sessions" / _TOKEN
         if not token.exists():
@@ -41,7 +41,7 @@ def _entry(home: Path) -> Path:
 
 
 def _folder() -> Path:
-    """Return the folder for what a program remembers (XDG base directories; AppData on Windows)."""
+    """Return the folder for persistent state (XDG base directories; AppData on Windows)."""
     if state := os.environ.get("XDG_STATE_HOME"):
         return Path(state) / "codingagent"
     if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
@@ -50,7 +50,7 @@ def _folder() -> Path:
 
 
 def _identity(home: Path) -> str:
-    # The numbers alone may come again, for a folder in the place of one that was removed.
+    # Device and inode alone may recur for a new folder in place of a removed one.
     found, token = home.stat(), home / "sessions" / _TOKEN
     secret = token.read_text("utf-8")[:100] if token.is_file() and not token.is_symlink() else ""
     return f"{found.st_dev}:{found.st_ino} {home.resolve()} {secret}\n"

@@ -1,4 +1,4 @@
-"""A home: where it is, what is believed of it, its settings, the workspace that goes with it."""
+"""Find a home, decide whether to trust it, and resolve its settings and workspace."""
 
 import contextlib
 import os
@@ -49,9 +49,9 @@ def _is_home(folder: Path) -> bool:
 
 
 def obeys_file(home: Path, workspace: Path) -> bool:
-    """Tells whether codingagent.toml in the home counts: not if the home is in the workspace.
+    """Return whether codingagent.toml in the home counts: not if the home is in the workspace.
 
-    There an answer's commands, or whoever wrote the repository, could have put it.
+    There an answer's commands, or the author of the repository, could have written it.
     """
     real = workspace.resolve()
     return real not in (home.resolve(), *home.resolve().parents)
@@ -67,7 +67,7 @@ def resolve_settings(
     """Return the settings in force: defaults, codingagent.toml in home, environment, options.
 
     Raises:
-        UsageError: for an unknown setting or a value that can't be used, with its place.
+        UsageError: if a setting is unknown or a value is invalid; the message says where.
     """
     given = {name: value for name, value in options.items() if value is not None}
     from_file = _from_home(home, read_toml(home / settings_.FILE_NAME)) if with_file else {}
@@ -86,7 +86,7 @@ def settings_for(
     variables: Mapping[str, str],
     workspace: Path | None = None,
 ) -> tuple[Resolved, Path]:
-    """Return the settings in force for a workspace, and the workspace; that one unless it is given.
+    """Return the settings in force for a workspace, and that workspace (default: the settings' own).
 
     Raises:
         UsageError: as `resolve_settings` and `workspace_of`.
@@ -99,7 +99,7 @@ def settings_for(
     return resolved, folder
 
 
-# What each choice lets through, the strictest first.
+# The values of each choice, strictest first.
 _STRICTNESS = {
     "policy": ("restrictive", "standard", "permissive"),
     "sandbox": ("require", "auto", "off"),
@@ -110,17 +110,17 @@ _STRICTNESS = {
 def kept_settings(
     home: Path, session: Session, resolved: Resolved, *, executes: bool = True
 ) -> Settings:
-    """Return the settings that a session continues with: its own policy and sandbox, unless options differ.
+    """Return a session's settings when it continues: its own policy and sandbox, unless options differ.
 
     Args:
-        home: where its record is.
-        session: what is gone on with.
-        resolved: the settings as they would be for a new one.
-        executes: whether anything of a reply will be executed under them.
+        home: the home of the session.
+        session: the session to continue.
+        resolved: the settings that a new session would have.
+        executes: whether anything of an answer will be executed under them.
 
     Raises:
-        UsageError: if the session's are looser than the settings and its home is in its workspace:
-            there the record of them proves nothing.
+        UsageError: if the session's are looser than the settings and its home is in its workspace,
+            where its record can't be trusted.
     """
     settings = resolved.settings
     if not session.policy:
@@ -145,7 +145,7 @@ def kept_settings(
 
 
 def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
-    """Return the file's values; a relative folder in it counts from the home, where the file is."""
+    """Return the file's values; resolve a relative workspace from the home, where the file is."""
     workspace = values.get("workspace")
     if not isinstance(workspace, str) or not workspace:
         return values
@@ -154,7 +154,7 @@ def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folders of one home, made if they were missing."""
+    """The folders of one home."""
 
     root: Path
     sessions: Sessions
@@ -172,14 +172,13 @@ class Home:
         """Return the home at `root`.
 
         Args:
-            root: its folder.
-            create: make what is missing.
-            was_found: nobody named it; then it must have been made here, or hold nothing yet.
-            is_passing: it will be thrown away, and need not be remembered.
+            root: the home folder.
+            create: create missing folders.
+            was_found: nobody named it, so it must be registered or empty.
+            is_passing: it is temporary and need not be registered.
 
         Raises:
-            UsageError: if it is not there and is not to be made, or can't be made, or is not to be
-                believed.
+            UsageError: if it is missing and `create` is off, can't be created, or is not trusted.
         """
         check_home(root, was_found=was_found)
         runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
@@ -218,20 +217,20 @@ class Home:
 
     @property
     def is_remembered(self) -> bool:
-        """Tells whether it will be believed when nobody names it."""
+        """Return whether the home is trusted when nobody names it."""
         return home_registry.is_known(self.root)
 
     def load(self, name: str) -> Session:
-        """Return the state of a session, or of a run.
+        """Return the state of a session or run.
 
         Raises:
-            UsageError: if there is none of that name.
+            UsageError: if it does not exist.
             WorkError: if its journal is damaged.
         """
         return self._of(name).load(name)
 
     def records(self, name: str) -> Iterator[Record]:
-        """Return all records of a session, or of a run, oldest first.
+        """Yield all records of a session or run, oldest first.
 
         Raises:
             UsageError, WorkError: as `load`.
@@ -243,7 +242,7 @@ class Home:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the home's lock: one home, one executor.
+        """Hold the home's lock: one process executes in a home at a time.
 
         Raises:
             WorkError: if another process holds it.
@@ -256,10 +255,10 @@ class Home:
 
 
 def check_home(root: Path, *, was_found: bool) -> None:
-    """Refuses a home that others may have laid out.
+    """Refuse a home that someone else may have laid out.
 
     Raises:
-        UsageError: if it was not named and not made here, or one of its folders is a link.
+        UsageError: if it was neither named nor registered, or one of its folders is a link.
     """
     names = (
         *("sessions", "outbox", "inbox", "inbox/processed", "inbox/rejected"),
@@ -279,15 +278,15 @@ def check_home(root: Path, *, was_found: bool) -> None:
 
 
 def default_workspace(home: Path) -> Path:
-    """Return `workspace/` in the home; of a home named `.codingagent` it is the folder around it."""
+    """Return `workspace/` in the home; for a home named `.codingagent`, the folder around it."""
     return home.parent if home.name == HERE_HOME else home / "workspace"
 
 
 def workspace_of(home: Path, settings: Settings) -> Path:
-    """Return the workspace that the settings name, without making anything.
+    """Return the workspace that the settings name, without creating anything.
 
     Raises:
-        UsageError: if it is the home itself, or one that is named can't be used.
+        UsageError: if it is the home itself, or a named one can't be used.
     """
     if not settings.workspace:
         return default_workspace(home)
@@ -303,7 +302,7 @@ def workspace_of(home: Path, settings: Settings) -> Path:
 
 
 def check_apart(home: Path, workspace: Path) -> None:
-    """Refuses a workspace in which a reply could write replies, requests or the record itself.
+    """Refuse a workspace in which an answer could write answers, requests or the session record.
 
     Raises:
         UsageError: if it is one of the home's own folders, or is in one.
@@ -322,10 +321,10 @@ def check_apart(home: Path, workspace: Path) -> None:
 
 
 def make_workspace(home: Path, path: Path) -> None:
-    """Make the default workspace if it is missing; one that was named is there.
+    """Create the default workspace if it is missing; a named one exists already.
 
     Raises:
-        UsageError: if it can't be made.
+        UsageError: if it can't be created.
     """
     if path == home / "workspace":
         if path.is_symlink():
@@ -344,7 +343,7 @@ def latest_session(sessions: list[Session]) -> Session:
     """Return the session that changed last and is not complete.
 
     Raises:
-        UsageError: if there is none; a complete one is named, if it is the only one.
+        UsageError: if there is none; the message names a complete one if it is the only one.
     """
     open_ones = [session for session in sessions if not session.is_complete]
     if open_ones:
@@ -353,23 +352,23 @@ def latest_session(sessions: list[Session]) -> Session:
     raise UsageError(f"no session is waiting; start one with `codingagent new`, or {name}")
 
 
-# Of a task so much tells which one it is.
+# Enough of a task to recognize it.
 _TASK_CHARACTERS = 60
 
 
 def told_as(session: Session) -> str:
-    """Return how a session is named among others: its id and the beginning of its task."""
+    """Return how messages name a session: its id and the beginning of its task."""
     return f"{session.session_id} ({one_line(session.task, _TASK_CHARACTERS)})"
 
 
 def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session:
-    """Return the one session, or run, that awaits approval.
+    """Return the one session or run that awaits approval.
 
     Raises:
-        UsageError: if none does, or several do; those are named.
+        UsageError: if none does, or several do; the message names those.
     """
     found = [each for each in all_sessions(home, on_damage) if each.is_awaiting_approval]
-    # A run that waits has its message still; those that are done come by the thousand.
+    # A waiting run still has its message; completed runs number in the thousands.
     waiting = [run_id for run_id in home.runs.ids() if home.messages.has(run_id)]
     runs = [run for run in map(home.runs.load, waiting) if run.is_awaiting_approval]
     if not (found := [*found, *runs]):
@@ -390,9 +389,10 @@ def all_sessions(
     """Return all sessions, the one that changed last first.
 
     Args:
-        home: where they are.
-        runs: give the runs instead.
-        on_damage: gets a line for each session that can't be read; the others are given all the same.
+        home: the home to list.
+        runs: list the runs instead.
+        on_damage: called with one line for each session that can't be read; the others are
+            returned.
     """
     found: list[Session] = []
     where = home.runs if runs else home.sessions

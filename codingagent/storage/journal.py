@@ -1,7 +1,7 @@
-"""The record of each session: a line of JSON a record, only ever added to. `sessions/` and its files.
+"""Append-only journal of each session (JSON Lines), and the other files of `sessions/`.
 
-`sessions/{id}/journal.jsonl` is the truth; `sessions/{id}.json` is what specification 003 wants other
-programs to see, and can be made again from it.
+`sessions/{id}/journal.jsonl` is authoritative; `sessions/{id}.json` is what specification 003
+defines for other programs, and can be rebuilt from it.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ from codingagent.storage.session_file import document
 
 
 class Sessions:
-    """The folder `sessions/`, or the one in it that is for runs.
+    """The folder `sessions/`, or the folder of runs in it.
 
     Args:
-        folder: where they lie.
-        is_id: tells whether a name is that of one.
-        what: what one is called.
+        folder: the folder.
+        is_id: returns whether a name is a valid id.
+        what: the noun for messages ("session" or "run").
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class Sessions:
         self._what = what
 
     def ids(self) -> list[str]:
-        """Return the ids of all sessions that have a journal, in no order."""
+        """Return the ids of all sessions that have a journal, unordered."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             return [e.name for e in entries if self._is_id(e.name) and _has_journal(e.path)]
         return []
 
     def journal_path(self, session_id: str) -> Path:
-        """Return where a session's journal is.
+        """Return the path of a session's journal.
 
         Raises:
-            UsageError: if the text is no session id, or there is no such session.
+            UsageError: if it is not a session id, or there is no such session.
         """
         path = self._path(session_id)
         if not path.exists():
@@ -60,11 +60,11 @@ class Sessions:
         return path
 
     def records(self, session_id: str) -> Iterator[Record]:
-        """Yield all records of a session, oldest first. A last line that is cut short is passed over.
+        """Yield all records of a session, oldest first; skip a truncated last line.
 
         Raises:
             UsageError: as `journal_path`.
-            WorkError: if a line is no record.
+            WorkError: if a line is not a record.
         """
         path = self.journal_path(session_id)
         for number, line in enumerate(_lines(path), start=1):
@@ -102,9 +102,9 @@ class Sessions:
         atomic_write.write_json(self.folder / f"{session.session_id}.json", document(session))
 
     def mend_document(self, session: Session) -> None:
-        """Write the session file again if a kill has left it saying otherwise than the journal.
+        """Rewrite the session file if a kill left it out of step with the journal.
 
-        A damaged one is left for `set_damaged_document_aside`.
+        A damaged file is left to `set_damaged_document_aside`.
 
         Raises:
             WorkError: if it can't be written.
@@ -115,7 +115,7 @@ class Sessions:
             self.write_document(session)
 
     def set_damaged_document_aside(self, session_id: str) -> Path | None:
-        """Rename a session file that is not whole, so that it is never overwritten; return its new name."""
+        """Rename a damaged session file so that it is never overwritten; return its new name."""
         path = self.folder / f"{session_id}.json"
         if not path.exists() or _read_document(path, session_id) is not None:
             return None
@@ -126,7 +126,7 @@ class Sessions:
         return aside
 
     def open(self, session_id: str) -> "Journal":
-        """Open a session's journal for adding to it; make it for a new session.
+        """Open a session's journal for appending; create it for a new session.
 
         Raises:
             WorkError: if it can't be opened.
@@ -139,7 +139,7 @@ class Sessions:
             raise WorkError(f"{path} can't be opened: {fault.strerror or fault}") from fault
 
     def begin(self, session_id: str, record: Record) -> None:
-        """Make a session's journal with its first record, or nothing.
+        """Create a session's journal with its first record, or create nothing.
 
         Raises:
             WorkError: if it can't be written.
@@ -170,7 +170,7 @@ def _not_an_id(text: str, what: str) -> str:
 
 
 class Messages:
-    """The messages of runs, each beside its journal, and the documents that tell other programs of runs."""
+    """The messages of runs, each beside its journal, and the documents that show runs to other programs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -189,7 +189,7 @@ class Messages:
         atomic_write.write_whole(path, data)
 
     def read(self, run_id: str) -> bytes:
-        """Return the message of a run that is not done.
+        """Return the message of a run that is not complete.
 
         Raises:
             WorkError: if it can't be read.
@@ -201,16 +201,16 @@ class Messages:
             raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
 
     def has(self, run_id: str) -> bool:
-        """Tells whether the message of a run is still kept."""
+        """Return whether the message of a run is still kept."""
         return self._path(run_id).exists()
 
     def drop(self, run_id: str) -> None:
-        """Remove the message of a run that is done: nobody needs it any more."""
+        """Remove the message of a completed run."""
         with contextlib.suppress(OSError):
             self._path(run_id).unlink()
 
     def has_document(self, run_id: str) -> bool:
-        """Tells whether a run had ever to wait."""
+        """Return whether a run ever had to wait."""
         return self._document(run_id).exists()
 
     def write_document(self, run_id: str, document: object) -> None:
@@ -229,24 +229,24 @@ class Messages:
 
 
 class Journal:
-    """One session's journal, open for adding. A record is with the system when `append` returns."""
+    """One session's journal, open for appending. `append` returns after the system has the record."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         self._end = _whole_length(path)
-        # What a kill cut short was never answered for.
+        # No one was told of a record that a kill truncated.
         os.ftruncate(self._handle, self._end)
 
     def append(self, record: Record) -> None:
-        """Add one record.
+        """Append one record.
 
         Raises:
-            WorkError: if it can't be written whole; the journal is then as before.
+            WorkError: if it can't be written whole; the journal is then unchanged.
         """
         if self._handle < 0:
             raise WorkError(f"{self._path} is closed; open the session again to go on with it")
-        # A name that is not UTF-8 has half characters, which no JSON reader takes back.
+        # A file name that is not UTF-8 has lone surrogates, which JSON readers reject.
         line = _as_json(record).encode("utf-8", "replace")
         try:
             os.lseek(self._handle, self._end, os.SEEK_SET)
@@ -260,19 +260,19 @@ class Journal:
         self._end += len(line)
 
     def sync(self) -> None:
-        """Make all records durable: before a command starts, whose start must never be forgotten."""
+        """Make all records durable: called before a command starts, because its start must never be lost."""
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Return back the file; what is added after that is refused."""
+        """Close the file; later appends are refused."""
         if self._handle >= 0:
             os.close(self._handle)
-            # The number may be another file's by now.
+            # The descriptor number may belong to another file by now.
             self._handle = -1
 
 
 def _as_json(record: Record) -> str:
-    """Return a record as its line."""
+    """Return a record as one line of JSON."""
     return _encode(_fields_of(record)) + "\n"
 
 
@@ -280,7 +280,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 
 def _fields_of(value: object) -> object:
-    """Return what a record holds as JSON has it; records are flat, and asdict copies all that they hold."""
+    """Return a record as JSON values; asdict would deep-copy everything."""
     if isinstance(value, str | int | float | None):
         return value
     if isinstance(value, tuple | list):
@@ -289,17 +289,17 @@ def _fields_of(value: object) -> object:
         return {name: _fields_of(each) for name, each in value.items()}
     kind = type(value)
     if kind not in _names:
-        _names[kind] = tuple(each.name for each in fields(value))  # type: ignore[arg-type]  # a record or a part of one
+        _names[kind] = tuple(each.name for each in fields(value))  # type: ignore[arg-type]  # type: ignore[arg-type]  # a record or a part of one
     return {name: _fields_of(getattr(value, name)) for name in _names[kind]}
 
 
-# Of each kind of record, its fields: looked up once, not for each of a hundred thousand.
+# Field names by record class, looked up once rather than for each of 100,000 records.
 _names: dict[type, tuple[str, ...]] = {}
 
 
 def _lines(path: Path) -> Iterator[bytes]:
     if path.exists() and not path.is_file():
-        # A pipe would be waited for, for ever.
+        # Opening a pipe would block forever.
         raise WorkError(f"{path} is no file; put back a copy, or move {path.parent} away")
     try:
         with path.open("rb") as file:
@@ -316,7 +316,7 @@ def _whole_length(path: Path) -> int:
 
 def _has_journal(folder: str) -> bool:
     path = os.path.join(folder, "journal.jsonl")
-    # One without a record is what a kill left of a session that never began.
+    # An empty journal is from a session that a kill stopped before it began.
     return os.path.exists(path) and (os.path.isdir(path) or os.path.getsize(path) > 0)
 
 

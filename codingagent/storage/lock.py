@@ -1,4 +1,4 @@
-"""One home, one executor: a lock that dies with its holder."""
+"""The home lock: one process executes in a home; the lock ends with that process."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ class HeldError(WorkError):
 
 
 class HomeLock:
-    """Held from construction to `close`; the system lets go of it when the process ends, however.
+    """Held from construction to `close`; the system releases it however the process ends.
 
     Args:
-        path: the lock's file, which also says who holds it and is never removed.
+        path: the lock file, which also names the holder and is never removed.
 
     Raises:
-        HeldError: if another process does; the message has its pid.
+        HeldError: if another process holds it; the message has its pid.
         WorkError: if the file can't be written.
     """
 
@@ -31,7 +31,7 @@ class HomeLock:
         try:
             _lock(self._handle)
         except OSError:
-            # The first byte is what Windows locks; the pid is after it.
+            # Windows locks the first byte; the pid follows it.
             os.lseek(self._handle, 1, os.SEEK_SET)
             pid = os.read(self._handle, 20).decode("ascii", "replace").strip() or "unknown"
             os.close(self._handle)
@@ -43,7 +43,7 @@ class HomeLock:
         os.write(self._handle, f" {os.getpid()}\n".encode())
 
     def close(self) -> None:
-        """Lets go of the lock."""
+        """Release the lock."""
         with contextlib.suppress(OSError):
             os.close(self._handle)
 

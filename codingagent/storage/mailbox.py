@@ -1,4 +1,4 @@
-"""The folders through which a person and the agent pass texts: `outbox/` and `inbox/`."""
+"""The mailbox: requests in `outbox/`, answers in `inbox/`."""
 
 import contextlib
 import errno
@@ -15,18 +15,18 @@ from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import Letter
 from codingagent.storage import atomic_write
 
-# A reply of this size is no reply; reading it would only fill the memory.
+# A larger file is not an answer, and reading it would only exhaust the memory.
 REPLY_LIMIT_BYTES = 256 * 2**20
 
 _SUFFIXES = (".txt", ".md")
 
-# What some program is still writing, or keeps for itself, is called so.
+# Suffixes of files that a program is still writing, or keeps for itself.
 _UNDER_WAY = (".part", ".partial", ".crdownload", ".download", ".tmp", ".swp", ".lock", ".bak", "~")
 
-# As requests are called, and what is pasted: a session's id and a sequence.
+# The name of a request, and of a pasted answer: a session id and a sequence number.
 _NAMED = re.compile(r"([0-9a-f]{8})_seq([0-9]{4,9})(?![0-9])")
 
-# With a number, a suffix and ".reason" after it a name must stay under 255 bytes.
+# With a number, a suffix and ".reason" appended, a name must stay under 255 bytes.
 _STEM_LIMIT = 50
 
 # linux/fcntl.h. A read lease is granted only on a file that nobody has open for writing.
@@ -43,15 +43,15 @@ class Mailbox:
         self.rejected = self.inbox / "rejected"
 
     def outbox_path(self, session_id: str, sequence: int) -> Path:
-        """Return where a request is."""
+        """Return the path of a request."""
         return self.outbox / f"{_stem(session_id, sequence)}.txt"
 
     def short_path(self, session_id: str, sequence: int) -> Path:
-        """Return where the short companion of a request is."""
+        """Return the path of a request's short companion."""
         return self.outbox / "short" / f"{_stem(session_id, sequence)}.txt"
 
     def write_beside(self, path: Path, text: str) -> None:
-        """Write a request, or its companion, beside its path. It is durable once all is synced.
+        """Write a request, or its companion, beside its path. `sync` makes it durable.
 
         Raises:
             WorkError: if it can't be written.
@@ -63,15 +63,15 @@ class Mailbox:
         atomic_write.write_beside(path, text, is_synced=not atomic_write.SYNC_WAITS)
 
     def put_in_place(self, path: Path) -> None:
-        """Return what was written beside its path, and is durable now, its name.
+        """Rename a durable file that was written beside its path to that path.
 
         Raises:
-            WorkError: if that can't be.
+            WorkError: if it can't be renamed.
         """
         atomic_write.put_in_place(path)
 
     def write_parts(self, stem: str, parts: Sequence[str]) -> list[Path]:
-        """Write a request in parts, for a chat that takes no more at once; return their paths.
+        """Write a request in parts, for a chat with a message limit; return their paths.
 
         Raises:
             WorkError: if one can't be written.
@@ -88,17 +88,17 @@ class Mailbox:
         return paths
 
     def look(self) -> list[Letter]:
-        """Return the files of the inbox that may be replies, oldest first (specification 003).
+        """Return the inbox files that may be answers, oldest first (specification 003).
 
-        Subfolders, links, hidden files and other suffixes are left alone.
+        Skip subfolders, links, hidden files and other suffixes.
 
         Raises:
-            WorkError: if the inbox is gone or can't be read.
+            WorkError: if the inbox is missing or can't be read.
         """
         return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
 
     def look_at_others(self) -> list[Letter]:
-        """Return the files of the inbox that can't be taken as they are: empty, or of another kind.
+        """Return the inbox files that can't be executed as they are: empty, or of another kind.
 
         Raises:
             WorkError: as `look`.
@@ -124,16 +124,16 @@ class Mailbox:
 
     @staticmethod
     def named(name: str) -> tuple[str, int] | None:
-        """Return the session and the sequence that a letter is named after; None if after none."""
+        """Return the session id and sequence number in a file name; None if it has none."""
         found = _NAMED.match(name)
         return None if found is None else (found[1], int(found[2]))
 
     def has(self, name: str) -> bool:
-        """Tells whether a letter is still there; a person may take one away at any time."""
+        """Return whether a file is still in the inbox; you may remove one at any time."""
         return os.path.lexists(self.inbox / name)
 
     def read(self, name: str) -> bytes | None:
-        """Return a letter's bytes; None if it is too large to be a reply.
+        """Return the bytes of an inbox file; None if it is too large to be an answer.
 
         Raises:
             WorkError: if it can't be read.
@@ -141,7 +141,7 @@ class Mailbox:
         return _read(self.inbox / name)
 
     def take(self, name: str, session_id: str, sequence: int) -> str:
-        """Move a letter to `processed/`; return its new name, which says session and sequence.
+        """Move an inbox file to `processed/`; return its new name, with session id and sequence number.
 
         Raises:
             WorkError: if it can't be moved.
@@ -150,7 +150,7 @@ class Mailbox:
         return self._move(self.inbox / name, self.processed, _stem(session_id, sequence), suffix)
 
     def put_back(self, taken: str, name: str) -> None:
-        """Move a letter that was taken too early back under its old name.
+        """Move a file that was taken too early back under its old name.
 
         Raises:
             WorkError: if it can't be moved.
@@ -158,21 +158,21 @@ class Mailbox:
         self._move(self.processed / taken, self.inbox, Path(name).stem, Path(name).suffix)
 
     def find_taken(self, session_id: str, sequence: int) -> str | None:
-        """Return the name of a reply that was moved but perhaps not journalled before a kill."""
+        """Return the name of an answer that was moved but maybe not journalled before a kill."""
         stem = _stem(session_id, sequence)
         names = (f"{stem}{suffix}" for suffix in _SUFFIXES)
         return next((name for name in names if (self.processed / name).exists()), None)
 
     def read_taken(self, name: str) -> bytes | None:
-        """Return the bytes of a reply in `processed/`; None if it is gone.
+        """Return the bytes of an answer in `processed/`; None if it is gone.
 
         Raises:
-            WorkError: if it is there and can't be read.
+            WorkError: if it exists and can't be read.
         """
         return _read(self.processed / name) if (self.processed / name).exists() else None
 
     def set_aside(self, name: str, reason: str) -> str:
-        """Move a letter to `rejected/`, the reason in a file beside it; return its new name.
+        """Move an inbox file to `rejected/` with a file that says why; return its new name.
 
         Raises:
             WorkError: if it can't be moved.
@@ -182,7 +182,7 @@ class Mailbox:
         return new
 
     def drop(self, data: bytes, session_id: str, sequence: int) -> Path:
-        """Put an answer into the inbox, whole, as if the person had saved it there; return its path.
+        """Write an answer to the inbox atomically, as if you had saved it there; return its path.
 
         Raises:
             WorkError: if it can't be written.
@@ -197,14 +197,15 @@ class Mailbox:
         return self.inbox / self.put_in(part, session_id, sequence, "pasted")
 
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
-        """Return where an answer may be written before it is whole: what is there is never taken.
+        """Return the path where an answer is written until it is whole; such a file is never executed.
 
-        Each process has its own, unless `writer` names whoever writes alone: then a kill's rest is found.
+        Each process has its own, unless `writer` names the only writer: then what a kill left is
+        found.
         """
         return self.inbox / f"{_stem(session_id, sequence)}.{writer or os.getpid()}.part"
 
     def put_in(self, part: Path, session_id: str, sequence: int, how: str) -> str:
-        """Make a part that is whole a letter; return its name, which says how it came.
+        """Rename a completed part to an answer; return its name, which says how it came.
 
         Raises:
             WorkError: if it can't be moved.
@@ -212,12 +213,11 @@ class Mailbox:
         return self._move(part, self.inbox, f"{_stem(session_id, sequence)}_{how}", ".txt")
 
     def bring_back(self, path: Path) -> str:
-        """Brings a file to the inbox, to be executed after all; gives its name there.
+        """Bring a file to the inbox to execute it after all; return its name there.
 
-        One that was set aside is moved, any other is copied: it is the person's own.
+        A rejected file is moved; any other is copied, because it is yours.
 
-        Raises:
-            WorkError: if it can't be read, or not be written to the inbox.
+            WorkError: if it can't be read, or can't be written to the inbox.
         """
         suffix = path.suffix if path.suffix in _SUFFIXES else ".txt"
         if path.resolve().parent == self.rejected.resolve():
@@ -234,7 +234,7 @@ class Mailbox:
 
     @staticmethod
     def _move(source: Path, folder: Path, stem: str, suffix: str) -> str:
-        """Move a file without ever overwriting another; there is one executor, so no one races us."""
+        """Move a file without ever overwriting another; with one executor, nothing races."""
         try:
             folder.mkdir(exist_ok=True)
             stem = stem[:_STEM_LIMIT]
@@ -262,10 +262,10 @@ def _letter(entry: "os.DirEntry[str]") -> Letter | None:
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:
-        return None  # gone since
+        return None  # it was removed meanwhile
     if not stat.S_ISREG(found.st_mode):
         return None
-    # Windows gives no inode here without another look; size and time then have to do.
+    # Windows gives no inode without another stat; size and time must do there.
     is_open = _is_open(entry.path) if found.st_size else None
     return Letter(
         name, Sighting(found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic(), is_open)
@@ -273,7 +273,7 @@ def _letter(entry: "os.DirEntry[str]") -> Letter | None:
 
 
 def _is_open(path: str) -> bool | None:
-    """Tells whether some process has a file open for writing; None where that can't be known."""
+    """Return whether a process has a file open for writing; None if unknown."""
     try:
         import fcntl
 
@@ -281,8 +281,8 @@ def _is_open(path: str) -> bool | None:
     except (ImportError, OSError):
         return None
     try:
-        # Whoever opens the file in this instant breaks the lease; the signal for that must be one
-        # that is ignored, not SIGIO, which would end us.
+        # A process that opens the file now breaks the lease; the signal for that must be one that
+        # is ignored, not SIGIO, which would end this process.
         import signal
 
         fcntl.fcntl(handle, _F_SETSIG, signal.SIGURG)

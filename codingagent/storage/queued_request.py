@@ -1,4 +1,4 @@
-"""What one process asks of another that holds the home's lock: `say`, `approve`, `revoke` and the like."""
+"""Messages between processes of one home: what to do in a session, and the report on it."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -15,12 +15,11 @@ What = Literal["say", "refresh", "answer", "revoke"]
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Something to be done in a session by whoever is at work there.
+    """Something to do in a session, for the process that works there.
 
-    `text` and `attached` are the person's words and files, or `text` is what is revoked, a line each;
-    `operation_id` and `answer` answer what
-    awaits approval, and `seen` is the digest of what was shown of it: no answer may be one to what
-    comes next.
+    `text` and `attached` are the person's words and files; for a revocation, `text` lists what is
+    revoked, one per line. `operation_id` and `answer` answer a pending approval, and `seen` is the
+    digest of what was shown, so that the answer can't apply to a later question.
     """
 
     what: What
@@ -34,14 +33,14 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of an errand: `fault` says why it was not done, if it was not; `exit_status` goes with it."""
+    """The outcome of an errand: `fault` says why it was not done, if so; `exit_status` goes with it."""
 
     fault: str = ""
     exit_status: int = 0
 
 
 def seen(shown: str) -> str:
-    """Return the digest of what was shown to be approved, as the journal keeps it."""
+    """Return the digest of what was shown for approval, as the journal keeps it."""
     return digest_of(shown.encode("utf-8", "replace"))
 
 
@@ -51,10 +50,10 @@ def encode(value: Errand | Report) -> bytes:
 
 
 def decode_errand(data: bytes) -> Errand:
-    """Return an errand that was written by `encode`.
+    """Return an errand that `encode` wrote.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if it is not one.
     """
     found = _object(data, Errand)
     answer = found.pop("answer", None)
@@ -67,15 +66,15 @@ def decode_errand(data: bytes) -> Errand:
         _text(found.get(name, "")) for name in ("session_id", "text", "operation_id", "seen")
     )
     given = None if answer is None else _answer(answer)
-    what: What = found["what"]  # type: ignore[assignment]  # it was looked up
+    what: What = found["what"]  # type: ignore[assignment]  # type: ignore[assignment]  # it was looked up
     return Errand(what, session_id, text, tuple(map(_path, attached)), operation_id, given, seen)
 
 
 def decode_report(data: bytes) -> Report:
-    """Return a report that was written by `encode`.
+    """Return a report that `encode` wrote.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if it is not one.
     """
     found = _object(data, Report)
     fault, status = found.get("fault"), found.get("exit_status")
@@ -85,7 +84,7 @@ def decode_report(data: bytes) -> Report:
 
 
 def _misunderstood(why: str) -> UsageError:
-    """Return the error for a message of another version: within one, the format never changes."""
+    """Return the error for a message of another version; within one version the format never changes."""
     return UsageError(
         f"the other terminal's codingagent is of another version ({why}): stop it there, then do it again"
     )
@@ -94,7 +93,7 @@ def _misunderstood(why: str) -> UsageError:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _misunderstood("it is no errand")
-    # No journal keeps half characters.
+    # No journal holds lone surrogates.
     return without_halves(value)
 
 

@@ -1,11 +1,12 @@
-"""Where processes of one home leave errands for the one that holds its lock, and it its reports.
+"""File queue of errands for the process that holds the home's lock, and of its reports.
 
-How it works. An errand is a file; whoever does it renames it first, so that it can be withdrawn up to
-that moment and not after it. The report is a file beside it, and what was renamed goes once it is there:
-what is renamed without a report was begun by one who was killed. All of it is polled: no socket, so it
-works on every system, and a process that was killed leaves nothing that could block another.
+An errand is a file. The process that does it first renames it, so it can be withdrawn until that
+moment and not later. The report is a file beside it, and the renamed errand is removed once the
+report exists: a renamed errand without a report was begun by a process that was killed. The folder
+is polled, without a socket: that works on every system, and a killed process leaves nothing that
+could block another.
 
-Only files under names of ours are looked at, and no link is followed.
+Only files with names of this pattern are read, and links are not followed.
 """
 
 import contextlib
@@ -20,41 +21,41 @@ from pathlib import Path
 
 from codingagent.errors import UsageError, WorkError
 
-# What nobody fetched: its process was ended. One that waits touches its errand.
+# Nobody fetched it: its process ended. A waiting process touches its errand.
 _STALE_AFTER_S = 3600
 _LIMIT_BYTES = 16 * 2**20
 
 _ERRAND, _TAKEN, _REPORT = ".errand", ".taken", ".report"
-# When it was left, so that they are done in that order, and a number that nobody can guess.
+# The time it was left, which orders errands, and a number that nobody can guess.
 _OURS = re.compile(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-f]{16}\.tmp)")
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """An errand that is on the desk: its name, and its bytes."""
+    """A queued errand: its name and its bytes."""
 
     name: str
     data: bytes
 
 
 class Desk:
-    """A folder of errands; made when the first is left."""
+    """A folder of errands, created when the first is left."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    # --- for whoever asks ----------------------------------------------------------------------
+    # --- for the process that asks -------------------------------------------------------------
 
     @staticmethod
     def new_name() -> str:
-        """Return a name that no errand has."""
+        """Return an unused errand name."""
         return f"{time.time_ns():020d}-{secrets.token_hex(8)}"
 
     def leave(self, name: str, data: bytes) -> None:
-        """Leaves an errand under a name that `new_name` gave.
+        """Leave an errand under a name from `new_name`.
 
         Raises:
-            UsageError: if it is too long.
+            UsageError: if it is too large.
             WorkError: if it can't be written.
         """
         if len(data) > _LIMIT_BYTES:
@@ -67,12 +68,12 @@ class Desk:
         self._put(f"{name}{_ERRAND}", data)
 
     def keep(self, name: str) -> None:
-        """Says that someone still waits for this errand, so that it does not grow stale."""
+        """Touch an errand that is still waited for, so that it does not grow stale."""
         with contextlib.suppress(OSError):
             os.utime(self.folder / f"{name}{_ERRAND}")
 
     def withdraw(self, name: str) -> bool:
-        """Take an errand back; return whether that was in time."""
+        """Withdraw an errand; return whether that was in time."""
         try:
             (self.folder / f"{name}{_ERRAND}").unlink()
         except OSError:
@@ -80,26 +81,26 @@ class Desk:
         return True
 
     def fetch(self, name: str) -> bytes | None:
-        """Return the report on an errand, once; None while there is none."""
+        """Return the report on an errand and remove both; None if there is no report yet."""
         data = _read(self.folder / f"{name}{_REPORT}")
         if data is not None:
             self.forget(name)
         return data
 
     def forget(self, name: str) -> None:
-        """Remove what is left of an errand."""
-        # The report last: without it the errand would seem begun and not done.
+        """Remove all files of an errand."""
+        # Remove the report last: without it, the errand would seem begun and not done.
         for suffix in (_ERRAND, _TAKEN, _REPORT):
             with contextlib.suppress(OSError):
                 (self.folder / f"{name}{suffix}").unlink()
 
-    # --- for whoever does them -----------------------------------------------------------------
+    # --- for the process that does them --------------------------------------------------------
 
     def open(self) -> None:
-        """Make the folder if it is missing, and remove what nobody will fetch.
+        """Create the folder if it is missing, and remove stale files.
 
         Raises:
-            WorkError: if it can't be made.
+            WorkError: if it can't be created.
         """
         try:
             self.folder.mkdir(exist_ok=True)
@@ -112,10 +113,10 @@ class Desk:
                     os.unlink(entry.path)
 
     def take(self) -> Iterator[Left]:
-        """Take the errands that are there, the oldest first; from then on they can't be withdrawn.
+        """Take all errands, oldest first; from then on they can't be withdrawn.
 
-        Only for the one that holds the home's lock. What another that held it had taken, and did not
-        report on, is given again.
+        Only for the holder of the home's lock. An errand that an earlier holder took but did not
+        report on is yielded again.
         """
         found = {entry.name for entry in self._entries()}
         for file in sorted(found):
@@ -129,11 +130,11 @@ class Desk:
             try:
                 os.rename(path, self.folder / f"{name}{_TAKEN}")
             except OSError:
-                continue  # withdrawn in this instant
+                continue  # withdrawn at this moment
             yield Left(name, data)
 
     def report(self, name: str, data: bytes) -> None:
-        """Says what came of an errand.
+        """Write the report on an errand.
 
         Raises:
             WorkError: if it can't be written.
@@ -143,7 +144,7 @@ class Desk:
             (self.folder / f"{name}{_TAKEN}").unlink()
 
     def _put(self, file: str, data: bytes) -> None:
-        """Write a file whole. It need not last: a power failure ends all who could ask for it."""
+        """Write a file atomically. It need not be durable: a power failure also ends all who wait for it."""
         stem = file.partition(".")[0]
         temporary = self.folder / f"{stem}.{secrets.token_hex(8)}.tmp"
         try:
@@ -166,7 +167,7 @@ class Desk:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return what a file of ours holds; None if there is none: a pipe would block, a link lead outside."""
+    """Return the bytes of a queue file, or None. A pipe would block; a link could lead outside."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0))

@@ -1,4 +1,4 @@
-"""What other programs see of a session: the file that specification 003 names session state."""
+"""The session file for other programs (specification 003, session state)."""
 
 from codingagent.model.events import FileRequested
 from codingagent.model.results import result_of
@@ -6,7 +6,7 @@ from codingagent.model.session_state import Session
 
 
 def document(session: Session) -> dict[str, object]:
-    """Return the session as `sessions/{id}.json` holds it (specification 003, session state)."""
+    """Return the session as the content of `sessions/{id}.json`."""
     results = [result_of(event) for event in session.results]
     requested = [path for e in session.results if isinstance(e, FileRequested) for path in e.paths]
     return {

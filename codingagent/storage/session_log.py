@@ -1,4 +1,4 @@
-"""A session's journal together with the state that it says."""
+"""A session's journal together with the state folded from it."""
 
 from typing import Protocol
 
@@ -7,26 +7,27 @@ from codingagent.model.session_state import Session, fold
 
 
 class JournalLike(Protocol):
-    """One session's records."""
+    """The journal of one session."""
 
     def append(self, record: Record) -> None: ...
     def sync(self) -> None: ...
 
 
 class Ledger:
-    """A session's journal together with what it says: `session` is the fold of all that it holds."""
+    """A session's journal and the state folded from all its records."""
 
     def __init__(self, journal: JournalLike, session: Session) -> None:
         self._journal = journal
         self.session = session
 
     def record(self, record: Record) -> None:
-        """Add a record.
+        """Append a record and update the state.
 
         Raises:
-            WorkError: if it can't be written; the session is then as before.
+            WorkError: if it can't be written; the state is then unchanged.
         """
-        # What can't follow must not be written either: the record would be damaged for good.
+        # Fold first: a record that can't follow must not be written, or the journal is damaged for
+        # good.
         after = fold(self.session, record)
         self._journal.append(record)
         self.session = after

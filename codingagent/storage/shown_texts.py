@@ -1,7 +1,7 @@
-"""Texts of files as the chat knows them, so that what someone changed in them since can be shown.
+"""File texts as the chat last saw them, so that later changes can be shown as a diff.
 
-They are kept by digest beside a session's journal, and nothing depends on them: without one, the file
-itself is shown and no difference.
+They are stored by digest beside a session's journal. Nothing depends on them: if one is missing,
+the request shows the whole file instead of a diff.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from codingagent.storage import atomic_write
 
 
 class ShownTexts:
-    """The folder of one session; it is made when it is first needed."""
+    """The folder of texts of one session, created when first needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -23,14 +23,14 @@ class ShownTexts:
         return (self._folder / digest).exists()
 
     def read(self, digest: str) -> str | None:
-        """Return a text; None if it is not kept."""
+        """Return a text; None if it is not stored."""
         try:
             return (self._folder / digest).read_bytes().decode("utf-8", "replace")
         except OSError:
             return None
 
     def keep(self, texts: Mapping[str, str]) -> None:
-        """Keep texts by their digests, as far as the disk lets it."""
+        """Store texts by their digests; ignore disk errors."""
         with contextlib.suppress(OSError, WorkError):
             for digest, text in texts.items():
                 if not self.has(digest):

@@ -8,14 +8,14 @@ _SETTINGS_LIMIT_BYTES = 1_000_000
 
 
 def read_toml(path: Path) -> dict[str, object]:
-    """Return what a TOML file says; nothing if it is not there.
+    """Return the content of a TOML file; empty if the file is missing.
 
     Raises:
-        UsageError: it can't be read.
+        UsageError: if it can't be read.
     """
     if not path.exists():
         return {}
-    import tomllib  # only a home with settings needs it
+    import tomllib  # slow to import, and only a home with settings needs it
 
     if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
         raise UsageError(f"{path} can't be read: it is no file, or too large for settings")

@@ -1,4 +1,4 @@
-"""Notices at once that something happened in the inbox. A hint only: the folder itself is the truth."""
+"""Wake at once when something happens in the inbox; the folder itself stays authoritative."""
 
 import logging
 import threading
@@ -14,14 +14,14 @@ from codingagent.model.file_settled import Hint
 
 
 class Watch:
-    """Watches the inbox while it is entered, and wakes for what happens in some other folders.
+    """Watch the inbox while entered, and wake for events in some other folders.
 
-    Folders below it are watched too. watchdog holds every event back for half a second after a file
-    has left for a place it does not watch, and replies leave for `processed/`.
+    Subfolders are watched too: watchdog holds every event back for half a second after a file moves
+    to an unwatched folder, and answers move to `processed/`.
     """
 
     def __init__(self, inbox: Path, others: Sequence[Path] = ()) -> None:
-        # What it has to say of its own threads is nothing that a person could act on.
+        # Its messages about its own threads are nothing a person could act on.
         logging.getLogger("watchdog").addHandler(logging.NullHandler())
         logging.getLogger("watchdog").propagate = False
         self._inbox = inbox
@@ -29,7 +29,7 @@ class Watch:
         self._heard = _Heard()
         self._observer = Observer()
         self.fault = ""
-        """Why there will be no hints, or nothing; looking once a second goes on all the same."""
+        """Why there are no hints, or empty; polling once a second goes on regardless."""
 
     def __enter__(self) -> Self:
         try:
@@ -52,12 +52,12 @@ class Watch:
             self._observer.join()
 
     def wait(self, timeout_s: float) -> dict[str, Hint]:
-        """Wait until something happened or the time is up; return what was heard, by file name."""
+        """Wait for an event or the timeout; return the hints by file name."""
         return self._heard.wait(self._inbox, timeout_s)
 
 
 class _Heard(FileSystemEventHandler):
-    """Collects hints from watchdog's thread."""
+    """Collect hints from watchdog's thread."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -66,7 +66,7 @@ class _Heard(FileSystemEventHandler):
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         if event.event_type in ("opened", "closed_no_write") or event.is_directory:
-            return  # we ourselves open files there to read them
+            return  # this program itself opens files there to read them
         with self._condition:
             if event.event_type == "closed":
                 self._hints[Path(str(event.src_path))] = Hint.CLOSED
