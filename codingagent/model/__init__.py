@@ -1,1 +1,1 @@
-"""Values that every room speaks of: operations, events, the journal, the session, settings. Pure."""
+"""Values shared by every package: operations, events, the journal, the session, settings. Pure."""

@@ -1,4 +1,4 @@
-"""A row of values that grows at its end and is a value itself: each step of it can be kept."""
+"""Immutable sequence with cheap appends: each intermediate value can be kept."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
@@ -8,10 +8,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Row(Sequence[T_co], Generic[T_co]):
-    """Values in order, never changed.
+    """Immutable sequence of values.
 
-    `with_one` shares what there is: a tuple would be copied whole for each new value, and a reply of a
-    hundred thousand operations would take minutes for that alone.
+    `with_one` shares storage. A tuple would be copied whole for each new value, which takes minutes
+    for an
+    answer of a hundred thousand operations.
     """
 
     __slots__ = ("_length", "_shared")
@@ -21,9 +22,9 @@ class Row(Sequence[T_co], Generic[T_co]):
         self._length = len(self._shared)
 
     def with_one(self, value: T) -> "Row[T_co | T]":
-        """Return a row with one value more."""
+        """Return a row with one more value."""
         row: Row[T_co | T] = Row()
-        # Another row may have grown from this one already: then it goes on with a copy.
+        # Another row may already have grown from this one; in that case, copy.
         is_last = len(self._shared) == self._length
         row._shared = self._shared if is_last else self._shared[: self._length]  # type: ignore[assignment]  # our own kind
         row._shared.append(value)

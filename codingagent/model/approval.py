@@ -1,19 +1,21 @@
-"""What may need a yes: the question, and the answers there are to it."""
+"""Approval questions and the answers to them."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Decision = Literal["yes", "no", "always"]
-"""`always` also answers what asks for the same grants, for the rest of the session."""
+"""`always` also approves later operations that ask for the same grants, until the session ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An operation waits for a yes.
+    """An operation that waits for approval.
 
-    `rules` are the policy's, `reasons` are for people, one for each. `shown` is the command, or the
-    difference that a change of a file would make. `digest` is of all that would be done: a yes holds
-    for exactly that. `grants` say what a yes for always would cover; sessions of version 0.1.0 have none.
+    `rules` are the policy rules that apply; `reasons` explain them to the person, one each. `shown`
+    is the
+    command, or the diff of a file change. `digest` covers everything that would be done: a yes
+    holds for
+    exactly that. `grants` are what an "always" would cover; sessions of version 0.1.0 have none.
     """
 
     tag: str
@@ -26,11 +28,11 @@ class Question:
 
 
 KEEPING = "FILES_CHANGED"
-"""The tag of a question after the fact: is what a command changed to be kept, or put back?"""
+"""The tag of a question asked after a command: keep what it changed, or put it back?"""
 
 How = Literal["", "terminal", "command", "--yes", "always", "program"]
-"""The way an answer came: typed at the terminal that asked, with `approve` or `deny`, with `--yes` before,
-from an earlier `always`, from a program. Sessions from before this was recorded have none."""
+"""How the answer was given: typed at the terminal that asked, with `approve` or `deny`, with `--yes`,
+through an earlier `always`, or by a program. Sessions from before this was recorded have none."""
 
 _HOW: dict[How, str] = {
     "terminal": "person, typed at the terminal",
@@ -41,7 +43,7 @@ _HOW: dict[How, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was decided, by whom (`person`, `--yes`, `always`), why, if that was said, and which way."""
+    """A decision: who made it (`person`, `--yes`, `always`), why, if given, and how."""
 
     decision: Decision
     by: str = "person"
@@ -50,7 +52,7 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """The decision in words: by whom, which way, and why."""
+        """Describe the decision: who made it, how and why."""
         reason = f": {self.reason}" if self.reason else ""
         by = _HOW.get(self.how, self.by)
         if self.how == "command":
@@ -59,10 +61,10 @@ class Answer:
 
 
 def nothing_awaits(session_id: str) -> str:
-    """Says that there is nothing to answer in a session, or a run."""
+    """Return the message that a session or a run has no pending approval."""
     return f"nothing in {session_id} awaits approval: see `codingagent show {session_id}`"
 
 
 def operation_id(index: int) -> str:
-    """Return what an operation without an id is called: by its place, `op-1` the first."""
+    """Return the name of an operation without an id, from its position: `op-1` is the first."""
     return f"op-{index + 1}"

@@ -1,7 +1,8 @@
-"""What the way through a chat does to text, and how each such damage is undone; not where it is undone.
+"""Character damage done by chat UIs, and the inverse of each kind.
 
-A damage is undone by one function from text to text. Whether it may be undone is for the callers to
-prove: `characters` from the tags of the same answer, from the file on disk and from its kind.
+Each damage is undone by one function from text to text. The caller must prove that undoing it is
+right:
+`characters` does so from the tags of the same answer, the file on disk and the kind of file.
 """
 
 import re
@@ -11,7 +12,7 @@ from enum import Enum
 
 
 class Damage(Enum):
-    """A change of characters, by the name that results give it."""
+    """A kind of character damage, by its name in results."""
 
     ESCAPES = "Markdown escapes"
     UNDERSCORES = "escaped underscores"
@@ -27,7 +28,7 @@ class Damage(Enum):
 
 
 Channel = frozenset[Damage]
-"""What the tags of a reply show that its text has suffered on the way."""
+"""The damage that the tags of an answer show."""
 
 UNHARMED: Channel = frozenset()
 
@@ -36,10 +37,13 @@ UNHARMED: Channel = frozenset()
 class Arrival:
     """How a text came through a chat, as far as the answer around it shows.
 
-    `way` is what the tags up to its own have suffered. `lead` is the indentation of its tags, which every
-    line of it has too, so that it may be the chat's or its own; `is_moved` tells that more than its own
-    tags is indented so. `in_code` tells that it came in a code block, where blanks are not lost, and
-    `is_spaced` that no line of the answer follows another without a blank one between.
+    `way` is the damage to the tags up to its own. `lead` is the indentation of its tags, which
+    every line of
+    the text has too: it may be the chat's or the text's own. `is_moved` means that more than its
+    own tags is
+    indented this way. `in_code` means that it came in a code block, where spaces are not lost;
+    `is_spaced`
+    means that a blank line follows every line of the answer.
     """
 
     way: Channel = UNHARMED
@@ -53,11 +57,11 @@ AS_IT_IS = Arrival()
 
 # CommonMark 2.4: any ASCII punctuation may be escaped.
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-# A chat that escapes one of these escapes all: they are what makes emphasis and links.
+# A chat that escapes one of these escapes them all: they form emphasis and links.
 _INLINE_ESCAPE = re.compile(r"\\([_*\[\]])")
 _BARE_INLINE = re.compile(r"(?<!\\)[_\[\]]")
 
-# What serializers of HTML write, and no others: `&copy;` was never a plain character of a program.
+# Only what HTML serializers write: `&copy;` was never a plain character of a program.
 ENTITY = re.compile(
     r"&(?:lt|gt|amp|quot|apos|#0*(?:34|38|39|60|62|91|93|95)|#[xX]0*(?:2[267]|3[ceCE]|5[bdfBDF]));"
 )
@@ -80,22 +84,22 @@ FULL_WIDTH = re.compile("[［］【】〔〕〖〗]")
 
 
 def without_escapes(text: str) -> str:
-    """Undoes every escape of CommonMark, also that of the backslash."""
+    """Remove all CommonMark escapes, including those of backslashes."""
     return _ESCAPE.sub(r"\1", text) if "\\" in text else text
 
 
 def without_inline_escapes(text: str) -> str:
-    """Undoes the escapes of `_`, `*`, `[` and `]` only."""
+    """Remove only the escapes of `_`, `*`, `[` and `]`."""
     return _INLINE_ESCAPE.sub(r"\1", text) if "\\" in text else text
 
 
 def without_underscore_escapes(text: str) -> str:
-    """Undoes the escape of `_` only."""
+    """Remove only the escapes of `_`."""
     return text.replace("\\_", "_")
 
 
 def without_entities(text: str) -> str:
-    """Decode once what a serializer of HTML has to encode, and nothing else."""
+    """Decode, once, only the entities that an HTML serializer has to write."""
     return ENTITY.sub(_decoded, text) if "&" in text else text
 
 
@@ -103,27 +107,27 @@ def _decoded(found: re.Match[str]) -> str:
     name = found[0][1:-1]
     if not name.startswith("#"):
         return _ENTITY_NAMES[name]
-    return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # noqa: FURB166  # "0x" does not stand there
+    return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # noqa: FURB166  # there is no "0x" prefix
 
 
 def with_straight_quotes(text: str) -> str:
-    """Return ASCII quotes for typographic ones."""
+    """Replace typographic quotes with ASCII quotes."""
     return text if text.isascii() else text.translate(_QUOTES)
 
 
 def with_plain_blanks(text: str) -> str:
-    """Return ordinary blanks for no-break and other wide or narrow ones."""
+    """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
     text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
     return text if text.isascii() else text.translate(_BLANKS)
 
 
 def without_zero_width(text: str) -> str:
-    """Take out what has no width: byte-order marks, joiners, soft hyphens."""
+    """Remove zero-width characters: byte-order marks, joiners, soft hyphens."""
     return text if text.isascii() else text.translate(_ZERO_WIDTH)
 
 
 def with_ascii_brackets(text: str) -> str:
-    """Return ASCII brackets for full-width ones."""
+    """Replace full-width brackets with ASCII brackets."""
     return text if text.isascii() else text.translate(_BRACKETS)
 
 
@@ -132,17 +136,18 @@ _LEAD = re.compile("(?:[ \t\u00a0\u3000]|&nbsp;)+")
 
 
 def with_plain_indentation(text: str) -> str:
-    """Return ordinary blanks for those at the start of a line."""
+    """Replace unusual spaces at the start of a line with ordinary ones."""
     found = _LEAD.match(text)
     return text if found is None else with_plain_blanks(found[0]) + text[found.end() :]
 
 
-# What messengers make of a file name whose ending is a country's: [x.py](http://x.py), <http://x.py|x.py>.
+# Messengers turn a file name whose extension is also a country's domain into a link:
+# [x.py](http://x.py), <http://x.py|x.py>.
 LINK = re.compile(r"\[([\w./+-]+\.\w+)\]\(<?https?://\1/?>?\)|<https?://([\w./+-]+\.\w+)/?\|\2>")
 
 
 def without_links(text: str) -> str:
-    """Return file names for links that only repeat them."""
+    """Replace links that only repeat a file name with that name."""
     if "http" not in text:
         return text
     return LINK.sub(lambda found: found[1] or found[2], text)
@@ -153,16 +158,17 @@ _DASHES = str.maketrans({"\u2010": "-", "\u2011": "-", "—": "--", "…": "..."
 
 
 def with_plain_dashes(text: str) -> str:
-    """Return what a keyboard has for dashes and dots that were set in their place."""
+    """Replace typographic dashes and ellipses with what a keyboard types."""
     return text if text.isascii() else text.translate(_DASHES)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One damage to characters.
+    """One kind of character damage.
 
-    `trace` finds what it leaves behind, `undo` takes that back, and each of `plain` is a character that
-    it would not have left: one of them in a text shows that the text was spared.
+    `trace` matches its marks and `undo` reverses it. The damage leaves no character of `plain`: one
+    of them
+    in a text shows that the text was spared.
     """
 
     damage: Damage
@@ -189,10 +195,10 @@ ROWS = (
 
 
 def is_escaped_throughout(text: str) -> bool:
-    """Tells whether a text is what a chat that escapes makes, with nothing in it that it would not.
+    """Return whether a text is escaped throughout, with nothing that an escaping chat would not write.
 
-    Such a chat escapes each `_`, `[`, `]` and each backslash. So a bare one of these, or a backslash
-    before a letter (LaTeX, a regular expression, "\\n"), shows that the text did not pass there.
+    Such a chat escapes each `_`, `[`, `]` and backslash. A bare one of these, or a backslash before a
+    letter (LaTeX, a regular expression, "\\n"), shows that the text did not pass through such a chat.
     """
     pairs = _ESCAPE.findall(text)
     rest = _ESCAPE.sub("", text)
@@ -200,9 +206,9 @@ def is_escaped_throughout(text: str) -> bool:
 
 
 def is_spared_by_escapes(text: str) -> bool:
-    """Tells whether a text shows that no chat has escaped it: a bare `_` or bracket, and no escaped one.
+    """Return whether a text shows that no chat escaped it: a bare `_` or bracket, and no escaped one.
 
-    A chat escapes no code, so a text with code fences may hold both.
+    Chats do not escape code, so a text with code fences may hold both.
     """
     if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
         return False
@@ -210,12 +216,12 @@ def is_spared_by_escapes(text: str) -> bool:
 
 
 def has_escapes(text: str) -> bool:
-    """Tells whether a text has what could be an escape of Markdown."""
+    """Return whether a text holds anything that could be a Markdown escape."""
     return "\\" in text and _ESCAPE.search(text) is not None
 
 
 def is_encoded_throughout(text: str) -> bool:
-    """Tells whether entities are in a text, and nothing that a serializer of HTML would have encoded."""
+    """Return whether a text has entities, and nothing that an HTML serializer would have encoded."""
     rest = ENTITY.sub("", text)
     return len(rest) != len(text) and not any(c in rest for c in '<>"&')
 
@@ -226,5 +232,5 @@ _ENCODED_MARKER = re.compile(
 
 
 def has_encoded_marker(body: str) -> bool:
-    """Tells whether a marker of an edit is in a body with entities for its characters."""
+    """Return whether a body holds an edit marker whose characters are entities."""
     return ("&lt;" in body or "&gt;" in body) and _ENCODED_MARKER.search(body) is not None

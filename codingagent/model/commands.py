@@ -1,12 +1,13 @@
-"""The seven commands of the tag protocol: what each is called, takes and means.
+"""The seven commands of the tag protocol: their names, attributes and meaning.
 
-The guide for the model and docs/answers.md are made from this table; `decoding` makes
-operations of what is written so.
+The guide for the model and docs/answers.md are generated from this table; `decoding` turns what is
+written this way into operations.
 """
 
 from dataclasses import dataclass
 
-# A build may take its time, a forgotten server may not: specification 001 stops at the same hour.
+# A build may take long, but a forgotten server must not run forever: specification 001 has the same
+# hour.
 TIMEOUT_LIMIT_S = 3600
 
 

@@ -1,4 +1,4 @@
-"""What bytes mean as text, and how the same text becomes the same bytes again."""
+"""Decode a file's bytes to text, and encode the text back to the same bytes."""
 
 import codecs
 from dataclasses import dataclass
@@ -7,28 +7,28 @@ from typing import Literal
 from codingagent.errors import OperationError
 
 Encoding = Literal["utf-8", "base64"]
-"""How a file's content is written where it has to be text."""
+"""How a file's content is represented where it has to be text."""
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-# git, grep and diff look no further than this for a NUL either.
+# git, grep and diff search no further than this for a NUL either.
 _BINARY_SAMPLE_BYTES = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file's text and the means to write it back: bytes that are not edited come out as they were."""
+    """A file's text, and how to write it back: bytes that are not edited stay as they were."""
 
     text: str
     codec: str
     mark: bytes
-    """The byte-order mark, or nothing."""
+    """The byte-order mark, or empty."""
 
     def encode(self, text: str) -> bytes:
         """Return the file's new bytes.
 
         Raises:
-            OperationError: if the file's own encoding has no such character.
+            OperationError: if the file's encoding lacks a character.
         """
         errors = "surrogateescape" if self.codec == "utf-8" else "strict"
         try:
@@ -42,10 +42,11 @@ class FileText:
 
 
 def decode_file(data: bytes) -> FileText | None:
-    """Return the text of a file's bytes, or None if they are no text (they hold NUL).
+    """Return the text of a file's bytes, or None if they are binary (they hold NUL).
 
-    What is neither UTF-8 nor marked UTF-16 is read as Latin-1, or as UTF-8 with the stray bytes
-    kept if some of it is UTF-8. Either way each byte comes back from `FileText.encode`.
+    Bytes that are neither UTF-8 nor UTF-16 with a mark are read as Latin-1, or as UTF-8 with the
+    stray bytes
+    kept if part of them is UTF-8. Either way `FileText.encode` restores each byte.
     """
     for mark in _UTF16_MARKS:
         if data.startswith(mark):
@@ -64,20 +65,20 @@ def decode_file(data: bytes) -> FileText | None:
 
 
 def is_binary(data: bytes) -> bool:
-    """Tells whether bytes are no text of an 8-bit encoding: they hold a NUL near the start."""
+    """Return whether bytes are binary: they hold a NUL near the start."""
     return b"\0" in data[:_BINARY_SAMPLE_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyText:
-    """The text of an inbox file, and a note where its encoding had to be guessed."""
+    """The text of an inbox file, and a note if its encoding was guessed."""
 
     text: str
     note: str = ""
 
 
 def decode_reply(data: bytes, locale_codec: str) -> ReplyText | None:
-    """Return the text of an inbox file, or None if it is no text.
+    """Return the text of an inbox file, or None if it is binary.
 
     DESIGN, inbox: UTF-8 with or without mark, UTF-16 with mark, else the locale's 8-bit encoding
     (where that is UTF-8 itself, windows-1252, which chats' download buttons produce).

@@ -1,7 +1,7 @@
-"""What came of an operation. One class for each outcome, so that no flag can contradict another.
+"""Outcomes of operations. Each outcome has its own class, so that no flag can contradict another.
 
-An event is a value that the journal keeps: its fields are text, numbers and tuples of these, and
-`kind` names its class there.
+The journal stores events: their fields are text, numbers and tuples of these, and `kind` names the
+class.
 """
 
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from typing import Literal
 from codingagent.model.encoding import Encoding
 
 EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
-"""What ended a command; `agent`: whoever had asked for it was gone."""
+"""What ended a command; `agent`: the process that had started it was gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines of a file that an edit put in place of others; a count of 0 means none.
+    """Lines of a file that an edit replaced; a count of 0 means none.
 
-    All four are line numbers or counts, 1-based; `new_start` is in the file after the edit.
+    All four are 1-based line numbers or counts; `new_start` refers to the file after the edit.
     """
 
     old_start: int
@@ -46,14 +46,14 @@ class FileEdited:
     hunks: tuple[Hunk, ...]
     excerpt: str
     edits: int = 1
-    """How many edits in a row made it so."""
+    """How many consecutive edits led to this."""
     notes: tuple[str, ...] = ()
     kind: Literal["file_edited"] = "file_edited"
 
 
 @dataclass(frozen=True, slots=True)
 class FileDeleted:
-    """A file is gone."""
+    """A file was deleted."""
 
     path: str
     notes: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class FileDeleted:
 
 @dataclass(frozen=True, slots=True)
 class FileRequested:
-    """Files were found whose text the next outbox will hold; `asked` is the path or glob as written."""
+    """Files whose text the next request will hold; `asked` is the path or glob as written."""
 
     asked: str
     paths: tuple[str, ...]
@@ -86,7 +86,7 @@ class FileFetched:
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """One name in a folder; a folder's size is 0. A link that stays inside is what it leads to."""
+    """One name in a folder; a folder's size is 0. A link that stays inside is shown as its target."""
 
     name: str
     is_folder: bool
@@ -95,7 +95,7 @@ class FolderEntry:
 
 @dataclass(frozen=True, slots=True)
 class FolderListed:
-    """What a folder holds, by name."""
+    """The contents of a folder, by name."""
 
     path: str
     entries: tuple[FolderEntry, ...]
@@ -105,10 +105,12 @@ class FolderListed:
 
 @dataclass(frozen=True, slots=True)
 class CommandRan:
-    """A command ended by itself, or was ended at a limit.
+    """A command ended by itself, or at a limit.
 
-    `exit_code` is the shell's, or minus the number of the signal that ended it. `output` is both
-    streams as they came, cut in the middle. `stopped_processes` counts what it had left running.
+    `exit_code` is the shell's, or minus the number of the signal that ended it. `output` has both
+    streams
+    in the order they came, cut in the middle. `stopped_processes` counts the processes that it left
+    running.
     """
 
     command: str
@@ -117,13 +119,13 @@ class CommandRan:
     duration_s: float
     ended_by: EndedBy = "itself"
     limit: str = ""
-    """The limit that ended it, in words with its unit; empty when it ended by itself."""
+    """The limit that ended it, in words with its unit; empty if it ended by itself."""
     stopped_processes: int = 0
     sandbox: str = "none"
     """What confined it: `bwrap` or `none`."""
     has_network: bool = True
     stdout: str | None = None
-    """With `stderr`, if they were to be kept apart: each as it came, cut at its end."""
+    """With `stderr`, if they were kept apart: each as it came, cut at its end."""
     stderr: str | None = None
     notes: tuple[str, ...] = ()
     kind: Literal["command_ran"] = "command_ran"
@@ -131,7 +133,7 @@ class CommandRan:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """The agent was killed while this was under way, and what came of it can't be known."""
+    """The agent was killed during this operation, and its outcome is unknown."""
 
     tag: str
     subject: str
@@ -142,7 +144,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class MessageShown:
-    """The person was shown a text."""
+    """A text was shown to the person."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -166,16 +168,17 @@ class Refused:
     reason: str
     detail: str = ""
     subject: str = ""
-    """The path or the command, as far as it is known."""
+    """The path or the command, if known."""
     notes: tuple[str, ...] = ()
     digest: str = ""
-    """Of the file as the person changed it, if that is the reason: the next request shows it."""
+    """The digest of the file as the person changed it, if that is the reason: the next request shows
+    it."""
     kind: Literal["refused"] = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The policy, or the person when asked, did not let it be done. `suggestion` is what to do instead."""
+    """The policy or the person refused the operation. `suggestion` says what to do instead."""
 
     tag: str
     subject: str
@@ -203,7 +206,7 @@ Event = (
 
 
 def succeeded(event: Event) -> bool:
-    """Tells whether the operation did what was asked; a command counts when it exits with 0 by itself."""
+    """Return whether the operation did what was asked; a command must exit with 0 by itself."""
     match event:
         case Refused() | Interrupted() | Denied():
             return False
@@ -214,7 +217,7 @@ def succeeded(event: Event) -> bool:
 
 
 def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
-    """Return the paths that file operations changed, in order, each once."""
+    """Return the paths that file operations changed, in order, without duplicates."""
     return tuple(
         dict.fromkeys(
             event.path

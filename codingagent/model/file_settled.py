@@ -1,4 +1,4 @@
-"""When a file in the inbox is finished: a decision from two looks at it, without a clock of its own."""
+"""Decide from two observations whether a file in the inbox is complete. Has no clock of its own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ SETTLED_OPEN_AFTER_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One look at a file: its identity and state, and when it was looked at, in seconds.
+    """One observation of a file: its identity and state, and its time in seconds.
 
-    `is_open` tells whether some process has it open for writing; None where that can't be known.
+    `is_open` says whether a process has it open for writing; None where that is unknown.
     """
 
     inode: int
@@ -23,7 +23,7 @@ class Sighting:
     is_open: bool | None = None
 
     def is_same(self, other: "Sighting") -> bool:
-        """Tells whether both looks saw the same file in the same state."""
+        """Return whether both observations saw the same file in the same state."""
         return (self.inode, self.size_bytes, self.modified_ns) == (
             other.inode,
             other.size_bytes,
@@ -32,7 +32,7 @@ class Sighting:
 
 
 class Hint(Enum):
-    """What the system has told of a file since it was last looked at."""
+    """What the system has reported about a file since it was last observed."""
 
     NOTHING = "nothing"
     APPEARED = "appeared"
@@ -42,17 +42,17 @@ class Hint(Enum):
 
 
 def is_finished(first: Sighting, now: Sighting, hint: Hint) -> bool:
-    """Tells whether a file may be taken.
+    """Return whether a file may be taken.
 
     Args:
-        first: the earliest look since which nothing has changed; may be `now` itself.
-        now: the latest look.
-        hint: what was heard of it.
+        first: the earliest observation since which nothing has changed; may be `now` itself.
+        now: the latest observation.
+        hint: what the system reported about it.
     """
     if now.size_bytes == 0:
         return False
     if now.is_open:
-        # Some programs never let go of what they have written.
+        # Some programs never close what they have written.
         return first.is_same(now) and now.at_s - first.at_s >= SETTLED_OPEN_AFTER_S
     if hint is Hint.CLOSED or (hint is Hint.APPEARED and now.is_open is False):
         return True
@@ -61,12 +61,12 @@ def is_finished(first: Sighting, now: Sighting, hint: Hint) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tracker:
-    """The first unchanged look at each file of the inbox, by name."""
+    """The first unchanged observation of each file in the inbox, by name."""
 
     first: Mapping[str, Sighting] = field(default_factory=dict)
 
     def after(self, looks: Mapping[str, Sighting]) -> "Tracker":
-        """Return the tracker after one more look at all files; those that are gone are forgotten."""
+        """Return the tracker after one more observation of all files; it forgets those that are gone."""
         kept = {}
         for name, now in looks.items():
             before = self.first.get(name)

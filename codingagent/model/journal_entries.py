@@ -1,6 +1,6 @@
-"""What a journal holds: a record for each thing that happened in a session, or in a run.
+"""Journal records: one for each thing that happened in a session, or in a run.
 
-What they come to is the state in `core/session.py`. In all of them `at` is UTC, ISO 8601 with Z.
+`session_state` folds them into a state. In all of them `at` is UTC, ISO 8601 with Z.
 """
 
 import re
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _SESSION_ID = re.compile(r"[0-9a-f]{8}")
 
 
-# How the message of a run is called, as long as it is kept.
+# The file that holds the message of a run.
 MESSAGE_NAME = "message.json"
 
 
 def is_session_id(text: str) -> bool:
-    """Tells whether a text is a session id: eight hex digits in lower case."""
+    """Return whether a text is a session id: eight lower-case hex digits."""
     return _SESSION_ID.fullmatch(text) is not None
 
 
@@ -30,12 +30,12 @@ _RUN_ID = re.compile(r"run_[0-9a-f]{12}")
 
 
 def is_run_id(text: str) -> bool:
-    """Tells whether a text is the id of a run: `run_` and twelve hex digits in lower case."""
+    """Return whether a text is a run id: `run_` and twelve lower-case hex digits."""
     return _RUN_ID.fullmatch(text) is not None
 
 
 Protocol = Literal["tags", "json"]
-"""What a session's requests ask to be answered in."""
+"""The protocol in which a session's requests ask to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class SessionStarted:
     workspace: str
     at: str
     policy: str = ""
-    """A preset's name or a file's path; empty: as the settings say when it goes on."""
+    """A preset's name or a file's path; empty: the settings apply whenever the session resumes."""
     sandbox: str = ""
     network: bool = False
     protocol: Protocol = "tags"
     check: str = ""
-    """The person's command that tells whether the work is right; empty: none."""
+    """The person's command that checks the work; empty: none."""
     kind: Literal["session_started"] = "session_started"
 
 
@@ -60,7 +60,7 @@ class SessionStarted:
 class RunStarted:
     """The first record of a run: one message, executed by itself.
 
-    `digest` is the SHA-256 of the message, which is beside the journal until all of it is done.
+    `digest` is the SHA-256 of the message, which stays beside the journal until all of it is done.
     """
 
     run_id: str
@@ -75,7 +75,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class LyingFile:
-    """A file as it lay in the inbox before the session began; left alone until it changes."""
+    """A file that was in the inbox before the session began; ignored until it changes."""
 
     name: str
     size_bytes: int
@@ -84,7 +84,7 @@ class LyingFile:
 
 @dataclass(frozen=True, slots=True)
 class InboxFound:
-    """What lay in the inbox when the session began: answers to something else."""
+    """The files in the inbox when the session began: answers to something else."""
 
     files: tuple[LyingFile, ...]
     at: str
@@ -93,7 +93,7 @@ class InboxFound:
 
 @dataclass(frozen=True, slots=True)
 class ShownFile:
-    """A file that a request shows whole, and the digest of its bytes."""
+    """A file that a request shows whole, with the digest of its bytes."""
 
     path: str
     digest: str
@@ -101,7 +101,7 @@ class ShownFile:
 
 @dataclass(frozen=True, slots=True)
 class OutboxWritten:
-    """A request is in place, whole."""
+    """A request was written, complete."""
 
     sequence: int
     at: str
@@ -111,9 +111,9 @@ class OutboxWritten:
 
 @dataclass(frozen=True, slots=True)
 class PersonSaid:
-    """Words of the person, and files of the workspace, for the next request; either may be missing.
+    """The person's words, and files of the workspace, for the next request; either may be missing.
 
-    A request that waits is written anew with them. `errand` names what another process handed over.
+    A waiting request is rewritten with them. `errand` names what another process handed over.
     """
 
     text: str
@@ -125,7 +125,7 @@ class PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class RefreshAsked:
-    """The request that waits is to be written anew, from the workspace as it is now."""
+    """The waiting request is to be rewritten from the workspace as it is now."""
 
     at: str
     kind: Literal["refresh_asked"] = "refresh_asked"
@@ -133,7 +133,7 @@ class RefreshAsked:
 
 @dataclass(frozen=True, slots=True)
 class CheckNamed:
-    """The person names another check than before; empty: none from now on."""
+    """The person chose another check; empty: none from now on."""
 
     command: str
     at: str
@@ -142,20 +142,20 @@ class CheckNamed:
 
 @dataclass(frozen=True, slots=True)
 class ReplyTaken:
-    """A reply is in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
+    """An answer is in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
 
     sequence: int
     name: str
     digest: str
     at: str
     files: tuple[str, ...] = ()
-    """The names by which paths in another format were made out, if there were such."""
+    """The file names found for code blocks of an answer in another format, if it was one."""
     kind: Literal["reply_taken"] = "reply_taken"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplySetAside:
-    """A file of the inbox was not taken, and is in inbox/rejected/ under `name`."""
+    """A file in the inbox was rejected, and is in inbox/rejected/ under `name`."""
 
     name: str
     reason: str
@@ -167,9 +167,10 @@ class ReplySetAside:
 class OperationStarted:
     """An operation is about to change something.
 
-    A change of a file carries the digests of its bytes `before` and `after` (None: no file) and the
-    event that will be true once it is done, so that a look at the file settles a doubt. A command
-    carries none of these.
+    A file change carries the digests of the file's bytes `before` and `after` (None: no file) and
+    the event
+    that holds once it is done: after a crash, the file's digest tells which. A command has none of
+    these.
     """
 
     index: int
@@ -181,32 +182,32 @@ class OperationStarted:
     event: Event | None = None
     operation_id: str = ""
     real: str = ""
-    """The path without links, where the subject has one on its way."""
+    """The path without links, if the subject passes through one."""
     is_unseen: bool = False
-    """The person had changed the file since the chat saw it whole."""
+    """The person had changed the file since the chat last saw it whole."""
     kind: Literal["operation_started"] = "operation_started"
 
 
 @dataclass(frozen=True, slots=True)
 class OperationEnded:
-    """What came of the item at `index` of the reply, counted from 0."""
+    """The outcome of the item at `index` of the answer, counted from 0."""
 
     index: int
     event: Event
     at: str
     operation_id: str = ""
-    """What the reply itself calls it, if it does."""
+    """The id that the answer gives it, if any."""
     kind: Literal["operation_ended"] = "operation_ended"
 
     @property
     def name(self) -> str:
-        """What it is called: by its own id, or by its place."""
+        """Its own id, or one made from its position."""
         return self.operation_id or operation_id(self.index)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckEnded:
-    """What came of the person's check after this turn; it had started under the tag CHECK."""
+    """The outcome of the person's check after this turn; it started under the tag CHECK."""
 
     event: Event
     at: str
@@ -216,7 +217,7 @@ class CheckEnded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """The item at `index` waits for a yes."""
+    """The item at `index` waits for approval."""
 
     index: int
     question: Question
@@ -226,13 +227,13 @@ class ApprovalAsked:
 
     @property
     def name(self) -> str:
-        """What it is called: by its own id, or by its place."""
+        """Its own id, or one made from its position."""
         return self.operation_id or operation_id(self.index)
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswered:
-    """The answer to what was asked last."""
+    """The answer to the last question."""
 
     index: int
     answer: Answer
@@ -242,7 +243,7 @@ class ApprovalAnswered:
 
 @dataclass(frozen=True, slots=True)
 class GrantsRevoked:
-    """The person took back what they had said "always" to."""
+    """The person revoked what they had approved with "always"."""
 
     grants: tuple[str, ...]
     at: str
@@ -251,7 +252,7 @@ class GrantsRevoked:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTaken:
-    """The workspace as it was `before` or after a turn is kept under `name`.
+    """A checkpoint of the workspace from `before` or after a turn is kept under `name`.
 
     `left_out` says in words what it does not hold.
     """
@@ -268,7 +269,7 @@ class CheckpointTaken:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedChange:
-    """A protected file that a turn changed unasked, and checkpoints with it as it was and as it is now."""
+    """A protected file that a turn changed without approval, with checkpoints of it before and now."""
 
     path: str
     before: str
@@ -277,7 +278,7 @@ class ProtectedChange:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedFound:
-    """A turn changed protected files unasked: they are to be kept, or put back, before it ends."""
+    """A turn changed protected files without approval: keep them or put them back before it ends."""
 
     changes: tuple[ProtectedChange, ...]
     at: str
@@ -286,7 +287,7 @@ class ProtectedFound:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSettled:
-    """What became of them. `left` are those that could not be put back; `reason` is the person's."""
+    """The decision on them. `left` are those that could not be put back; `reason` is the person's."""
 
     kept: tuple[str, ...]
     put_back: tuple[str, ...]
@@ -298,9 +299,10 @@ class ProtectedSettled:
 
 @dataclass(frozen=True, slots=True)
 class UndoBegan:
-    """The files that these steps changed are about to be as they were before them.
+    """The files that these steps changed are about to be restored to their state before them.
 
-    A step is a turn, or an earlier undo; `steps` are their places in the journal's `steps`. `name` is the
+    A step is a turn, or an earlier undo; `steps` are indexes into the journal's `steps`. `name` is
+    the
     checkpoint of the workspace as it is now.
     """
 
@@ -308,16 +310,17 @@ class UndoBegan:
     name: str
     at: str
     force: bool = False
-    """Also what someone changed again since is taken back."""
+    """Also undo what someone has changed again since."""
     kind: Literal["undo_began"] = "undo_began"
 
 
 @dataclass(frozen=True, slots=True)
 class UndoEnded:
-    """The undo is done; `name` is the checkpoint after it, `notes` say what it did.
+    """The undo is done; `name` is the checkpoint after it, and `notes` say what it did.
 
-    `told` is for the model: what all undos since its last answer come to; empty: nothing. None: a journal
-    of an earlier version, whose `notes` the model was told one by one.
+    `told` is for the model: the net effect of all undos since its last answer; empty: nothing.
+    None: a
+    journal of an earlier version, whose `notes` the model was told one by one.
     """
 
     name: str
@@ -325,27 +328,27 @@ class UndoEnded:
     at: str
     told: str | None = None
     kept: tuple[str, ...] = ()
-    """Files that it left as they were, because someone had changed them again."""
+    """Files that it left alone because someone had changed them again."""
     kind: Literal["undo_ended"] = "undo_ended"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """All items of the reply are done; `notes` are about the reply as a whole."""
+    """All items of the answer are done; `notes` are about the answer as a whole."""
 
     sequence: int
     notes: tuple[str, ...]
     at: str
     cut: str = ""
-    """The text of a block within which the reply was cut short, kept until it is gone on with."""
+    """The text of the block in which the answer was truncated, kept until the answer resumes."""
     changed: tuple[str, ...] = ()
-    """Files that changed in this turn, whoever changed them; not recorded by earlier versions."""
+    """Files that changed in this turn, no matter what changed them; not recorded by earlier versions."""
     kind: Literal["turn_ended"] = "turn_ended"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionReopened:
-    """The person goes on with a session that was complete."""
+    """The person continues a complete session."""
 
     at: str
     kind: Literal["session_reopened"] = "session_reopened"
@@ -381,14 +384,14 @@ def decode_record(line: bytes) -> Record:
     """Return the record of one journal line, a JSON object whose `kind` names its class.
 
     Raises:
-        ValueError: if the line is no record.
+        ValueError: if the line is not a record.
     """
     return _records().validate_json(line)
 
 
 @cache
 def _records() -> "TypeAdapter[Record]":
-    # Imported late: it costs a third of a second, and a new session has no journal to read.
+    # Imported late: it takes a third of a second, and a new session has no journal to read.
     from pydantic import Field, TypeAdapter
 
     return TypeAdapter(Annotated[Record, Field(discriminator="kind")])

@@ -1,16 +1,18 @@
-"""What a chat knows of files, told by the record: their digests when it saw or wrote them whole last.
+"""Which version of each file the chat knows: its digest when the chat last saw or wrote it whole.
 
-How it works. A request that shows a whole file makes it known, and so does an answer that writes one.
-An edit of a known file makes the result known, unless someone else had changed the file in between.
-What our own commands, checks and undos do to a file is nobody else's change: it was written while one
-of them ran. Every other difference is the person's.
+A request that shows a whole file makes it known, and so does an answer that writes one. An edit of
+a
+known file makes the result known, unless someone else had changed the file in between. A change
+made
+while one of our commands, checks or undos ran counts as ours. Every other difference is the
+person's.
 """
 
 from datetime import datetime
 
 from codingagent.model.session_state import Session
 
-# A kernel may write a time of change one tick before the clock; the record has milliseconds.
+# A kernel may set a modification time one tick before the clock; the record has milliseconds.
 _TICK_NS = 20 * 10**6
 _ROUNDED_NS = 10**6
 
@@ -26,7 +28,7 @@ def digest_known(session: Session, path: str) -> str | None:
 
 
 def is_ours(session: Session, modified_ns: int) -> bool:
-    """Return whether a file of that time of change was written by what we ran: the person did not do it."""
+    """Return whether a file with that modification time was written by what we ran, not by the person."""
     for begun, ended in reversed(session.spans):
         if _ns(ended) + _ROUNDED_NS < modified_ns:
             return False

@@ -1,4 +1,4 @@
-"""What the world answers: values that pass between the outside and the agent."""
+"""Results returned by the workspace, the runner and the mailbox."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -10,22 +10,24 @@ from codingagent.model.file_settled import Sighting
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file's bytes, and what identifies the file and its state when they were read."""
+    """A file's bytes, with its identity and state when they were read."""
 
     data: bytes
     state: tuple[int, int, int, int]
     mode: int
     owner: tuple[int, int] = (-1, -1)
-    """User and group; -1 where that is not known."""
+    """User and group; -1 where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What a command may want besides a folder and a limit.
+    """Options of a command besides its folder and its limit.
 
     `variables` are added to its environment; they are not trusted. `parts_streams` keeps stdout and
-    stderr apart, and more of each. `is_flooded` is asked now and then (not on Windows): True ends the
-    command as one that has printed too much.
+    stderr
+    apart, and more of each. `is_flooded` is polled (not on Windows): True ends the command because
+    it has
+    printed too much.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -40,9 +42,11 @@ PLAIN = Extras()
 class Outcome:
     """How a command ended. `exit_code` is minus the signal's number if one ended it.
 
-    `output` has both streams in the order they came; `dropped_characters` are missing from its middle.
-    If they were to be kept apart, `stdout` and `stderr` have each as it came, cut at its end, and
-    `output` has the one after the other. `failure` says why nothing was started, or is empty.
+    `output` has both streams in the order they came; `dropped_characters` are missing from its
+    middle. If
+    they were kept apart, `stdout` and `stderr` have each as it came, cut at its end, and `output`
+    has one
+    after the other. `failure` says why nothing was started, or is empty.
     """
 
     exit_code: int
@@ -62,12 +66,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A file in the inbox, as it looked just now."""
+    """A file in the inbox, as last observed."""
 
     name: str
     sighting: Sighting
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest by which the journal knows bytes: SHA-256, in hex digits."""
+    """Return the SHA-256 of bytes in hex, as the journal records it."""
     return hashlib.sha256(data).hexdigest()

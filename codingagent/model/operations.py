@@ -1,7 +1,8 @@
-"""What can be asked for, whichever protocol asked. Carries no limits of any wire.
+"""Operations: what an answer can ask for, in any protocol. No limits of a wire apply here.
 
-Text in an operation has lines ended by "\\n"; how a file's own bytes become such text and back is
-decided in `encoding` and `edits`.
+Lines of text in an operation end with "\\n"; `encoding` and `edits` decide how a file's own bytes
+become
+such text and back.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from enum import Enum
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
 from codingagent.model.encoding import Encoding
 
-# More are refused whole: each is checked, recorded, executed and answered for itself.
+# Larger answers are refused whole: each operation is checked, recorded and executed by itself.
 AT_ONCE = 10_000
 
 
@@ -24,27 +25,27 @@ class LineEnd(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CreateFile:
-    """Write a whole file, new or in place of an old one; missing parent folders are made."""
+    """Write a whole file, new or replacing an old one; missing parent folders are made."""
 
     path: str
     content: str | bytes
     line_end: LineEnd | None = None
-    """None keeps CRLF where every line of the file being replaced ends so, else LF."""
+    """None keeps CRLF if every line of the replaced file ends with it, else LF."""
     overwrite: bool = True
     unchecked: bool = False
-    """The answer says that it is meant so, whatever the file's kind needs."""
+    """The answer says that the content is intended, even if it does not parse."""
     arrival: Arrival | None = field(default=AS_IT_IS, compare=False)
-    """How the text came through a chat; None: it is to be taken letter by letter."""
+    """How the text came through a chat; None: take it literally."""
 
     @property
     def is_literal(self) -> bool:
-        """The answer says where the text ends, and that it is meant letter by letter."""
+        """Return whether the answer marks the end of the text and asks to take it literally."""
         return self.arrival is None
 
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Put `text` in place of the lines from `start_line` to `end_line`, 1-based and inclusive."""
+    """Replace the lines from `start_line` to `end_line`, 1-based and inclusive, with `text`."""
 
     start_line: int
     end_line: int
@@ -61,46 +62,46 @@ class FileEnd(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Put `replace` in the place of the only lines that read `search`."""
+    """Replace the only lines that read `search` with `replace`."""
 
     search: str
     replace: str
     is_verbatim: bool = field(default=False, compare=False)
-    """It came in a code block, where no chat takes indentation away."""
+    """It came in a code block, where no chat removes indentation."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffHunk:
-    """Lines of a diff that belong together, and what is said of their place.
+    """Consecutive lines of a diff, with hints about their position.
 
     A line is a mark and a text: " " is context, "-" is removed, "+" is added.
     """
 
     lines: tuple[tuple[str, str], ...]
     old_start: int | None = None
-    """The number that its header gives to its first old line."""
+    """The number of its first old line, from its header."""
     new_start: int | None = None
-    """The number that its header gives to its first new line."""
+    """The number of its first new line, from its header."""
     sections: tuple[str, ...] = ()
-    """Lines above it in the file, the outermost first: the class and the function, as a rule."""
+    """Lines above it in the file, outermost first: usually the class and the function."""
     is_counted: bool = False
-    """Its header counts exactly these lines, so none was left out."""
+    """Its header counts exactly these lines, so none is missing."""
     is_verbatim: bool = False
-    """It came in a code block, where no chat takes indentation away."""
+    """It came in a code block, where no chat removes indentation."""
     end: FileEnd | None = None
-    """Given: the place must be the end of the file, which then ends so."""
+    """If given, the hunk must be at the end of the file, which then ends this way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Hunks of one file, all of which count in the file as it is before them."""
+    """Hunks of one file; all their line numbers refer to the file before the diff."""
 
     hunks: tuple[DiffHunk, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """Put `new` in the place of the first occurrence of `old`, which may be any part of the text."""
+    """Replace the first occurrence of `old`, which may be any part of the text, with `new`."""
 
     old: str
     new: str
@@ -108,19 +109,19 @@ class Substitution:
 
 @dataclass(frozen=True, slots=True)
 class Substitutions:
-    """Several of them, in order, each in the text that the one before has left."""
+    """Several substitutions in order, each applied to the result of the one before."""
 
     edits: tuple[Substitution, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EditFile:
-    """Change part of a file: a range of lines, or replacements, substitutions or hunks, all or none."""
+    """Change part of a file: a line range, replacements, substitutions or hunks, all or none."""
 
     path: str
     change: LineRange | tuple[Replacement, ...] | Substitutions | Diff
     arrival: Arrival | None = field(default=AS_IT_IS, compare=False)
-    """How the text came through a chat; None: it is to be taken letter by letter."""
+    """How the text came through a chat; None: take it literally."""
     unchecked: bool = False
     """As in `CreateFile`."""
 
@@ -134,7 +135,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """Ask for a file's text, or its lines from `start_line` to `end_line`; a glob asks for all it fits."""
+    """Request a file's text, or its lines from `start_line` to `end_line`; a glob, all matches."""
 
     path: str
     start_line: int | None = None
@@ -143,7 +144,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class FetchFile:
-    """Ask for a file's whole content at once, its text or its bytes in base64."""
+    """Request a file's whole content at once, as text or as bytes in base64."""
 
     path: str
     encoding: Encoding = "utf-8"
@@ -151,7 +152,7 @@ class FetchFile:
 
 @dataclass(frozen=True, slots=True)
 class ListFolder:
-    """Ask for what a folder holds; `.` is the workspace root."""
+    """Request the contents of a folder; `.` is the workspace root."""
 
     path: str
 
@@ -165,7 +166,7 @@ class RunCommand:
     """None means the limit in the settings; 0 means none."""
     cwd: str = "."
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables besides the usual."""
+    """Environment variables to add."""
     parts_streams: bool = False
     """Keep stdout and stderr apart, and more of them."""
 
@@ -179,7 +180,7 @@ class ShowMessage:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """End the session, the task being done."""
+    """End the session: the task is done."""
 
     summary: str
 

@@ -1,4 +1,4 @@
-"""What a path in an operation may say, as text alone. Links are the workspace's business.
+"""Validate paths in operations, as text only. The workspace resolves links.
 
 DESIGN: a path is checked twice, as text here and again at each use, against the real folders.
 """
@@ -11,11 +11,11 @@ from codingagent.errors import OperationError
 
 OUTSIDE = "REJECTED: Path is outside workspace"
 
-# POSIX's PATH_MAX and the NAME_MAX of every file system in common use.
+# POSIX's PATH_MAX, and the NAME_MAX of every common file system.
 _PATH_LIMIT_BYTES = 4096
 _NAME_LIMIT_BYTES = 255
 
-# Names of plain letters, none of which is `.` or `..` or too long: nothing in it is to be checked.
+# Fast path: plain names, none of them `.`, `..` or too long, need no further check.
 _PLAIN = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/){0,9}[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _RESERVED_ON_WINDOWS = re.compile(
@@ -24,10 +24,11 @@ _RESERVED_ON_WINDOWS = re.compile(
 
 
 def workspace_path(text: str) -> str:
-    """Return the path in its plain form, `a/b`, relative to the workspace root.
+    """Return the path in normal form, `a/b`, relative to the workspace root.
 
     `a/../b` becomes `b`: specification 003, path sandboxing, joins before it compares. Quotes and
-    blanks are never trimmed: what was checked is what is opened.
+    spaces are
+    never trimmed: the path that is checked is the path that is opened.
 
     Raises:
         OperationError: if the text can't name a file inside the workspace.
@@ -41,7 +42,7 @@ def workspace_path(text: str) -> str:
 
 
 def folder_path(text: str) -> str:
-    """Return a folder's path in its plain form; `.` is the workspace root itself.
+    """Return a folder's path in normal form; `.` is the workspace root itself.
 
     Raises:
         OperationError: as `workspace_path`.
@@ -70,10 +71,10 @@ def _parts(text: str) -> list[str]:
 
 
 def check_new_name(path: str) -> None:
-    """Refuses names that a repository shared with Windows could not hold.
+    """Reject names that a repository shared with Windows could not hold.
 
     Raises:
-        OperationError: for device names, the characters <>:"|?*, a trailing dot or blank.
+        OperationError: for device names, the characters <>:"|?*, a trailing dot or space.
     """
     for part in path.split("/"):
         if _RESERVED_ON_WINDOWS.fullmatch(part) or set(part) & set('<>:"|?*') or part[-1] in ". ":
@@ -83,20 +84,22 @@ def check_new_name(path: str) -> None:
 
 
 def is_git_name(name: str) -> bool:
-    """Tells whether some file system would take this name for `.git`.
+    """Return whether some file system would take this name for `.git`.
 
-    Case, trailing dots and blanks, invisible characters and the short form GIT~1 all open the same
-    folder somewhere.
+    Case, trailing dots and spaces, invisible characters and the short form GIT~1 all open the same
+    folder on
+    some systems.
     """
     seen = folded(name)
     return seen == ".git" or seen.startswith("git~")
 
 
 def is_home_name(name: str) -> bool:
-    """Tells whether some file system would take this name for a home of ours.
+    """Return whether some file system would take this name for an agent home.
 
-    A home is found by its name from the folders below it: a reply that could make one in the
-    workspace could make a session in it, with another workspace.
+    A home is found by name from the folders below it: an answer that could create one in the
+    workspace could
+    create a session in it, with another workspace.
     """
     return folded(name) == ".codingagent"
 
@@ -104,22 +107,23 @@ def is_home_name(name: str) -> bool:
 def folded(name: str) -> str:
     """Return a name as file systems that ignore case, trailing dots and invisible characters see it."""
     seen = name
-    if not name.isascii():  # quick, because it is asked of every name on every path
+    if not name.isascii():  # fast path: this runs for every name of every path
         visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
         seen = unicodedata.normalize("NFKC", visible)
     return seen.casefold().split(":")[0].rstrip(". ")
 
 
 def is_glob(path: str) -> bool:
-    """Tells whether a path holds `*` or `?`. Brackets are never a glob: `[id].tsx` is a name."""
+    """Return whether a path holds `*` or `?`. Brackets are never a glob: `[id].tsx` is a name."""
     return "*" in path or "?" in path
 
 
 def glob_matcher(glob: str) -> Callable[[str], bool]:
-    """Return the test whether a whole path fits a glob.
+    """Return a predicate for whole paths that match a glob.
 
-    `*` and `?` stay within one name; `**` as a name of its own stands for any folders, or none.
-    It takes time in proportion to pattern times path, whatever a hostile pattern says.
+    `*` and `?` stay within one name; `**` as a whole name matches any number of folders. The time
+    is
+    proportional to pattern times path, even for a hostile pattern.
     """
     wanted = [None if name == "**" else _name_pattern(name) for name in glob.split("/")]
 
@@ -135,7 +139,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
                 at += 1
                 name_at += 1
             elif retry is not None:
-                # The last `**` takes one name more; an earlier one never needs to.
+                # The last `**` takes one more name; an earlier one never needs to.
                 retry = (retry[0], retry[1] + 1)
                 at, name_at = retry[0] + 1, retry[1]
             else:
@@ -146,10 +150,11 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """Return the expression for one name of a glob, without ways to go wrong twice.
+    """Return the regular expression for one name of a glob, without exponential backtracking.
 
-    Each star takes as little as lets the text after it fit, once and for all (an atomic group): what
-    it leaves the next star can take.
+    Each star takes as little as lets the text after it match, for good (an atomic group): what it
+    leaves, the
+    next star can take.
     """
     first, *rest = re.split(r"\*+", name)
     if not rest:
@@ -164,7 +169,7 @@ def _literal(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return text on one line and of bounded length, for a message: escapes what is not printable."""
+    """Return text for a message: on one line, of bounded length, unprintable characters escaped."""
     line = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text[:200]
@@ -175,7 +180,7 @@ def shown(text: str) -> str:
 def _check_characters(text: str) -> None:
     if not text or text.isspace():
         raise OperationError("REJECTED: Path is empty; name a file")
-    # The length comes first: nothing below may walk through a path of a megabyte.
+    # Check the length first: nothing below may scan a path of a megabyte.
     if len(text.encode(errors="replace")) > _PATH_LIMIT_BYTES:
         raise OperationError(f"REJECTED: Path is longer than {_PATH_LIMIT_BYTES} bytes")
     if "\\" in text:

@@ -1,4 +1,4 @@
-"""Text from commands and models made harmless and short, for a terminal and for the next request."""
+"""Sanitize and shorten text from commands and models, for a terminal and for the next request."""
 
 import re
 
@@ -15,27 +15,29 @@ _CONTROL = re.compile(
 def without_controls(text: str) -> str:
     """Return the text without terminal control sequences.
 
-    Of a line drawn over with carriage returns (a progress bar) the last drawing stays.
+    Where a line was redrawn with carriage returns (a progress bar), only the last drawing stays.
     """
     if "\r" in text:
         text = "\n".join(map(_last_drawing, text.split("\n")))
     return _CONTROL.sub("", text)
 
 
-# Unicode's embeddings, overrides and isolates: what follows them is shown in another order.
+# Unicode's embeddings, overrides and isolates: they change the order in which the text after them
+# shows.
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def on_screen(text: str) -> str:
-    """Return the text as a terminal may show it: without controls, and with nothing turned round unseen."""
+    """Return the text as a terminal may show it: without controls and without bidirectional overrides."""
     clean = without_controls(text)
     return clean if clean.isascii() else _TURNING.sub(lambda m: _unmasked_character(m[0]), clean)
 
 
 def unmasked(text: str) -> str:
-    """Return the text with an escape for whatever can't be seen, or would change what is seen.
+    """Escape every character that is invisible or changes how the text shows.
 
-    What a person is to say yes to must not be drawn over by its own carriage returns, or turned round.
+    What a person approves must not be overwritten by its own carriage returns, or shown in another
+    order.
     """
     if text.isprintable():
         return text
@@ -54,19 +56,19 @@ def _last_drawing(line: str) -> str:
 
 
 def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
-    """Return at most about `limit` characters of a text, its head and its tail.
+    """Return at most about `limit` characters of a text: its head and its tail.
 
     Args:
-        text: what there is.
-        limit: in characters, without the line that says what was left out.
-        dropped: how many characters of the middle were never kept.
+        text: the text.
+        limit: in characters, not counting the line that says what was left out.
+        dropped: how many characters of the middle were already lost.
     """
     left_out = max(len(text) - limit, 0) + dropped
     if not left_out:
         return text
     half = min(limit, len(text)) // 2
     head, tail = text[:half], text[len(text) - half :]
-    # Whole lines read better than halves, where a line end is near.
+    # Cut at line ends where one is near.
     head_end, tail_start = head.rfind("\n") + 1, tail.find("\n") + 1
     head = head[:head_end] if head_end > half * 3 // 4 else head
     tail = tail[tail_start:] if 0 < tail_start < half // 4 else tail
@@ -75,15 +77,15 @@ def clip_middle(text: str, limit: int, dropped: int = 0) -> str:
 
 
 def visible(text: str, limit: int = 200) -> str:
-    """Return a text on one line, clipped; what is not printable is written as an escape."""
+    """Return a text on one line, clipped, with unprintable characters escaped."""
     clipped = text if len(text) <= limit else f"{text[:limit]}…"
     return clipped if clipped.isprintable() else repr(clipped)[1:-1]
 
 
 def without_halves(text: str) -> str:
-    """Return text without halves of characters, which no UTF-8 and no JSON may hold: each becomes `?`.
+    """Replace lone surrogates with `?`: no UTF-8 and no JSON may hold them.
 
-    They stand for bytes that are no UTF-8, in names and on command lines.
+    They represent bytes that are not UTF-8, in names and on command lines.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
@@ -92,12 +94,12 @@ _CONTROLS = tuple(map(chr, range(32)))
 
 
 def json_length(text: str) -> int:
-    """Return about how many characters a text takes in JSON, where a control character is six."""
+    """Return roughly how many characters a text takes in JSON, where a control character takes six."""
     return len(text) + 5 * sum(map(text.count, _CONTROLS)) - 4 * text.count("\n")
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Return the first line of a text, clipped, with a word on how much follows; nothing in it hides."""
+    """Return the first line of a text, clipped and sanitized, with the number of lines that follow."""
     text = unmasked(text.strip("\n"))
     first, _, rest = text.partition("\n")
     if len(first) > limit:

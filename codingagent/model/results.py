@@ -1,4 +1,4 @@
-"""Events in the words of specification 003: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
+"""Word events as specification 003 does: `[OK] CREATE_FILE: Created 'src/Calculator.cs'`."""
 
 import re
 import signal
@@ -28,15 +28,16 @@ from codingagent.model.events import (
 _SIGNAL_BASE = 128
 # Specification 000, shell on time-out.
 _TIMED_OUT = 124
-# Of these a program would not use the code for anything else: INT, ABRT, FPE, KILL, SEGV, TERM, XFSZ.
+# Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM,
+# XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
 
 CHECK = "CHECK"
-"""What the person's own check is called where a command has its tag."""
+"""The tag of the person's own check."""
 
 _MORE_TIME = '; timeout="SECONDS" allows more'
 
-# A model copies what it is shown.
+# Models copy what they are shown.
 _END_TAG = re.compile(r"\[(/?DONE\b[^\]\n]*)\]")
 
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
@@ -44,7 +45,7 @@ NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the model is told of one event; `output` may have many lines, `notes` one each."""
+    """What the model is told about one event; `output` may have many lines, `notes` one each."""
 
     command_type: str
     summary: str
@@ -52,34 +53,34 @@ class Result:
     output: str = ""
     notes: tuple[str, ...] = ()
     sandbox: str = ""
-    """Of a command: what confined it, `bwrap` or `none`."""
+    """What confined a command: `bwrap` or `none`."""
 
 
 def exit_code_of(event: CommandRan) -> int:
-    """Return a command's exit code as JSON has it: 124 at its limit, 128 and the number after a signal."""
+    """Return a command's exit code for JSON: 124 at its limit, 128 plus the number after a signal."""
     if event.ended_by == "time_limit":
         return _TIMED_OUT
     return _SIGNAL_BASE - event.exit_code if event.exit_code < 0 else event.exit_code
 
 
 def result_of(event: Event) -> Result:
-    """Return an event in words."""
+    """Return the result of an event."""
     tag, summary, output = _words(event)
     sandbox = event.sandbox if isinstance(event, CommandRan) else ""
     return Result(tag, summary, succeeded(event), output, event.notes, sandbox)
 
 
 def check_result(event: Event) -> Result:
-    """Return what came of the person's check in words."""
+    """Return the result of the person's check."""
     result = replace(result_of(event), command_type=CHECK)
-    # The limit is a setting of the person's: no answer can ask for more.
+    # The limit is the person's setting: no answer can ask for more.
     return replace(result, summary=result.summary.replace(_MORE_TIME, ""))
 
 
 def lines_of(result: Result) -> str:
     """Return a result as the next request shows it: one line, then indented output and notes.
 
-    All text from outside is indented, so that no line of it can pass for a heading or a result.
+    All outside text is indented, so that no line of it can pass for a heading or a result.
     """
     summary = without_end_tags(result.summary)
     lines = [f"[{'OK' if result.success else 'FAILED'}] {result.command_type}: {summary}"]
@@ -95,7 +96,7 @@ def lines_of(result: Result) -> str:
 
 
 def without_end_tags(text: str) -> str:
-    """Return what we say in a result without a tag in it that would end the task where it is copied."""
+    """Remove tags that would end the task if the model copied this text of ours."""
     return _END_TAG.sub(r"\1", text)
 
 
@@ -174,7 +175,7 @@ def _ran(event: CommandRan) -> str:
         case "itself" if event.exit_code < 0:
             return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
         case "itself" if event.exit_code > _SIGNAL_BASE:
-            # A shell, and a sandbox, says so of a program that a signal ended.
+            # Shells and sandboxes report a signal this way.
             number = event.exit_code - _SIGNAL_BASE
             meaning = f", as after {_signal_name(number)}" if number in _TELLING else ""
             return f"{command} (exit code {event.exit_code}{meaning})"

@@ -1,18 +1,20 @@
-"""A session's state, folded from the records of its journal. To resume is to fold again.
+"""A session's state, folded from the records of its journal. Resuming folds them again.
 
 How it works. Phases follow one another in a circle until COMPLETE:
 
     OUTBOX_DUE --OutboxWritten--> AWAITING_REPLY --ReplyTaken--> EXECUTING --TurnEnded--> OUTBOX_DUE
                                                                      (with Finished) --> COMPLETE
-                                             (with Finished, and words said meanwhile) --> OUTBOX_DUE
+                                             (with Finished, and words said meanwhile) -->
+                                                 OUTBOX_DUE
     COMPLETE --SessionReopened--> OUTBOX_DUE
     AWAITING_REPLY --UndoEnded, PersonSaid, RefreshAsked, CheckNamed--> OUTBOX_DUE
 
     EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
 
 Within EXECUTING each operation leaves OperationStarted (only if it changes something) and
-OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without its end
-is what a kill left behind: `Session.started`.
+OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without an
+end was
+interrupted by a kill: `Session.started`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -73,12 +75,12 @@ _REOPENED = (
 
 _NONE: Row[Never] = Row()
 
-# What commands are called in a question, in either protocol.
+# The tags of commands in a question, in either protocol.
 _COMMANDS = ("RUN_COMMAND", "shell")
 
 
 class Phase(Enum):
-    """What a session is doing."""
+    """The step of its cycle that a session is in."""
 
     OUTBOX_DUE = "outbox due"
     AWAITING_REPLY = "awaiting reply"
@@ -89,22 +91,23 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of the person, or files, and the request that they came with."""
+    """The person's words or files, and the request that they came with."""
 
     sequence: int
     text: str
     errand: str = ""
     attached: tuple[str, ...] = ()
     is_late: bool = False
-    """That request was out already: it was written anew, and the answer may be to what it was before."""
+    """That request was already out and was rewritten: the answer may be to the earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session between two records. `results` are those of the turn under way, or of the last one.
+    """A session between two records. `results` are those of the current turn, or of the last one.
 
-    `touched` holds every path that the session made, changed or read. `last_digest` is the digest of
-    the reply taken last.
+    `touched` holds every path that the session created, changed or read. `last_digest` is the
+    digest of the
+    answer taken last.
     """
 
     session_id: str
@@ -120,7 +123,7 @@ class Session:
     ends: Row[OperationEnded] = _NONE
     """The records of these results."""
     returned: int = 0
-    """Characters of contents and outputs in these results."""
+    """Total characters of contents and outputs in these results."""
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     last_digest: str = ""
@@ -128,77 +131,78 @@ class Session:
     asked: ApprovalAsked | None = None
     answered: ApprovalAnswered | None = None
     granted: frozenset[str] = frozenset()
-    """What the person said "always" to, in words; what they took back is not in it."""
+    """What the person approved with "always", in words, without what they revoked."""
     policy: str = ""
     sandbox: str = ""
     network: bool = False
     tier: str = ""
-    """What confined the command that ran last."""
+    """What confined the last command."""
     checkpoint: str = ""
-    """The workspace as it was before the part of a turn of which none after it is taken yet."""
+    """The checkpoint before the part of a turn that has none after it yet."""
     checkpoint_of: int = 0
     """That turn's number."""
     starts: Row[OperationStarted] = _NONE
-    """What was begun since that checkpoint."""
+    """Operations begun since that checkpoint."""
     cut: str = ""
-    """What arrived of the block within which the last reply was cut short."""
+    """The part that arrived of the block in which the last answer was truncated."""
     kept: str = ""
-    """The checkpoint taken last."""
+    """The latest checkpoint."""
     told: str = ""
-    """The one that was last when a request was written last."""
+    """The latest checkpoint when the last request was written."""
     shown: str = ""
-    """The same of the request before the one that is due, or waits: what changed since is news there."""
+    """The same for the request before the one that is due or waits: later changes are news in it."""
     undoing: UndoBegan | None = None
     undos: int = 0
-    """Undos since the last answer, and what they come to, in words for the model."""
+    """Undos since the last answer, and their net effect in words for the model."""
     undo_note: str = ""
     protocol: Protocol = "tags"
     is_run: bool = False
-    """One message and no conversation: it is complete when that is done."""
+    """One message without a conversation: complete when that message is done."""
     said: tuple[Said, ...] = ()
     attached: tuple[str, ...] = ()
-    """Files that the person puts into the request that is due, or waits."""
+    """Files that the person attaches to the request that is due or waits."""
     check: str = ""
     checked: Event | None = None
-    """What came of the check in this turn, or in the last one; None: it was not run."""
+    """The outcome of the check in this turn or the last one; None: it was not run."""
     is_failing: bool = False
-    """The check failed when it was run last."""
+    """The last run of the check failed."""
     checked_by: str = ""
-    """The command that was run as the check last."""
+    """The command of the last check."""
     is_unchecked: bool = False
-    """A file was changed by an operation, or put back by an undo, since the check was run last.
+    """An operation or an undo has changed a file since the last check.
 
-    Behind a check commands count too: what they did to files that no checkpoint holds, nobody sees.
+    After a check, commands count too: nothing shows what they did to files that no checkpoint
+    holds.
     """
     began: str = ""
-    """The workspace as it was before the turn, of which `checkpoint` may be before a part only."""
+    """The checkpoint before the whole turn; `checkpoint` may be from before a part of it only."""
     known: Mapping[str, str] = field(default_factory=dict)
-    """By path, the digests of files as the chat saw or wrote them whole last; empty: it deleted it."""
+    """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
     requested: int = 0
-    """The number of the request that was written last."""
+    """The number of the last request written."""
     written: Row[OperationStarted] = _NONE
-    """The changes of files that this turn has made so far."""
+    """The file changes of this turn so far."""
     spans: Row[tuple[str, str]] = _NONE
-    """From when to when each command, check and undo ran that may have changed files."""
+    """Start and end of each command, check and undo that may have changed files."""
     changed: tuple[str, ...] = ()
-    """Files that changed in the last turn, whoever changed them."""
+    """Files that changed in the last turn, no matter what changed them."""
     parts: tuple[tuple[str, str], ...] = ()
-    """The checkpoints before and after each part of the turn: where it paused, a part ended."""
+    """The checkpoints before and after each part of the turn: a pause ends a part."""
     agreed: frozenset[str] = frozenset()
-    """What was granted to commands of the turn before they ran."""
+    """Grants given to commands of the turn before they ran."""
     found: tuple[ProtectedChange, ...] = ()
-    """Protected files that the turn changed unasked, once that was looked for."""
+    """Protected files that the turn changed without approval, once that was checked."""
     settled: ProtectedSettled | None = None
-    """What became of them."""
+    """The decision on them."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """Return what the next request tells besides results: of the last answer, and of undos since."""
+        """Return the notes of the next request: about the last answer, and about undos since."""
         return (*self.notes, *filter(None, (self.undo_note,)))
 
     @property
     def is_new(self) -> bool:
-        """Tells whether nothing has happened yet."""
+        """Return whether nothing has happened yet."""
         return self.sequence == 1 and self.phase is Phase.OUTBOX_DUE
 
     @property
@@ -218,7 +222,7 @@ def fold(session: Session | None, record: Record) -> Session:
     """Return the state after one more record.
 
     Raises:
-        ValueError: if the record can't follow: the journal is not one of ours.
+        ValueError: if the record can't follow: this program did not write the journal.
     """
     if isinstance(record, SessionStarted):
         if session is not None:
@@ -256,13 +260,13 @@ def fold(session: Session | None, record: Record) -> Session:
     after = _step(session, record)
     if after is session:
         return replace(session, updated_at=record.at)
-    # Nobody has seen it yet; to copy it once more would cost as much as the step itself.
+    # Not shared yet, so it can change in place: another copy would cost as much as the step itself.
     object.__setattr__(after, "updated_at", record.at)
     return after
 
 
 def no_request_waits(session: Session) -> str:
-    """Says that there is no request to be sent, and what there is."""
+    """Return the message that no request waits to be sent, and what waits instead."""
     session_id, phase = session.session_id, session.phase.value
     return (
         f"session {session_id} has no request that waits; it is {phase}: see `codingagent show"
@@ -282,20 +286,20 @@ def replay(records: Iterable[Record]) -> Session | None:
     return session
 
 
-# The phases in which a record may come; those that are not named may come in any.
+# The phases in which a record may come; records not listed may come in any.
 _COMES_IN = {
     OutboxWritten: (Phase.OUTBOX_DUE,),
-    # Where a turn is under way its own request is due by itself.
+    # During a turn its own request is due anyway.
     PersonSaid: tuple(phase for phase in Phase if phase is not Phase.COMPLETE),
     RefreshAsked: (Phase.AWAITING_REPLY,),
     ReplyTaken: (Phase.AWAITING_REPLY,),
     OperationStarted: (Phase.EXECUTING,),
     OperationEnded: (Phase.EXECUTING,),
     CheckEnded: (Phase.EXECUTING,),
-    # What waits may be asked for anew: the file that it would change has changed.
+    # The question may be asked again: the file that the operation would change has changed.
     ApprovalAsked: (Phase.EXECUTING, Phase.AWAITING_APPROVAL),
     ApprovalAnswered: (Phase.AWAITING_APPROVAL,),
-    # The one after a turn may come after its request.
+    # Found after a turn, it may come after the request.
     ProtectedFound: (Phase.EXECUTING,),
     ProtectedSettled: (Phase.EXECUTING,),
     CheckpointTaken: (
@@ -305,7 +309,7 @@ _COMES_IN = {
         Phase.COMPLETE,
     ),
     UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
-    # Due: words came, or a refresh, while an undo was to be finished.
+    # OUTBOX_DUE: words or a refresh came while an undo was being finished.
     UndoEnded: (Phase.OUTBOX_DUE, Phase.AWAITING_REPLY, Phase.COMPLETE),
     TurnEnded: (Phase.EXECUTING,),
     SessionReopened: (Phase.COMPLETE,),
@@ -334,7 +338,7 @@ def _step(session: Session, record: Record) -> Session:
         case GrantsRevoked():
             return replace(session, granted=session.granted.difference(record.grants))
         case CheckNamed():
-            # A request that waits tells of the old one.
+            # The waiting request tells of the old check.
             waits = session.phase is Phase.AWAITING_REPLY
             phase = Phase.OUTBOX_DUE if waits else session.phase
             return replace(session, check=record.command, phase=phase)
@@ -407,7 +411,7 @@ def _step(session: Session, record: Record) -> Session:
         case UndoBegan():
             return replace(session, undoing=record)
         case UndoEnded():
-            # A request that waits is written anew, with the files as they are now.
+            # A waiting request is rewritten with the files as they are now.
             waits = session.phase is Phase.AWAITING_REPLY
             phase = Phase.OUTBOX_DUE if waits else session.phase
             notes = (*session.notes, *record.notes) if record.told is None else session.notes
@@ -441,7 +445,7 @@ def _step(session: Session, record: Record) -> Session:
 def _hear(session: Session, record: PersonSaid) -> Session:
     """Add words and files to the request that is due; one that waits becomes due again."""
     waits = session.phase is Phase.AWAITING_REPLY
-    # What is said while a turn is under way goes with the request after it.
+    # What is said during a turn goes into the request after it.
     is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
     sequence = session.sequence + is_busy
     is_late = sequence == session.requested
@@ -456,7 +460,7 @@ def _hear(session: Session, record: PersonSaid) -> Session:
 
 
 def _may_undo_check(session: Session, event: Event) -> bool:
-    """Tells whether what the check said may hold no more: of a command only if it has said something."""
+    """Return whether the last check may no longer hold; a command counts only after a check has run."""
     if isinstance(event, FileCreated | FileEdited | FileDeleted):
         return True
     return bool(session.checked_by) and isinstance(event, CommandRan | Interrupted)
@@ -490,7 +494,7 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
     if session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE) and record.before:
         raise ValueError("a checkpoint before a turn that has not begun")
     if session.phase is Phase.AWAITING_REPLY:
-        # The request that told of this turn is out already.
+        # The request about this turn is already out.
         told = name
     ends = session.checkpoint and not record.before
     return replace(
@@ -507,7 +511,7 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
 
 def _end_turn(session: Session, record: TurnEnded) -> Session:
     done = any(isinstance(event, Finished) for event in session.results)
-    # The DONE was said of the files as they were before.
+    # The DONE referred to the files as they were before.
     done = done and not (session.settled and session.settled.put_back)
     touched = session.touched.union(*map(_paths, session.results))
     ended = replace(
@@ -520,7 +524,8 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
         shown=session.told,
         known=_known_after(session.known, session.written),
     )
-    # What was said in mid-turn was in no request yet: the end of the task did not know of it.
+    # No request has included yet what was said during the turn: the DONE did not take it into
+    # account.
     is_unheard = any(said.sequence > session.sequence for said in session.said)
     if done and is_unheard:
         ended = replace(ended, notes=(*record.notes, _REOPENED))
@@ -532,7 +537,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
 def _known_after(
     known: Mapping[str, str], written: Iterable[OperationStarted]
 ) -> Mapping[str, str]:
-    """Return what the chat knows of files after changes of its own, in their order."""
+    """Return what the chat knows of files after its own changes, in their order."""
     found = dict(known)
     for start in written:
         is_whole = isinstance(start.event, FileCreated | FileDeleted)
@@ -542,7 +547,7 @@ def _known_after(
 
 
 def _known_with_request(session: Session, record: OutboxWritten) -> Mapping[str, str]:
-    """Return what the chat knows once it has the request; of a refused file that is the change."""
+    """Return what the chat knows once it has the request, including files that the person changed."""
     told = {e.subject: e.digest for e in session.results if isinstance(e, Refused) and e.digest}
     shown = {file.path: file.digest for file in record.shown}
     return {**session.known, **told, **shown} if told or shown else session.known
@@ -555,7 +560,7 @@ def _written(session: Session, event: Event) -> Row[OperationStarted]:
 
 
 def _spans(session: Session, event: Event, at: str) -> Row[tuple[str, str]]:
-    """Return when commands ran, with one that has ended; of one that a kill ended nobody knows when."""
+    """Return when commands ran, including one that has just ended; the end of a killed one is unknown."""
     started = session.started
     ran = started is not None and isinstance(event, CommandRan)
     return session.spans.with_one((started.at, at)) if started and ran else session.spans

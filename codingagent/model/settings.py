@@ -1,4 +1,4 @@
-"""The settings, where each came from, and what is wrong with one that can't be used."""
+"""Settings, the source of each, and errors for values that can't be used."""
 
 import difflib
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ OPTION = "option"
 DEFAULT = "default"
 ENVIRONMENT_PREFIX = "CODINGAGENT_"
 
-# Read before there are settings, since it says where they are.
+# Read before the settings, since it says where they are.
 HOME_VARIABLE = "CODINGAGENT_HOME"
 
-# Told to a command that replies for a chat; it may well call us.
+# Set for a command that answers in place of a chat; it may call codingagent itself.
 SESSION_VARIABLE = "CODINGAGENT_SESSION"
 SEQUENCE_VARIABLE = "CODINGAGENT_SEQUENCE"
 SHORT_VARIABLE = "CODINGAGENT_SHORT"
@@ -38,7 +38,7 @@ def _setting(
 class Settings:
     """All settings; the fields are their names in codingagent.toml."""
 
-    workspace: str = _setting("", "the folder to work in; empty: workspace/ in the home")  # type: ignore[assignment]  # a field, as dataclasses.field itself says
+    workspace: str = _setting("", "the folder to work in; empty: workspace/ in the home")  # type: ignore[assignment]  # a field, as with dataclasses.field
     context_chars: int = _setting(200_000, "characters in a request, at most", 10_000)  # type: ignore[assignment]
     list_entries: int = _setting(2_000, "lines of the file list in a request, at most", 20)  # type: ignore[assignment]
     command_timeout: int = _setting(30, "seconds for a command that names no timeout", 1, 3600)  # type: ignore[assignment]
@@ -74,7 +74,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where values come from, in words, and the values by setting name."""
+    """A source of values, described in words, and its values by setting name."""
 
     name: str
     values: Mapping[str, object]
@@ -82,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings in force, and the source of each by its name."""
+    """The effective settings, and the source of each by its name."""
 
     settings: Settings
     origins: Mapping[str, str]
@@ -92,7 +92,7 @@ def resolve(sources: list[Source]) -> Resolved:
     """Merge sources, the strongest last.
 
     Raises:
-        UsageError: for a name that is no setting, or a value that can't be used; says where it stands.
+        UsageError: for an unknown setting or an unusable value; it says where the value is.
     """
     values: dict[str, object] = {}
     origins = {f.name: DEFAULT for f in fields(Settings)}
@@ -108,7 +108,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
     """Return the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
 
     Raises:
-        UsageError: for a variable of ours that is no setting.
+        UsageError: for a CODINGAGENT_ variable that is no setting.
     """
     values: dict[str, object] = {}
     for variable, text in variables.items():
@@ -119,7 +119,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
 
 
 def meanings() -> dict[str, str]:
-    """Return what each setting means, by name."""
+    """Return the meaning of each setting, by name."""
     return {f.name: f.metadata["meaning"] for f in fields(Settings)}
 
 

@@ -1,4 +1,4 @@
-"""A session as a person tells it: turns with all that happened in them, and what came between."""
+"""The history of a session for people: turns with all that happened in them, and what came between."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from codingagent.model.journal_entries import (
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What the person was asked, and what they said; None as long as it waits."""
+    """A question to the person, and their answer; None while it waits."""
 
     asked: ApprovalAsked
     answered: ApprovalAnswered | None = None
@@ -34,7 +34,7 @@ Item = OperationEnded | CheckEnded | Asking
 
 @dataclass(frozen=True, slots=True)
 class TurnTold:
-    """One reply, what was asked and what came of it, in order. `ended_at` is empty until it is done."""
+    """One answer, what it asked for and the outcomes, in order. `ended_at` is empty until it is done."""
 
     sequence: int
     reply_name: str
@@ -46,17 +46,17 @@ class TurnTold:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """What changed in it, whoever changed it, as far as the record says."""
+        """Files that changed in it, no matter what changed them, as far as the record says."""
         return tuple(dict.fromkeys((*changed_paths(self.results), *self.ended_with)))
 
     @property
     def results(self) -> tuple[Event, ...]:
-        """What came of its operations, in order."""
+        """The outcomes of its operations, in order."""
         return tuple(item.event for item in self.items if isinstance(item, OperationEnded))
 
     @property
     def checked(self) -> Event | None:
-        """What came of the person's check, if it was run."""
+        """The outcome of the person's check, if it was run."""
         checks = [item.event for item in self.items if isinstance(item, CheckEnded)]
         return checks[-1] if checks else None
 

@@ -1,4 +1,4 @@
-"""What the person is told while the agent works. Each face shows these in its own way."""
+"""Events for the person while the agent works. Each front end shows them in its own way."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from codingagent.model.results import Result
 
 @dataclass(frozen=True, slots=True)
 class OutboxReady:
-    """A request is written. `characters` and `tokens` are its size, the tokens an estimate.
+    """A request is written. `characters` and `tokens` are its size; the tokens are an estimate.
 
-    `short_path` is its companion for a chat that has seen the earlier ones; empty for the first.
+    `short_path` is its shorter version for a chat that has seen the earlier ones; empty for the
+    first.
     """
 
     session_id: str
@@ -24,14 +25,15 @@ class OutboxReady:
     short_characters: int = 0
     short_tokens: int = 0
     budget: int = 0
-    """How many characters a request may have; 0 if that is not known."""
+    """How many characters a request may have; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Now it is the person's turn: the answer goes to `inbox`.
+    """It is the person's turn: the answer goes into `inbox`.
 
-    `watched` tells whether we stay, `elsewhere` whether another does, in another terminal.
+    `watched` says whether this process stays and watches, `elsewhere` whether one in another
+    terminal does.
     """
 
     session_id: str
@@ -45,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class ReplyAccepted:
-    """A reply was taken and is about to be executed; `name` is its file in inbox/processed/."""
+    """An answer was taken and is about to be executed; `name` is its file in inbox/processed/."""
 
     sequence: int
     name: str
@@ -54,9 +56,9 @@ class ReplyAccepted:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRejected:
-    """A file was moved to inbox/rejected/, nothing of it executed.
+    """A file was moved to inbox/rejected/; nothing of it was executed.
 
-    `path` is where it is now, `remedy` what to do about it.
+    `path` is its new place, `remedy` says what to do about it.
     """
 
     name: str
@@ -67,7 +69,7 @@ class ReplyRejected:
 
 @dataclass(frozen=True, slots=True)
 class OperationBegan:
-    """An operation is under way; `subject` is its path, or the command."""
+    """An operation has started; `subject` is its path, or the command."""
 
     index: int
     command_type: str
@@ -83,9 +85,9 @@ class OutputCame:
 
 @dataclass(frozen=True, slots=True)
 class FileChanged:
-    """The operation under way wrote a file: its bytes before, None if it is new, and now.
+    """The current operation wrote a file: its bytes before (None if it is new) and after.
 
-    The difference is reckoned by whoever shows it: most do not, and the next request waits.
+    The front end computes the diff: most do not need it, and the next request waits.
     """
 
     path: str
@@ -95,7 +97,7 @@ class FileChanged:
 
 @dataclass(frozen=True, slots=True)
 class OperationDone:
-    """What came of the operation that began last."""
+    """The outcome of the operation that began last."""
 
     index: int
     result: Result
@@ -103,9 +105,9 @@ class OperationDone:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAwaited:
-    """An operation waits for a yes.
+    """An operation waits for approval.
 
-    `reasons` say why, `shown` is what would be done, `grants` what a yes for always would cover.
+    `reasons` say why, `shown` is what would be done, `grants` is what an "always" would cover.
     """
 
     session_id: str
@@ -118,7 +120,7 @@ class ApprovalAwaited:
 
 
 Elsewhere: TypeAlias = Callable[[ApprovalAwaited], Answer | None]
-"""Return the answer that was given to a question in another terminal, if one was."""
+"""Return the answer given to a question in another terminal, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +132,14 @@ class ModelSaid:
 
 @dataclass(frozen=True, slots=True)
 class QuestionAsked:
-    """The answer was words for the person and nothing else: it probably wants an answer of theirs."""
+    """The answer was only words for the person: it probably expects words in return."""
 
     session_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDone:
-    """All of a reply was executed. `notes` are about the reply as a whole."""
+    """All of an answer was executed. `notes` are about the answer as a whole."""
 
     sequence: int
     succeeded: int
@@ -148,7 +150,7 @@ class TurnDone:
 
 @dataclass(frozen=True, slots=True)
 class SessionDone:
-    """The model ended the task. `failed` are results of the same reply that did not succeed."""
+    """The model ended the task. `failed` are results of the same answer that did not succeed."""
 
     session_id: str
     summary: str
@@ -157,7 +159,7 @@ class SessionDone:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something the person should know, in one line."""
+    """A one-line notice to the person."""
 
     text: str
 
