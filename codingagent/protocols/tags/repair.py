@@ -16,7 +16,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import islice
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Channel, Damage
@@ -28,7 +27,7 @@ _LINE_ENDS = ("\r", "\x85", "<br>", "<br/>", "<br />")
 # Longer lines are no tags that a chat has damaged; undoing them would only cost time.
 _TAG_LIMIT_CHARACTERS = 2000
 _NOTE_LIMIT = 8
-# No answer has so many; looking at each line of ten megabytes of them would take a minute.
+# No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
 
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦]|\d{1,3}[.)])[ \t]+")
@@ -482,6 +481,7 @@ class _Mender:
         self._changes: list[tuple[int, int, str]] = []
         self._said: dict[str, int] = {}
         self._lines = _LineCounter(text)
+        self._looks_left, self._looked_to = _TAG_LIMIT, 0
         self._header_how: frozenset[str] = frozenset()
         self._how_before: set[str] = set()
         self.ways: dict[Damage, int] = {}
@@ -492,10 +492,11 @@ class _Mender:
     # --- is there anything to do ---------------------------------------------------------------
 
     def is_needed(self) -> bool:
-        """Tells whether a tag is damaged, or a block is doubtful or moved as a whole."""
+        """Tells whether a tag is damaged, a block is doubtful or moved as a whole, or there are too many."""
         if any(block.is_doubtful or self._is_moved(block) for block in self._found.odd):
             return True
-        return any(self._is_damaged(start, end) for start, end in self._found.around)
+        is_damaged = any(self._is_damaged(start, end) for start, end in self._found.around)
+        return is_damaged or not self._looks_left
 
     def _gaps(self, blocks: Iterable[Block]) -> Iterable[tuple[int, int]]:
         at = 0
@@ -526,7 +527,11 @@ class _Mender:
     def _tags_in(self, start: int, end: int) -> Iterable[_Tag]:
         """Yield the lines that are tags, as they should be or damaged, in their order."""
         at = start
-        while (mention := self._mention.search(self._text, at, end)) is not None:
+        while (
+            self._looks_left and (mention := self._mention.search(self._text, at, end)) is not None
+        ):
+            self._looks_left -= 1
+            self._looked_to = mention.start()
             line_start = self._text.rfind("\n", 0, mention.start()) + 1
             line_end = self._text.find("\n", mention.end())
             line_end = len(self._text) if line_end < 0 else line_end
@@ -565,11 +570,11 @@ class _Mender:
                 self._move(block)
 
     def _unsettled_tags(self, settled: Iterable[Block]) -> list[_Tag]:
+        self._looks_left = _TAG_LIMIT
         gaps = self._gaps(settled)
-        every = (tag for start, end in gaps for tag in self._tags_in(start, end))
-        found = list(islice(every, _TAG_LIMIT))
-        if len(found) == _TAG_LIMIT:
-            line = self._lines.of(found[-1].start)
+        found = [tag for start, end in gaps for tag in self._tags_in(start, end)]
+        if not self._looks_left:
+            line = self._lines.of(self._looked_to)
             self._say(f"line {line}: too many tags; damaged ones behind this line were not read")
         return found
 

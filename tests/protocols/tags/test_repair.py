@@ -491,3 +491,10 @@ def test_what_is_said_of_a_reply_is_of_the_text_that_was_read(end: str) -> None:
 def test_of_very_many_damaged_tags_the_rest_is_named() -> None:
     """Design: never silence."""
     assert "behind this line were not read" in notes("`[END]`\n" * 30_000)
+
+
+@pytest.mark.parametrize("line", ['[CREATE_FILE path="a"\n', "[RUN_COMMAND\n", "(RUN_COMMAND)\n"])
+def test_lines_that_name_a_command_and_are_no_tags_are_looked_at_up_to_a_bound(line: str) -> None:
+    """Design, limits: a hundred thousand malformed operations cost seconds."""
+    bound = 20_000
+    assert f"line {bound}: too many tags" in " ".join(reply.read(line * 3 * bound).notes)
