@@ -148,14 +148,17 @@ def _is_python(prefix: Path) -> bool:
 
 def _outermost(found: Iterable[Path]) -> list[Path]:
     """Return those that exist and are not seen in one of the others anyway, sorted."""
-    real = sorted({folder.resolve() for folder in found if folder.is_dir()})
-    return [folder for folder in real if not any(_is_seen(folder, other) for other in real)]
+    real = {folder.resolve() for folder in found if folder.is_dir()}
+    return sorted(
+        folder
+        for folder in real
+        if not any(_is_seen(folder, each) for each in real.intersection(folder.parents))
+    )
 
 
 def _is_seen(folder: Path, other: Path) -> bool:
-    """Tells whether a folder is in another one, and nothing on the way there is hidden."""
-    is_below = other in folder.parents
-    return is_below and not any(map(credentials.is_hidden, folder.relative_to(other).parts))
+    """Return whether nothing is hidden on the way from one folder down to another."""
+    return not any(map(credentials.is_hidden, folder.relative_to(other).parts))
 
 
 def _is_harmless(folder: Path, home: Path) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from codingagent.process.bubblewrap import tools_for
 from codingagent.process.toolchains import folders
-from tests.helpers import HANG_S, REPOSITORY
+from tests.helpers import HANG_S, REPOSITORY, grows_with
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
 
@@ -189,6 +189,12 @@ def test_each_folder_is_given_once_and_none_within_another(machine: Machine) -> 
     machine.tool("homes/person/.tool/lib/y")
     (machine.home / ".tool" / "bin" / "deep" / "bin").mkdir(parents=True)
     assert machine.given(path, path, path / "deep" / "bin") == ["homes/person/.tool"]
+
+
+def test_a_path_of_many_folders_costs_as_much_as_they_are_many(machine: Machine) -> None:
+    """Package managers put hundreds of folders on PATH, and each start looks at them."""
+    path = [machine.tool(f"homes/person/tools/{number}/bin/x") for number in range(400)]
+    grows_with(100, lambda size: machine.given(*path[:size]))
 
 
 # --- what is never given ---------------------------------------------------------------------------
