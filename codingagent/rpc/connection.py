@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 from codingagent.errors import CodingAgentError
 from codingagent.model.plain_text import visible
 from codingagent.rpc.framing import (
+    HEAD_BYTES,
     LINE_LIMIT_BYTES,
     TOKEN_TAKEN,
     LineBuffer,
@@ -157,6 +158,11 @@ class Connection:
                 self._stream.close()
                 self._is_over = True
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether it is open and has not shown the token that it must show."""
+        return self._token is not None and not self._is_over
+
     def stop(self) -> None:
         """End the connection; called in another thread. The watch cancels the method under way."""
         with self._lock:
@@ -206,6 +212,10 @@ class Connection:
                     return
                 if not self._take(line, dispatcher):
                     return
+            # Who has not shown the token yet gets no room for a long line.
+            if self._token is not None and len(self._lines.held) > HEAD_BYTES:
+                self._admit(None)
+                return
             self._busy_since = None
         self._be_busy()
         last = self._lines.end()

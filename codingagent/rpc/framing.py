@@ -9,7 +9,8 @@ from typing import NamedTuple
 # 004 leaves it open. A file operation carries at most 10 MB, which JSON makes longer.
 LINE_LIMIT_BYTES = 2**24
 
-_HEAD_BYTES = 256
+HEAD_BYTES = 256
+"""Of a first line no more is looked at; a token fits in."""
 
 # Firecracker's hypervisor says it to a guest before the host's first byte.
 _HANDSHAKE = re.compile(rb"CONNECT ([0-9]{1,10})\r?")
@@ -68,6 +69,11 @@ class LineBuffer:
             and not piece.isspace()
         )
 
+    @property
+    def held(self) -> bytes:
+        """How the line begins that has not ended yet."""
+        return bytes(self._held[: HEAD_BYTES + 1])
+
     def end(self) -> bytes | None:
         """Return the last line of a stream that ended without a line end, if there is one."""
         line = bytes(self._held)
@@ -80,8 +86,8 @@ class LineBuffer:
         if len(self._held) + len(part) <= self._limit_bytes:
             self._held += part
             return
-        head = self._held[:_HEAD_BYTES]
-        found.append(TooLong(bytes(head + part[: _HEAD_BYTES - len(head)])))
+        head = self._held[:HEAD_BYTES]
+        found.append(TooLong(bytes(head + part[: HEAD_BYTES - len(head)])))
         self._held = bytearray()
         self._is_dropping = True
 

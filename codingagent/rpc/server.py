@@ -24,6 +24,9 @@ from codingagent.rpc.streams import Stream
 # C code (JSON, regular expressions) stays below.
 _STACK_BYTES = 2**20
 
+# Connections that have not shown the token: the owner's is one of them for a moment.
+_STRANGERS = 64
+
 # Of the two seconds, so much for methods that were cancelled.
 _PATIENCE_S = 1.5
 
@@ -158,6 +161,9 @@ class Server:
         with self._lock:
             self._open[connection] = thread
             count = len(self._open)
+            strangers = [each for each in self._open if each.is_stranger]
+        for each in strangers[:-_STRANGERS]:
+            each.stop()
         log(f"opened ({count} open)")
         before = threading.stack_size(_STACK_BYTES)
         try:

@@ -1,5 +1,6 @@
 """`serve --tcp` lets in who has its token, and a socket file its owner: a port knows no users."""
 
+import contextlib
 import json
 import os
 import socket
@@ -63,6 +64,34 @@ def _all_of(connection: socket.socket) -> bytes:
     while piece := connection.recv(65536):
         data += piece
     return data
+
+
+def test_who_has_not_shown_the_token_gets_no_room_for_a_long_line() -> None:
+    """Every user of the machine reaches the port: none may fill the server's memory with first lines."""
+    with (
+        server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint,
+        connected(endpoint) as connection,
+    ):
+        connection.sendall(b"x" * 300)
+        assert b"send the line TOKEN and the token first" in _all_of(connection)
+
+
+def test_of_connections_without_the_token_the_oldest_make_way() -> None:
+    """A user who opens connections and says nothing keeps nobody out, and who has the token stays in."""
+    with (
+        server_at(Tcp("127.0.0.1", 0), World(), token=TOKEN) as endpoint,
+        contextlib.ExitStack() as opened,
+    ):
+        owner = opened.enter_context(connected(endpoint))
+        owner.sendall(f"TOKEN {TOKEN}\n".encode())
+        assert owner.recv(3) == b"OK\n"
+        silent = [opened.enter_context(connected(endpoint)) for _ in range(100)]
+        assert [_all_of(each) for each in silent[:36]] == [b""] * 36
+        last = silent[-1]
+        last.sendall(f"TOKEN {TOKEN}\n".encode())
+        assert last.recv(3) == b"OK\n"
+        owner.sendall(PING)
+        assert next(responses(owner))["result"] == {"pong": True}
 
 
 def test_a_server_without_a_token_takes_any(tmp_path: Path) -> None:
