@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import os
 import signal
 import sys
@@ -86,3 +87,9 @@ def _is_deep(item: pytest.Item, tables: _Tables) -> bool:
     for fixture in one_in.args[1:]:
         place += callspec.indices.get(fixture, 0) + zlib.crc32(item.name.partition("[")[0].encode())
     return bool(place % one_in.args[0])
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of cases stay until the end: the garbage collector need not look at them each time."""
+    gc.collect()
+    gc.freeze()
