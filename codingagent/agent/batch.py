@@ -17,17 +17,18 @@ from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.approval import KEEPING, Answer, Question, nothing_awaits
+from codingagent.model.effects import (
+    changed_paths,
+    effects,
+    file_changes,
+    may_change_anything,
+    named,
+)
 from codingagent.model.events import (
-    CommandRan,
     Denied,
     Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
     Finished,
-    Interrupted,
     Refused,
-    changed_paths,
     succeeded,
 )
 from codingagent.model.journal_entries import (
@@ -38,9 +39,6 @@ from codingagent.model.journal_entries import (
     TurnEnded,
 )
 from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
     Finish,
     Operation,
     RunCommand,
@@ -183,10 +181,11 @@ class Execution:
         held: set[str] = set()
         for item in items:
             operation = item.operation if isinstance(item, Step) else None
-            if isinstance(operation, CreateFile | EditFile | DeleteFile):
-                follow = not isinstance(operation, DeleteFile)
+            for change in () if operation is None else named(operation):
                 with contextlib.suppress(OperationError):
-                    held.add(self._means.workspace.resolved(operation.path, follow_last=follow))
+                    held.add(
+                        self._means.workspace.resolved(change.path, follow_last=change.follows)
+                    )
         return held
 
     # --- one item ------------------------------------------------------------------------------
@@ -262,9 +261,9 @@ class Execution:
 
     def _has_changed(self) -> bool:
         """Tells whether this turn changed a file; what only commands did is seen by a checkpoint."""
-        if any(isinstance(e, FileCreated | FileEdited | FileDeleted) for e in self.session.results):
+        if file_changes(self.session.results):
             return True
-        if not any(isinstance(e, CommandRan | Interrupted) for e in self.session.results):
+        if not any(map(may_change_anything, self.session.results)):
             return False
         # A pause for the person's yes parts a turn: what was done before it counts too.
         before = self.session.began
@@ -380,8 +379,7 @@ class Execution:
 
 def _may_change(item: Step | Problem) -> bool:
     """Tells whether an item could change the workspace."""
-    changing = (CreateFile, EditFile, DeleteFile, RunCommand)
-    return isinstance(item, Step) and isinstance(item.operation, changing)
+    return isinstance(item, Step) and bool(effects(item.operation))
 
 
 def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operation]:

@@ -19,6 +19,7 @@ from codingagent.editing import answer_checks, apply, body_repair, diff, elision
 from codingagent.errors import OperationError
 from codingagent.model import encoding, known_files, paths, plain_text
 from codingagent.model.approval import Question
+from codingagent.model.effects import changes_of
 from codingagent.model.events import (
     CommandRan,
     Denied,
@@ -36,7 +37,7 @@ from codingagent.model.events import (
     MessageShown,
     Refused,
 )
-from codingagent.model.journal_entries import OperationStarted
+from codingagent.model.journal_entries import ContentChange, OperationStarted
 from codingagent.model.observations import Extras, Outcome, Seen, digest_of
 from codingagent.model.operations import (
     CreateFile,
@@ -230,18 +231,22 @@ class Agent:
         """
         if started.event is None:
             return Interrupted(started.tag, started.subject)
-        follow = not isinstance(started.event, FileDeleted)
-        try:
-            self._means.workspace.discard_temporary(started.subject)
-            now = self._means.workspace.digest(started.subject, follow_last=follow)
-        except OperationError:
-            now = "out of reach"
-        if now == started.after:
+        follows = {change.path: change.follows for change in changes_of(started.event)}
+        found = [self._digest_now(each.path, follows[each.path]) for each in started.changes]
+        if found == [change.after for change in started.changes]:
             return started.event
-        if now == started.before:
+        if found == [change.before for change in started.changes]:
             return None
         note = "the file is neither as it was before nor as it should be now: read it"
         return Interrupted(started.tag, started.subject, (note,))
+
+    def _digest_now(self, path: str, follow_last: bool) -> str | None:
+        """Return the digest of what a kill left at a path, without a half of it beside it."""
+        try:
+            self._means.workspace.discard_temporary(path)
+            return self._means.workspace.digest(path, follow_last=follow_last)
+        except OperationError:
+            return "out of reach"
 
     def _do(self, order: Order, approved: str) -> Event | Question:
         operation = order.operation
@@ -301,13 +306,14 @@ class Agent:
 
     def _real(self, change: _Change) -> str:
         """Return where a change really goes: a link may lead to what is protected."""
-        deletes = change.data is None
-        return self._means.workspace.resolved(change.path, follow_last=not deletes)
+        (effect,) = changes_of(change.event)
+        return self._means.workspace.resolved(change.path, follow_last=effect.follows)
 
     def _verdict_on(self, change: _Change, real: str) -> Verdict:
-        if change.data is None:
-            return policies.judge_delete(self._means.policy, real)
-        return policies.judge_write(self._means.policy, real, len(change.data))
+        (effect,) = changes_of(change.event)
+        return policies.judge_change(
+            self._means.policy, effect.after, real, len(change.data or b"")
+        )
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -433,11 +439,13 @@ class Agent:
             order.tag,
             change.path,
             self._means.now(),
-            change.before,
-            after,
+            (
+                ContentChange(
+                    change.path, change.before, after, "" if real == change.path else real
+                ),
+            ),
             change.event,
             order.id,
-            "" if real == change.path else real,
             change.is_unseen,
         )
         self._means.ledger.record(start)

@@ -13,10 +13,9 @@ from typing import Protocol
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
+from codingagent.model.effects import file_changes
 from codingagent.model.events import (
     CommandRan,
-    FileCreated,
-    FileEdited,
     FileFetched,
     FileRequested,
     Refused,
@@ -281,7 +280,7 @@ class Requests:
         """Return the texts of files as the last answer wrote them, by digest."""
         session, found = self.session, dict[str, str]()
         limit = _VIEWS_PER_BUDGET * self._means.budget.characters
-        written = [e.path for e in session.results if isinstance(e, FileCreated | FileEdited)]
+        written = [e.path for e in file_changes(session.results) if e.after != "nothing"]
         views = Views(self._means.workspace)
         for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
             digest = session.known.get(path)
@@ -390,7 +389,7 @@ class Requests:
         if not outputs:
             return
         # What this very answer wrote whole is known to whoever wrote it.
-        written = {event.path for event in events if isinstance(event, FileCreated)}
+        written = {each.path for each in file_changes(session.results) if each.after == "whole"}
         from codingagent.prompt import tracebacks
 
         files = [file.path for file in listing.files]

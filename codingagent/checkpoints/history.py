@@ -173,9 +173,10 @@ def _undo(
     folders = (Path(session.workspace), home.root)
     # What operations changed is undone even if git ignores it.
     held = frozenset(
-        record.real or record.subject
+        change.place
         for record in home.records(session.session_id)
-        if isinstance(record, OperationStarted) and record.event is not None
+        if isinstance(record, OperationStarted)
+        for change in record.changes
     )
     sync = partial(atomic_write.sync, folders)
     return Undo(ledger, checkpoints, found, held, sync, now, show, force)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from codingagent.checkpoints.file_changes import Change, ChangeKind
 from codingagent.model.events import Refused
-from codingagent.model.journal_entries import OperationStarted
+from codingagent.model.journal_entries import ContentChange, OperationStarted
 from codingagent.model.session_state import Session
 from codingagent.prompt.file_list import shown_path
 
@@ -19,7 +19,8 @@ def expected(starts: Iterable[OperationStarted]) -> Expected | None:
         if start.event is None:
             return None
         # One that failed on the way has left all as it was.
-        found[start.real or start.subject] = frozenset((start.before, start.after))
+        for change in start.changes:
+            found[change.place] = frozenset((change.before, change.after))
     return found
 
 
@@ -31,21 +32,20 @@ def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) ->
         starts: the operations; each is done.
     """
     kinds: dict[str, ChangeKind] = {change.path: change.kind for change in earlier}
-    first: dict[str, OperationStarted] = {}
-    last: dict[str, OperationStarted] = {}
-    for start in starts:
-        path = start.real or start.subject
-        first.setdefault(path, start)
-        last[path] = start
-    for path, start in last.items():
+    first: dict[str, ContentChange] = {}
+    last: dict[str, ContentChange] = {}
+    for change in (each for start in starts for each in start.changes):
+        first.setdefault(change.place, change)
+        last[change.place] = change
+    for path, change in last.items():
         was = _was_there(kinds.get(path), first[path])
-        if start.after is None:
+        if change.after is None:
             kinds.pop(path, None)
             if was:
                 kinds[path] = "deleted"
         elif not was:
             kinds[path] = "added"
-        elif path in kinds or first[path].before != start.after:
+        elif path in kinds or first[path].before != change.after:
             kinds[path] = "modified"
     return tuple(f"{kinds[path]}: {shown_path(path)}" for path in sorted(kinds))
 
@@ -56,7 +56,7 @@ def done(session: Session) -> tuple[OperationStarted, ...]:
     return tuple(start for start in session.starts if start.index not in failed)
 
 
-def _was_there(kind: ChangeKind | None, first: OperationStarted) -> bool:
+def _was_there(kind: ChangeKind | None, first: ContentChange) -> bool:
     if kind in ("added", "deleted"):
         return kind == "deleted"
     return first.before is not None

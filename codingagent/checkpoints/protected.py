@@ -16,7 +16,8 @@ from codingagent.checkpoints.schedule import Keeper
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import KEEPING, Answer, Question
-from codingagent.model.events import CommandRan, Finished, Interrupted
+from codingagent.model.effects import may_change_anything
+from codingagent.model.events import Finished
 from codingagent.model.journal_entries import (
     ProtectedChange,
     ProtectedFound,
@@ -97,7 +98,7 @@ class Protection:
     def notes(self) -> tuple[str, ...]:
         """Return what the next request tells of this turn's files besides its results."""
         session, settled = self.ledger.session, self.ledger.session.settled
-        own = {start.real or start.subject for start in session.written}
+        own = {each.place for start in session.written for each in start.changes}
         changed = [
             f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
         ]
@@ -115,7 +116,7 @@ class Protection:
         """Return what differs after the turn, by path; a turn without commands says it itself."""
         session = self.ledger.session
         ran = (*session.results, session.checked)
-        if not any(isinstance(event, CommandRan | Interrupted) for event in ran):
+        if not any(event is not None and may_change_anything(event) for event in ran):
             return {}
         found: dict[str, _Changed] = {}
         for before, after in session.parts:
@@ -149,7 +150,9 @@ class Protection:
         if ask is None or session.agreed.issuperset(ask.grants):
             return False
         # What an operation made of it was asked for beforehand; a command may have changed it again.
-        made = [start.after for start in session.written if (start.real or start.subject) == path]
+        made = [
+            each.after for start in session.written for each in start.changes if each.place == path
+        ]
         if not made:
             return True
         try:

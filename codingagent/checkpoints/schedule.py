@@ -14,7 +14,8 @@ from codingagent.checkpoints import net_changes
 from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.model import paths
-from codingagent.model.events import Event, FileCreated, FileDeleted, FileEdited
+from codingagent.model.effects import PathChange, file_changes
+from codingagent.model.events import Event
 from codingagent.model.journal_entries import CheckpointTaken, Record
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Notice, Remark
@@ -88,7 +89,7 @@ class Keeper:
 
     def _written(self) -> set[str]:
         """Return what operations of this turn changed."""
-        return {start.real or start.subject for start in self.ledger.session.written}
+        return {each.place for start in self.ledger.session.written for each in start.changes}
 
     @property
     def can_wait(self) -> bool:
@@ -147,18 +148,13 @@ class Keeper:
 
 def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
     """Return the paths that file operations changed, without those that came and went in one turn."""
-    first: dict[str, Event] = {}
-    last: dict[str, Event] = {}
-    for event in events:
-        if isinstance(event, FileCreated | FileEdited | FileDeleted):
-            first.setdefault(event.path, event)
-            last[event.path] = event
+    first: dict[str, PathChange] = {}
+    last: dict[str, PathChange] = {}
+    for change in file_changes(events):
+        first.setdefault(change.path, change)
+        last[change.path] = change
     return tuple(
         path
-        for path, event in first.items()
-        if not (
-            isinstance(event, FileCreated)
-            and not event.replaced
-            and isinstance(last[path], FileDeleted)
-        )
+        for path, change in first.items()
+        if not (change.is_new and last[path].after == "nothing")
     )

@@ -9,14 +9,13 @@ from itertools import islice
 
 from codingagent.editing import apply, body_repair, edit_markers, nearest, substitute, syntax_check
 from codingagent.errors import OperationError
+from codingagent.model.effects import effects
 from codingagent.model.events import Hunk
 from codingagent.model.operations import (
     CreateFile,
-    DeleteFile,
     EditFile,
     Operation,
     Replacement,
-    RunCommand,
     Substitutions,
 )
 from codingagent.model.paths import shown
@@ -164,7 +163,7 @@ def check_reading(
 
 def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
     """Return whether what follows makes a text readable again, before anything else can see it."""
-    same = (o for o in later if isinstance(o, RunCommand) or _changes(o, path))
+    same = (o for o in later if any(each.may_be_at(path) for each in effects(o)))
     for operation in islice(same, _LATER_LIMIT):
         match operation:
             case CreateFile(content=str() as content):
@@ -176,14 +175,10 @@ def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
                     continue
             case _:
                 # A command; or there is no text of that file any more.
-                return isinstance(operation, DeleteFile)
+                return all(each.after == "nothing" for each in effects(operation))
         if syntax_check.find_fault(path, text) is None:
             return True
     return False
-
-
-def _changes(operation: Operation, path: str) -> bool:
-    return isinstance(operation, CreateFile | EditFile | DeleteFile) and operation.path == path
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -4,7 +4,21 @@ The guide for the model and docs/answers.md are generated from this table; `deco
 written this way into operations.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    FetchFile,
+    Finish,
+    ListFolder,
+    Operation,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
 
 # A build may take long, but a forgotten server must not run forever: specification 001 has the same
 # hour.
@@ -116,6 +130,19 @@ COMMANDS = (
         "[DONE]\nGreetings are formal now, and tested.\n[/DONE]",
     ),
 )
+
+TAGS: Mapping[type[Operation], str] = {
+    CreateFile: "CREATE_FILE",
+    EditFile: "EDIT_FILE",
+    DeleteFile: "DELETE_FILE",
+    ReadFile: "READ_FILE",
+    FetchFile: "READ_FILE",
+    ListFolder: "LIST_FOLDER",
+    RunCommand: "RUN_COMMAND",
+    ShowMessage: "MESSAGE",
+    Finish: "DONE",
+}
+"""What an operation is called in results; only those of `COMMANDS` can be asked for by a tag."""
 
 BY_TAG = {command.tag: command for command in COMMANDS}
 HAS_BODY = {command.tag: command.has_body for command in COMMANDS}

@@ -4,7 +4,6 @@ The journal stores events: their fields are text, numbers and tuples of these, a
 class.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -214,14 +213,3 @@ def succeeded(event: Event) -> bool:
             return event.exit_code == 0 and event.ended_by == "itself"
         case _:
             return True
-
-
-def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
-    """Return the paths that file operations changed, in order, without duplicates."""
-    return tuple(
-        dict.fromkeys(
-            event.path
-            for event in events
-            if isinstance(event, FileCreated | FileEdited | FileDeleted)
-        )
-    )

@@ -5,8 +5,9 @@
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from codingagent.model.approval import Answer, Question, operation_id
 from codingagent.model.events import Event
@@ -164,25 +165,36 @@ class ReplySetAside:
 
 
 @dataclass(frozen=True, slots=True)
+class ContentChange:
+    """The digests of what is at a path `before` and `after` an operation; None: no file."""
+
+    path: str
+    before: str | None
+    after: str | None
+    real: str = ""
+    """The path without links, where there is one on its way."""
+
+    @property
+    def place(self) -> str:
+        """The path without links."""
+        return self.real or self.path
+
+
+@dataclass(frozen=True, slots=True)
 class OperationStarted:
     """An operation is about to change something.
 
-    A file change carries the digests of the file's bytes `before` and `after` (None: no file) and
-    the event
-    that holds once it is done: after a crash, the file's digest tells which. A command has none of
-    these.
+    One that changes files carries each of these changes, and the event that will be true once all are
+    made, so that a look at the files settles a doubt. A command carries neither.
     """
 
     index: int
     tag: str
     subject: str
     at: str
-    before: str | None = None
-    after: str | None = None
+    changes: tuple[ContentChange, ...] = ()
     event: Event | None = None
     operation_id: str = ""
-    real: str = ""
-    """The path without links, if the subject passes through one."""
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
     kind: Literal["operation_started"] = "operation_started"
@@ -391,7 +403,21 @@ def decode_record(line: bytes) -> Record:
 
 @cache
 def _records() -> "TypeAdapter[Record]":
-    # Imported late: it takes a third of a second, and a new session has no journal to read.
-    from pydantic import Field, TypeAdapter
+    # Imported late: it costs a third of a second, and a new session has no journal to read.
+    from pydantic import BeforeValidator, Field, TypeAdapter
 
-    return TypeAdapter(Annotated[Record, Field(discriminator="kind")])
+    # Only of a start the fields are looked at in Python: of the rest that would cost as much as reading them.
+    started = Annotated[OperationStarted, BeforeValidator(_with_changes)]
+    records = reduce(
+        or_, (started if each is OperationStarted else each for each in get_args(Record))
+    )
+    return TypeAdapter(Annotated[records, Field(discriminator="kind")])  # type: ignore[arg-type]  # a union that is made here
+
+
+def _with_changes(fields: object) -> object:
+    """Return a start's fields as they are now: earlier versions wrote its only change beside the rest."""
+    if not isinstance(fields, dict) or "changes" in fields or fields.get("event") is None:
+        return fields
+    change = {"path": fields.get("subject"), "before": fields.get("before")}
+    change |= {"after": fields.get("after"), "real": fields.get("real", "")}
+    return {**fields, "changes": (change,)}

@@ -22,8 +22,9 @@ def digest_known(session: Session, path: str) -> str | None:
     if path not in session.known:
         return None
     for start in reversed(session.written):
-        if start.subject == path and not start.is_unseen:
-            return start.after or ""
+        for change in () if start.is_unseen else start.changes:
+            if change.path == path:
+                return change.after or ""
     return session.known[path]
 
 

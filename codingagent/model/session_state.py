@@ -23,16 +23,13 @@ from enum import Enum
 from typing import Never, assert_never
 
 from codingagent.model.append_list import Row
+from codingagent.model.effects import PathChange, file_changes, may_change_anything
 from codingagent.model.events import (
     CommandRan,
     Event,
-    FileCreated,
-    FileDeleted,
-    FileEdited,
     FileFetched,
     FileRequested,
     Finished,
-    Interrupted,
     Refused,
     succeeded,
 )
@@ -460,10 +457,10 @@ def _hear(session: Session, record: PersonSaid) -> Session:
 
 
 def _may_undo_check(session: Session, event: Event) -> bool:
-    """Return whether the last check may no longer hold; a command counts only after a check has run."""
-    if isinstance(event, FileCreated | FileEdited | FileDeleted):
+    """Tells whether what the check said may hold no more: of a command only if it has said something."""
+    if file_changes((event,)):
         return True
-    return bool(session.checked_by) and isinstance(event, CommandRan | Interrupted)
+    return bool(session.checked_by) and may_change_anything(event)
 
 
 def _returned(event: Event) -> int:
@@ -540,10 +537,16 @@ def _known_after(
     """Return what the chat knows of files after its own changes, in their order."""
     found = dict(known)
     for start in written:
-        is_whole = isinstance(start.event, FileCreated | FileDeleted)
-        if is_whole or (start.subject in found and not start.is_unseen):
-            found[start.subject] = start.after or ""
+        parts = {change.path for change in _made(start) if change.after == "part"}
+        for change in start.changes:
+            is_known = change.path in found and not start.is_unseen
+            if change.path not in parts or is_known:
+                found[change.path] = change.after or ""
     return found
+
+
+def _made(start: OperationStarted) -> tuple[PathChange, ...]:
+    return () if start.event is None else file_changes((start.event,))
 
 
 def _known_with_request(session: Session, record: OutboxWritten) -> Mapping[str, str]:
@@ -555,7 +558,7 @@ def _known_with_request(session: Session, record: OutboxWritten) -> Mapping[str,
 
 def _written(session: Session, event: Event) -> Row[OperationStarted]:
     started = session.started
-    is_change = isinstance(event, FileCreated | FileEdited | FileDeleted)
+    is_change = bool(file_changes((event,)))
     return session.written.with_one(started) if started and is_change else session.written
 
 
@@ -573,9 +576,9 @@ def _with_undo(session: Session, at: str) -> Row[tuple[str, str]]:
 
 def _paths(event: Event) -> tuple[str, ...]:
     match event:
-        case FileCreated() | FileEdited() | FileFetched():
+        case FileFetched():
             return (event.path,)
         case FileRequested():
             return event.paths
         case _:
-            return ()
+            return tuple(each.path for each in file_changes((event,)) if each.after != "nothing")

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codingagent.model.events import Event, changed_paths
+from codingagent.model.effects import changed_paths
+from codingagent.model.events import Event
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     ApprovalAnswered,

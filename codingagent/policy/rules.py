@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 from codingagent.errors import UsageError
+from codingagent.model.effects import After
 from codingagent.model.paths import folded, glob_matcher, is_glob, shown
 from codingagent.policy import presets
 
@@ -162,6 +163,13 @@ def judge_delete(policy: Policy, path: str) -> Verdict:
     """Judges deleting a file; the path as in `judge_read`."""
     rules = policy.filesystem
     return _judge_change(rules, path) or ask_for_path(rules, path) or Allow()
+
+
+def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Verdict:
+    """Judge what an operation leaves at a path, with so many bytes; the path as in `judge_read`."""
+    if after == "nothing":
+        return judge_delete(policy, path)
+    return judge_write(policy, path, size_bytes)
 
 
 def _judge_path(rules: FilesystemRules, path: str) -> Deny | None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codingagent.model import plain_text, results
+from codingagent.model.effects import file_changes
 from codingagent.model.events import (
     CommandRan,
     Event,
-    FileCreated,
-    FileDeleted,
     MessageShown,
     Refused,
     succeeded,
@@ -244,12 +243,10 @@ def _owed(events: Sequence[Event]) -> dict[int, Refused]:
     made: set[str] = set()
     for index in reversed(range(len(events))):
         match events[index]:
-            case FileCreated(path=path) | FileDeleted(path=path):
-                made.add(path)
             case Refused() as event if event.tag not in _NEVER_AGAIN and event.subject not in made:
                 found[index] = event
-            case _:
-                pass
+            case event:
+                made |= {each.path for each in file_changes((event,)) if each.after != "part"}
     return dict(reversed(found.items()))
 
 

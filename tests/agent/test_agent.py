@@ -838,7 +838,7 @@ def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(desk: Desk) -> Non
 def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None:
     """Design, nothing is lost: a doubtful file operation is settled by looking, and applied once."""
     from codingagent.model.events import FileEdited
-    from codingagent.model.journal_entries import OperationStarted, ReplyTaken
+    from codingagent.model.journal_entries import ContentChange, OperationStarted, ReplyTaken
     from codingagent.model.observations import digest_of
 
     edit = replace_text("a.txt", "end\n", "line\nend\n")
@@ -855,9 +855,8 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
         taken = mailbox.take("reply.txt", desk.session_id, 1)
         at = "2025-01-15T10:30:00Z"
         event = FileEdited("a.txt", (), "")
-        started = OperationStarted(
-            0, "EDIT_FILE", "a.txt", at, digest_of(before), digest_of(after), event
-        )
+        change = ContentChange("a.txt", digest_of(before), digest_of(after))
+        started = OperationStarted(0, "EDIT_FILE", "a.txt", at, (change,), event)
         with contextlib.closing(sessions.open(desk.session_id)) as journal:
             journal.append(ReplyTaken(1, taken, digest_of(edit.encode()), at))
             journal.append(started)

@@ -7,6 +7,7 @@ from codingagent.checkpoints.net_changes import altogether, done, expected
 from codingagent.model.events import FileCreated, FileDeleted, FileEdited, Refused
 from codingagent.model.journal_entries import (
     CheckpointTaken,
+    ContentChange,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
@@ -17,15 +18,19 @@ from tests.builders import LATER, session_of
 
 def created(path: str, after: str, before: str | None = None, real: str = "") -> OperationStarted:
     event = FileCreated(path, 1, replaced=before is not None)
-    return OperationStarted(0, "CREATE_FILE", path, LATER, before, after, event, real=real)
+    return OperationStarted(
+        0, "CREATE_FILE", path, LATER, (ContentChange(path, before, after, real),), event
+    )
 
 
 def edited(path: str, before: str, after: str) -> OperationStarted:
-    return OperationStarted(0, "EDIT_FILE", path, LATER, before, after, FileEdited(path, (), ""))
+    changes = (ContentChange(path, before, after),)
+    return OperationStarted(0, "EDIT_FILE", path, LATER, changes, FileEdited(path, (), ""))
 
 
 def deleted(path: str, before: str) -> OperationStarted:
-    return OperationStarted(0, "DELETE_FILE", path, LATER, before, None, FileDeleted(path))
+    changes = (ContentChange(path, before, None),)
+    return OperationStarted(0, "DELETE_FILE", path, LATER, changes, FileDeleted(path))
 
 
 COMMAND = OperationStarted(0, "RUN_COMMAND", "make", LATER)

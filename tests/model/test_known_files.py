@@ -13,6 +13,7 @@ from codingagent.model.events import (
 )
 from codingagent.model.journal_entries import (
     CheckEnded,
+    ContentChange,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
@@ -34,7 +35,8 @@ ENDED = TurnEnded(1, (), LATER)
 def change(
     event: Event, before: str, after: str | None, *, is_unseen: bool = False
 ) -> list[Record]:
-    start = OperationStarted(0, "EDIT_FILE", "a", LATER, before, after, event, is_unseen=is_unseen)
+    changes = (ContentChange("a", before, after),)
+    start = OperationStarted(0, "EDIT_FILE", "a", LATER, changes, event, is_unseen=is_unseen)
     return [start, OperationEnded(0, event, LATER)]
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from codingagent.checkpoints.undo_history import steps
 from codingagent.model.approval import Answer, Question
+from codingagent.model.effects import changed_paths
 from codingagent.model.events import (
     CommandRan,
     Denied,
@@ -23,13 +24,13 @@ from codingagent.model.events import (
     Interrupted,
     MessageShown,
     Refused,
-    changed_paths,
 )
 from codingagent.model.journal_entries import (
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
     CheckpointTaken,
+    ContentChange,
     OperationEnded,
     OperationStarted,
     OutboxWritten,
@@ -281,7 +282,9 @@ def kept(name: str, sequence: int, *, before: bool) -> CheckpointTaken:
 
 def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
     """Design, undo: the request need not wait for it; until it comes it is known what it is to hold."""
-    start = OperationStarted(0, "CREATE_FILE", "a", LATER, None, "digest", _MADE)
+    start = OperationStarted(
+        0, "CREATE_FILE", "a", LATER, (ContentChange("a", None, "digest"),), _MADE
+    )
     records: tuple[Record, ...] = (
         OutboxWritten(1, LATER),
         ReplyTaken(1, "r", "d", LATER),
@@ -306,7 +309,9 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
 
 def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> None:
     """Design, undo: what the person did where a turn paused is theirs."""
-    start = OperationStarted(0, "CREATE_FILE", "a", LATER, None, "digest", _MADE)
+    start = OperationStarted(
+        0, "CREATE_FILE", "a", LATER, (ContentChange("a", None, "digest"),), _MADE
+    )
     records: tuple[Record, ...] = (
         OutboxWritten(1, LATER),
         ReplyTaken(1, "r", "d", LATER),
@@ -367,6 +372,7 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
 )
 _QUESTIONS = st.builds(Question, _TEXT, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
 _ANSWERS = st.builds(Answer, st.sampled_from(["yes", "no", "always"]), _TEXT, _TEXT)
+_CHANGES = st.builds(ContentChange, _TEXT, st.none() | _TEXT, st.none() | _TEXT, _TEXT)
 _RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(SessionStarted, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _TEXT, st.booleans()),
     st.builds(ApprovalAsked, _NUMBER, _QUESTIONS, _TEXT, _TEXT),
@@ -383,8 +389,7 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
         _TEXT,
         _TEXT,
         _TEXT,
-        st.none() | _TEXT,
-        st.none() | _TEXT,
+        st.lists(_CHANGES, max_size=3).map(tuple),
         st.none() | _EVENTS,
     ),
     st.builds(OperationEnded, _NUMBER, _EVENTS, _TEXT, _TEXT),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import UNHARMED, Arrival, Channel
+from codingagent.model.commands import TAGS
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile, Replacement
 from codingagent.protocols.foreign import begin_patch, search_replace, unified_diff, whole_files
 from codingagent.protocols.foreign.file_names import Files, Name
@@ -15,7 +16,6 @@ RENAMING = "RENAME"
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
 
-_TAGS = {CreateFile: "CREATE_FILE", EditFile: "EDIT_FILE", DeleteFile: "DELETE_FILE"}
 _WORDS = {
     search_replace.TAG: "SEARCH/REPLACE",
     unified_diff.TAG: "The difference",
@@ -143,7 +143,7 @@ class Items:
             self._put(edit, run.line, run.notes)
 
     def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
-        self._items.append(Step(operation, _TAGS[type(operation)], line, notes))
+        self._items.append(Step(operation, TAGS[type(operation)], line, notes))
         if isinstance(operation, DeleteFile):
             self.deleted.add(operation.path)
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 
 from codingagent.model import paths
+from codingagent.model.effects import named
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -136,8 +137,4 @@ def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
 
 
 def _path(item: Step) -> str:
-    match item.operation:
-        case CreateFile(path=path) | EditFile(path=path) | DeleteFile(path=path):
-            return path
-        case _:
-            return ""
+    return next((change.path for change in named(item.operation)), "")

@@ -39,7 +39,7 @@ from codingagent.protocols.tags.reply import Problem, Step
 # What a malformed operation is called where it has no type of its own.
 MALFORMED = "operation"
 
-_TYPES: Mapping[str, str] = {
+TYPES: Mapping[str, str] = {
     "CREATE_FILE": "createFile",
     "EDIT_FILE": "editFile",
     "DELETE_FILE": "deleteFile",
@@ -48,6 +48,9 @@ _TYPES: Mapping[str, str] = {
     "MESSAGE": "message",
     "DONE": "message",
 }
+
+NOT_ON_THIS_WIRE = frozenset({"LIST_FOLDER"})
+"""Operations that no message can ask for; their results have the name of the other protocol."""
 
 _FileEvent = wire.CreateFileEvent | wire.ReadFileEvent | wire.EditFileEvent | wire.DeleteFileEvent
 _OF_FILES: Mapping[str, type[_FileEvent]] = {
@@ -264,7 +267,7 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
 
 
 def _type(tag: str) -> str:
-    return _TYPES.get(tag, tag)
+    return TYPES.get(tag, tag)
 
 
 # --- answers ---------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def _finish(values: _Values) -> Operation:
     return Finish(values.body.strip("\n"))
 
 
-_DECODE: "dict[str, Callable[[_Values], Operation]]" = {
+DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "CREATE_FILE": _create_file,
     "EDIT_FILE": _edit_file,
     "DELETE_FILE": _delete_file,
@@ -224,7 +224,7 @@ def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[
         raise OperationError(
             f"Invalid until '{paths.shown(until)}'; write letters, digits and -_. only"
         )
-    operation = _DECODE[block.name](values)
+    operation = DECODE[block.name](values)
     return operation, values.unknown(_KNOWN[block.name]) + values.notes
 
 

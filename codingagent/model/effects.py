@@ -1,0 +1,128 @@
+"""What operations may change and what they changed: the one place that says so for all who ask.
+
+Checkpoints and undo, the policy, the record, changed files and the person's check ask here. A new operation
+needs its case in `effects`, a new event its case in `changes_of`; the type checker names both.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from codingagent.model.events import (
+    CommandRan,
+    Denied,
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    FileFetched,
+    FileRequested,
+    Finished,
+    FolderListed,
+    Interrupted,
+    MessageShown,
+    Refused,
+)
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    FetchFile,
+    Finish,
+    ListFolder,
+    Operation,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
+
+After = Literal["whole", "part", "nothing", "anything"]
+"""What is at a path afterwards: a file written whole, one changed in part, no file, or nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """A path that is changed, and what is there afterwards.
+
+    `is_new` says that nothing was there before; None: the operation alone does not say.
+    """
+
+    path: str
+    after: After
+    is_new: bool | None = None
+
+    @property
+    def follows(self) -> bool:
+        """Whether a link at the end of the path is followed, so that its target is changed."""
+        return self.after != "nothing"
+
+    def may_be_at(self, path: str) -> bool:
+        """Return whether this may change a path."""
+        return self.path == path or self.after == "anything"
+
+
+EVERYWHERE = PathChange("", "anything")
+"""A command may change any path."""
+
+
+def effects(operation: Operation) -> tuple[PathChange, ...]:
+    """Return what an operation may change, as far as it says so itself."""
+    match operation:
+        case CreateFile():
+            return (PathChange(operation.path, "whole", None if operation.overwrite else True),)
+        case EditFile():
+            return (PathChange(operation.path, "part", is_new=False),)
+        case DeleteFile():
+            return (PathChange(operation.path, "nothing", is_new=False),)
+        case RunCommand():
+            return (EVERYWHERE,)
+        case ReadFile() | FetchFile() | ListFolder() | ShowMessage() | Finish():
+            return ()
+        case _:
+            assert_never(operation)
+
+
+def named(operation: Operation) -> tuple[PathChange, ...]:
+    """Return the changes of an operation whose paths it names."""
+    return tuple(change for change in effects(operation) if change is not EVERYWHERE)
+
+
+def changes_of(event: Event) -> tuple[PathChange, ...]:
+    """Return what an operation changed; of a command nobody knows, nor of what was interrupted."""
+    match event:
+        case FileCreated():
+            return (PathChange(event.path, "whole", not event.replaced),)
+        case FileEdited():
+            return (PathChange(event.path, "part", is_new=False),)
+        case FileDeleted():
+            return (PathChange(event.path, "nothing", is_new=False),)
+        case CommandRan() | Interrupted():
+            return (EVERYWHERE,)
+        case (
+            FileRequested()
+            | FileFetched()
+            | FolderListed()
+            | MessageShown()
+            | Finished()
+            | Refused()
+            | Denied()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+def file_changes(events: Iterable[Event]) -> tuple[PathChange, ...]:
+    """Return the changes that file operations made, in order."""
+    found = (change for event in events for change in changes_of(event))
+    return tuple(change for change in found if change is not EVERYWHERE)
+
+
+def may_change_anything(event: Event) -> bool:
+    """Return whether nobody knows from the event alone what it changed."""
+    return EVERYWHERE in changes_of(event)
+
+
+def changed_paths(events: Iterable[Event]) -> tuple[str, ...]:
+    """Return the paths that file operations changed, in order, each once."""
+    return tuple(dict.fromkeys(change.path for change in file_changes(events)))

@@ -1,0 +1,70 @@
+"""Sessions that earlier versions wrote: resumed, shown, undone and redone today."""
+
+import tarfile
+from pathlib import Path
+
+from codingagent.model.journal_entries import ContentChange, OperationStarted
+from codingagent.storage.homes import Home
+from tests.helpers import desk_at
+from tests.killing import command_line_here, settings_for
+
+ONE_PATH = Path(__file__).parent / "earlier" / "one_path_a_start.tar.gz"
+SESSION = "14ac0686"
+WRITTEN_AT = b"/srv/fixture/home"
+
+
+def unpacked(folder: Path) -> Path:
+    """Unpack a home whose records of starts have one path each, and no list of changes."""
+    with tarfile.open(ONE_PATH) as archive:
+        archive.extractall(folder, filter="data")
+    home = folder / "home"
+    for name in (f"{SESSION}.json", f"{SESSION}/journal.jsonl"):
+        file = home / "sessions" / name
+        file.write_bytes(file.read_bytes().replace(WRITTEN_AT, str(home).encode()))
+    return home
+
+
+def test_a_start_with_one_path_is_read_as_one_with_a_list(tmp_path: Path) -> None:
+    """Design, nothing is lost: what an earlier version began is known by its path without links."""
+    home = Home.at(unpacked(tmp_path), create=False)
+    starts = [r for r in home.records(SESSION) if isinstance(r, OperationStarted)]
+    assert [start.tag for start in starts] == [
+        "EDIT_FILE",
+        "DELETE_FILE",
+        "CREATE_FILE",
+        "RUN_COMMAND",
+        "CREATE_FILE",
+    ]
+    assert [change.place for start in starts for change in start.changes] == [
+        "src/a.py",
+        "old.txt",
+        "docs/new.txt",
+        "docs/new.txt",
+    ]
+    assert starts[3].changes == ()
+    (first,) = starts[0].changes
+    assert first == ContentChange("link/a.py", first.before, first.after, "src/a.py")
+    assert None not in (first.before, first.after)
+
+
+def test_a_session_with_such_starts_is_shown_undone_redone_and_gone_on_with(tmp_path: Path) -> None:
+    """Design, undo: what operations changed is known from the record, whoever wrote it."""
+    home = unpacked(tmp_path)
+    workspace = home / "workspace"
+    status, shown, _ = command_line_here(home, "show", SESSION)
+    assert status == 0
+    assert "docs/new.txt" in shown
+    status, _, fault = command_line_here(home, "undo", SESSION, "--turns", "2")
+    assert status == 0, fault
+    assert (workspace / "src" / "a.py").read_text() == "one = 1\ntwo = 2\n"
+    assert (workspace / "old.txt").read_text() == "old\n"
+    assert (workspace / "old.txt").stat().st_mode & 0o777 == 0o755
+    assert not (workspace / "docs").exists()
+    assert not (workspace / "made.txt").exists()
+    status, _, fault = command_line_here(home, "undo", SESSION, "--redo")
+    assert status == 0, fault
+    assert (workspace / "docs" / "new.txt").read_text() == "newer\n"
+    assert not (workspace / "old.txt").exists()
+    with desk_at(home, settings=settings_for("none"), session_id=SESSION) as desk:
+        edit = '[EDIT_FILE path="src/a.py" start_line="1" end_line="1"]\none = 2\n[/EDIT_FILE]\n'
+        assert desk.answer(edit, "three.txt").startswith("[OK] EDIT_FILE")

@@ -1,0 +1,88 @@
+"""An operation is defined in one place: each table has a row for every one of them, and says the same."""
+
+from typing import get_args
+
+import pytest
+
+from codingagent.model import commands
+from codingagent.model.effects import EVERYWHERE, PathChange, changes_of, effects, named
+from codingagent.model.events import CommandRan, Event, FileCreated, FileDeleted, FileEdited
+from codingagent.model.journal_entries import OperationEnded
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    FetchFile,
+    Finish,
+    LineRange,
+    ListFolder,
+    Operation,
+    ReadFile,
+    RunCommand,
+    ShowMessage,
+)
+from codingagent.model.results import result_of
+from codingagent.policy.rules import PRESETS, judge_change
+from codingagent.protocols.json import convert
+from codingagent.protocols.json import events as wire
+from codingagent.protocols.tags import decoder
+from tests.builders import LATER
+
+KINDS = get_args(Operation)
+
+# What each asks to be changed; a path that is not followed at its end is marked with !.
+EXAMPLES: dict[type, tuple[Operation, tuple[str, ...]]] = {
+    CreateFile: (CreateFile("a", "x\n"), ("a",)),
+    EditFile: (EditFile("a", LineRange(1, 1, "x\n")), ("a",)),
+    DeleteFile: (DeleteFile("a"), ("!a",)),
+    ReadFile: (ReadFile("a"), ()),
+    FetchFile: (FetchFile("a"), ()),
+    ListFolder: (ListFolder("a"), ()),
+    RunCommand: (RunCommand("make"), ("*",)),
+    ShowMessage: (ShowMessage("x"), ()),
+    Finish: (Finish("x"), ()),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None:
+    """House, what an operation is: one that is missing in a table is named here."""
+    tag = commands.TAGS[kind]
+    operation, told = EXAMPLES[kind]
+    assert type(operation) is kind
+    if tag in commands.BY_TAG:
+        assert tag in decoder.DECODE
+    assert tag in convert.TYPES or tag in convert.NOT_ON_THIS_WIRE
+    shown = []
+    for change in effects(operation):
+        assert judge_change(PRESETS["standard"], change.after, change.path or "a", 1) is not None
+        follows = "" if change.follows else "!"
+        shown.append("*" if change is EVERYWHERE else follows + change.path)
+    assert tuple(shown) == told
+    assert EVERYWHERE not in named(operation)
+
+
+def test_every_tag_and_every_row_is_of_an_operation() -> None:
+    """House, what an operation is: no row stays behind."""
+    assert set(EXAMPLES) == set(commands.TAGS) == set(KINDS)
+    assert set(commands.BY_TAG) == set(decoder.DECODE) <= set(commands.TAGS.values())
+    assert set(convert.TYPES) <= set(commands.BY_TAG)
+
+
+@pytest.mark.parametrize(
+    ("event", "changes"),
+    [
+        (FileCreated("a", 1, replaced=False), (PathChange("a", "whole", is_new=True),)),
+        (FileCreated("a", 1, replaced=True), (PathChange("a", "whole", is_new=False),)),
+        (FileEdited("a", (), ""), (PathChange("a", "part", is_new=False),)),
+        (FileDeleted("a"), (PathChange("a", "nothing", is_new=False),)),
+        (CommandRan("make", 0, "", 1.0), (EVERYWHERE,)),
+    ],
+)
+def test_what_came_of_it_says_what_was_changed(
+    event: Event, changes: tuple[PathChange, ...]
+) -> None:
+    """House, what an operation is: whoever asks what changed asks the event; each wire has words for it."""
+    assert changes_of(event) == changes
+    assert result_of(event).command_type in commands.TAGS.values()
+    assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
