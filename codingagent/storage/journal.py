@@ -289,7 +289,7 @@ def _fields_of(value: object) -> object:
         return {name: _fields_of(each) for name, each in value.items()}
     kind = type(value)
     if kind not in _names:
-        _names[kind] = tuple(each.name for each in fields(value))  # type: ignore[arg-type]  # type: ignore[arg-type]  # a record or a part of one
+        _names[kind] = tuple(each.name for each in fields(value))  # type: ignore[arg-type]  # a record or a part of one
     return {name: _fields_of(getattr(value, name)) for name in _names[kind]}
 
 

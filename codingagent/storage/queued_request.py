@@ -66,7 +66,7 @@ def decode_errand(data: bytes) -> Errand:
         _text(found.get(name, "")) for name in ("session_id", "text", "operation_id", "seen")
     )
     given = None if answer is None else _answer(answer)
-    what: What = found["what"]  # type: ignore[assignment]  # type: ignore[assignment]  # it was looked up
+    what: What = found["what"]  # type: ignore[assignment]  # it was looked up
     return Errand(what, session_id, text, tuple(map(_path, attached)), operation_id, given, seen)
 
 
