@@ -1,1 +1,1 @@
-"""Run commands: limits, the sandbox, and the whole process tree."""
+"""Run commands with limits, in a sandbox, and end their whole process tree."""

@@ -1,14 +1,14 @@
-"""What confines a command besides its limits: bubblewrap where it works, else nothing, and that is said.
+"""Confine commands with bubblewrap; where it does not work, run them unconfined and say so.
 
-How it works. A command sees an allow list of the system, read-only, instead of the whole of it with
-holes: what nobody thought of is then hidden, not open. It writes the workspace, a private /tmp and a
-home folder in memory. `.git` is read-only inside the workspace, and a home of ours that is there can't
-be seen. There is no network but a loopback of its own. No capability is left, and a system call filter
-(`seccomp`) refuses what is only of use to break out. Another kind of sandbox is another class with the
-same attributes.
+A command sees an allow list of the system, read-only, rather than the whole system with holes:
+whatever the list forgets is hidden, not exposed. It can write to the workspace, a private /tmp and
+a home folder in memory. `.git` is read-only inside the workspace, and an agent home there is
+hidden. The network is a private loopback only. No capability is left, and a system call filter
+(`seccomp`) refuses calls that are only useful for escaping. Another kind of sandbox would be
+another class with the same attributes.
 
-bwrap mounts the system, whose names no command can change. What belongs to the person is looked at here
-and mounted by the guard, which finds the same or starts nothing (`mounts`).
+bwrap mounts the system, whose names no command can change. The person's folders are examined here
+and mounted by the guard, which finds the same folders or starts nothing (`mounts`).
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from codingagent.process import credentials, seccomp, toolchains
 from codingagent.storage import atomic_write
 from codingagent.workspace.dirfd import walk_names
 
-# Only from where an answer can't have put it. Some systems grant user namespaces to this very path.
+# Only paths that no answer can write. Some systems grant user namespaces to this very path.
 _BWRAP = (
     "/usr/bin/bwrap",
     "/usr/local/bin/bwrap",
@@ -60,30 +60,30 @@ _SECRET_FOLDERS = (
         "/etc/pki/tls/private",
     ),
 )
-# Where systemd keeps what /etc/resolv.conf leads to.
+# Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
 
-# A start must not wait for a walk through all that was ever installed.
+# A start must not wait for a walk through everything ever installed.
 _LOOK_LIMIT_FOLDERS = 2000
 _NOT_LOOKED_INTO = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__"})
 
-# Each is held open, and there are a thousand handles at most.
+# Each is held open, and a process has about a thousand descriptors.
 _REPOSITORY_LIMIT = 400
 
 _MEMORY_BYTES = 256 * 2**20
 
-# Of what is only to hold the places of mounts.
+# The size limit of a file system that only holds mount points.
 _PLACES_BYTES = 2**16
 
-# Since then a mount can be made read-only by its descriptor (mount_setattr).
+# The first kernel that can make a mount read-only by descriptor (mount_setattr).
 _LINUX = (5, 12)
 
-# The handle at which bwrap waits for the guard's mounts: it copies that to a file, up to its end.
+# The descriptor where bwrap waits for the guard's mounts: it copies it to a file until its end.
 _GATE = ("--file", "4", "/proc/gate")
 
-# Runs the command in a shell of its own and counts what it leaves behind, since all of that ends with
-# the namespace and nobody could count it after. "+" says that the sandbox itself has started; without a
-# guard to hear it, nothing is run.
+# Runs the command in a shell of its own and counts the processes that it leaves running: they end
+# with the namespace, so nobody could count them later. "+" reports that the sandbox has started;
+# without a guard that reads it, nothing is run.
 _TELLER = (
     'exec 4>&2 2>/dev/null; echo + >&3 || exit; /bin/sh -c -- "$1" 2>&4 3>&- 4>&-; code=$?;'
     " set -- /proc/[0-9]*; echo $(($# - 2)) >&3; exit $code"
@@ -108,10 +108,10 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """How to start a command. In `argv` a number stands for that one of `handles`.
+    """How to start a command. A number in `argv` is an index into `handles`.
 
-    `handles` are the caller's to close. `is_told` says that handle 3 reports of its start and end.
-    `mounts` are made before it starts, while it waits at handle 4.
+    The caller closes `handles`. `is_told`: descriptor 3 reports the start and end. `mounts` are
+    made before the command starts, while the sandbox waits at descriptor 4.
     """
 
     argv: tuple[str | int, ...]
@@ -123,16 +123,16 @@ class Confined:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """What a command sees of the person's in one place.
+    """What a command sees at one path of the person's.
 
     `kind` is one of
 
-        bind   `source`, a real path outside, is shown at `target`
-        keep   what is at `target` stays, read-only
-        empty  something empty covers what is at `target`, a folder in memory or a file
+        bind   show `source`, a real path outside, at `target`
+        keep   keep what is at `target`, but read-only
+        empty  cover `target` with an empty folder in memory, or an empty file
 
-    `identity` is the device and the inode that must be found: of the source, else of the target. Without
-    one a missing target is made.
+    `identity` is the device and inode expected of the source, or else of the target. Without one, a
+    missing target is created.
     """
 
     kind: Literal["bind", "keep", "empty"]
@@ -144,7 +144,7 @@ class Mount:
     size: int = 0
 
     def order(self) -> dict[str, object]:
-        """Return it for the guard."""
+        """Return the mount as JSON values for the guard."""
         return {
             "kind": self.kind,
             "target": os.fspath(self.target),
@@ -166,7 +166,7 @@ class Unconfined:
 
     @property
     def remark(self) -> str:
-        """For the person, once a session."""
+        """Return the remark shown to the person once per session."""
         why = f" ({self.reason})" if self.reason else ""
         return (
             "commands in answers run unconfined here, with your own rights; only file operations are"
@@ -175,7 +175,7 @@ class Unconfined:
 
     @property
     def description(self) -> str:
-        """For the model."""
+        """Return the description for the model."""
         return "none; commands run with the person's own rights, so be careful with them"
 
     @property
@@ -183,11 +183,11 @@ class Unconfined:
         return "as the person has it"
 
     def with_temporary(self, name: str) -> "Unconfined":
-        del name  # commands use the /tmp of everyone
+        del name  # unconfined commands share the system's /tmp
         return self
 
     def clear_temporary(self) -> None:
-        """Remove nothing: what is in the /tmp of everyone is not ours."""
+        """Remove nothing: the system's /tmp is not the agent's to clear."""
 
     def confine(
         self,
@@ -196,26 +196,26 @@ class Unconfined:
         folder: str,
         added: Mapping[str, str] = NOTHING,
     ) -> Confined:
-        del folder  # the command's own handle on it is all that it takes
+        del folder  # an unconfined command needs only its own handle on the folder
         return Confined(tuple(argv), {**variables, **added})
 
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """Commands run under bubblewrap.
+    """Run commands under bubblewrap.
 
     Args:
-        program: bwrap, from a folder that only root writes.
-        workspace: the real path of the folder that commands may write.
-        hidden: folders of ours; those in the workspace are covered.
-        temporary: a folder of ours, which commands see as /tmp; made when it is needed. No part of its
-            path may be a link.
-        home: the person's home folder, of which commands see their tools only.
+        program: bwrap, from a folder that only root can write.
+        workspace: the real path of the folder that commands may write to.
+        hidden: the agent's own folders; those in the workspace are covered.
+        temporary: a folder of the agent's that commands see as /tmp, created when needed. No part
+            of its path may be a link.
+        home: the person's home folder; commands see only the tools in it.
         has_network: leave the network on.
-        tools: folders outside of the system's that commands need to find their programs; credentials
-            beside these are hidden.
-        others: other people's home folders, where commands would see them with the system's folders.
-        repositories: those within the workspace, whose `.git` is read-only too.
+        tools: folders outside the system's that commands need for their programs; credentials in or
+            beside them are hidden.
+        others: other people's home folders that commands would see along with the system's folders.
+        repositories: repositories inside the workspace, whose `.git` is read-only too.
     """
 
     program: str
@@ -232,13 +232,13 @@ class Bubblewrap:
 
     @property
     def remark(self) -> str:
-        """For the person, once a session."""
+        """Return the remark shown to the person once per session."""
         network = "with your network" if self.has_network else "without network"
         said = (
             f"commands in answers run in a sandbox: they can write this workspace only, {network}"
         )
         if os.geteuid() == 0 and os.stat(self.workspace).st_uid != 0:
-            # All capabilities are gone, and with them root's right to other people's files.
+            # Without capabilities, root also loses access to other people's files.
             said += (
                 "; it belongs to another user, and root in a sandbox can't write there: run as them"
             )
@@ -246,7 +246,7 @@ class Bubblewrap:
 
     @property
     def description(self) -> str:
-        """For the model."""
+        """Return the description for the model."""
         return (
             "commands see the system read-only and write only the workspace and a private /tmp; HOME is"
             " empty but for tools; .git is read-only, so git can show but not commit"
@@ -267,13 +267,13 @@ class Bubblewrap:
 
         Args:
             argv: `/bin/sh`, its options, and the shell line.
-            variables: the environment, which bwrap itself sees too.
+            variables: the environment, also visible to bwrap itself.
             folder: the real path of the folder to run in.
-            added: variables that are not the person's own: they are set inside, where bwrap, which
-                runs outside, is not moved by them (LD_PRELOAD).
+            added: untrusted variables, set inside the sandbox only: bwrap runs outside and must not
+                be affected by them (LD_PRELOAD).
 
         Raises:
-            OSError: if the private /tmp can't be made.
+            OSError: if the private /tmp can't be created.
         """
         mounts = self._mounts()
         head: list[str | int] = [self.program, *self._flags(_GATE), "--chdir", folder]
@@ -281,33 +281,33 @@ class Bubblewrap:
         for name, value in added.items():
             head += ["--setenv", name, value]
         *shell, command = argv
-        del shell  # /bin/sh -c, which the teller does itself
+        del shell  # /bin/sh -c, which the teller runs itself
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
         orders = tuple(mount.order() for mount in mounts)
         chosen = self._variables(variables)
         return Confined((*head, "--", *told), chosen, handles, is_told=True, mounts=orders)
 
     def confine_trial(self, line: str) -> Confined:
-        """Return the bwrap command line for a line of ours that needs nothing of the person's."""
+        """Return the bwrap command line for a trial line of our own, without the person's folders."""
         head: list[str | int] = [self.program, *self._flags(), "--chdir", "/"]
         handles = _add_filter(head)
         return Confined((*head, "--", "/bin/sh", "-c", line), {}, handles)
 
     def with_temporary(self, name: str) -> "Bubblewrap":
-        """Return the same sandbox with a /tmp of its own, below this one's."""
+        """Return the same sandbox with its own /tmp below this one's."""
         return replace(self, temporary=self.temporary / name)
 
     def clear_temporary(self) -> None:
-        """Remove /tmp and what commands have left there; the next one has an empty one."""
+        """Remove /tmp and everything in it; the next command gets an empty one."""
         atomic_write.remove_folder(self.temporary)
 
     def make_temporary(self) -> tuple[int, int]:
-        """Make the /tmp of commands; return its device and inode.
+        """Create the /tmp of commands; return its device and inode.
 
-        A link in its way would open to commands whatever it leads to.
+        A link in its place would expose its target to commands.
 
         Raises:
-            OSError: if it can't be made, or is not the person's.
+            OSError: if it can't be created, or does not belong to the person.
         """
         with contextlib.ExitStack() as opened:
             at = os.open("/", os.O_PATH)
@@ -329,7 +329,7 @@ class Bubblewrap:
         return chosen
 
     def _has_own_home(self) -> bool:
-        """Tells whether the home folder's name can be covered without covering the system."""
+        """Return whether the home folder can be covered without covering the system."""
         if not _is_within(self.home, _bound_roots()):
             return self.home != Path("/")
         return _is_home_in_system(self.home)
@@ -344,20 +344,20 @@ class Bubblewrap:
             *("--dev", "/dev", "--size", str(_MEMORY_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108
             *("--dir", "/run", *(self._resolver() if self.has_network else ())),
             *gate,
-            # Without the remount root may write /proc/sys, whatever its capabilities are.
+            # Without the remount, root could write /proc/sys whatever its capabilities.
             *("--proc", "/proc", "--remount-ro", "/proc"),
-            # The folders that bwrap itself made are in memory: no place to fill it.
+            # Folders that bwrap made are in memory; read-only, a command can't fill it.
             *("--remount-ro", "/dev", "--remount-ro", "/"),
         ]
 
     def _mounts(self) -> list[Mount]:
-        """Return what is mounted of the person's, as it is now.
+        """Return the mounts of the person's folders as they are now.
 
         Raises:
-            OSError: if the private /tmp can't be made, or the workspace is gone.
+            OSError: if the private /tmp can't be created, or the workspace is gone.
         """
-        # What comes later is on top: private folders, then tools, then the workspace, and what is
-        # protected in it last.
+        # Later mounts cover earlier ones: private folders first, then tools, then the workspace,
+        # and its protected paths last.
         own, root = self.make_temporary(), self.workspace
         places = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108
         return [
@@ -376,18 +376,18 @@ class Bubblewrap:
         return ("--ro-bind-try", _RESOLVER, _RESOLVER)
 
     def _tools(self) -> list[Mount]:
-        """Return what shows the tools, and covers the credentials beside them."""
+        """Return the mounts that show the tools and cover the credentials in or beside them."""
         shown = [Mount("bind", folder, folder) for folder in self.tools]
         hidden = self._look.hidden_in(frozenset(self.tools), self.workspace)
         covers: list[Mount] = []
         for path in hidden:
-            with contextlib.suppress(OSError):  # removed since
+            with contextlib.suppress(OSError):  # removed meanwhile
                 covers.append(self._covered(path))
-        # What is in another comes after it; a tool may be in what is covered.
+        # Parents come before children; a tool may be inside a covered folder.
         return sorted([*covers, *shown], key=lambda mount: mount.target.parts)
 
     def _covered(self, path: Path) -> Mount:
-        """Return what covers a file or a folder; what is shown in it has yet to be mounted there."""
+        """Return the mount that covers a file or folder; mounts inside it must come later."""
         is_around = any(path in each.parents for each in (self.workspace, self.home, *self.tools))
         size = _PLACES_BYTES if is_around else 0
         mode = 0o700 if is_around else 0o500
@@ -397,7 +397,7 @@ class Bubblewrap:
         return (Mount("empty", self.home, is_read_only=False, mode=0o700, size=_MEMORY_BYTES),)
 
     def _kept(self, git: Path) -> Mount:
-        """Return what makes a `.git` read-only; that of a worktree is elsewhere."""
+        """Return the mount that makes a `.git` read-only; a worktree's is outside the workspace."""
         if self.workspace in git.parents:
             return Mount("keep", git, identity=_identity(git))
         return Mount("bind", git, git, _identity(git))
@@ -408,16 +408,16 @@ class Bubblewrap:
             yield Mount("keep", git, identity=repository.identity)
 
     def _covers(self) -> list[Mount]:
-        """Return what hides that which is ours in the workspace."""
+        """Return the mounts that hide the agent's own folders in the workspace."""
         inside = {folder.resolve() for folder in self.hidden if folder.is_dir()}
         inside = {folder for folder in inside if self.workspace in folder.parents}
-        # What is in one that is covered is covered with it, and has no place left to be mounted.
+        # A folder inside a covered one is covered with it and has no mount point left.
         outermost = [each for each in sorted(inside) if not inside.intersection(each.parents)]
         return [Mount("empty", folder, identity=_identity(folder)) for folder in outermost]
 
 
 def find_bubblewrap() -> str | None:
-    """Return bwrap's path, from a folder that no answer can write; None if it is not there."""
+    """Return bwrap's path, from a folder that no answer can write to; None if it is not installed."""
     for program in _BWRAP:
         with contextlib.suppress(OSError):
             found = os.stat(program)
@@ -437,7 +437,7 @@ def lack_for_mounts(program: str) -> str | None:
 
 
 def advice_on(message: str) -> str:
-    """Return what a message of bwrap's means, in words, with the message itself."""
+    """Explain an error message of bwrap; return the explanation with the message itself."""
     for part, advice in _ADVICE.items():
         if part in message:
             return f"{message}: {advice}"
@@ -445,17 +445,17 @@ def advice_on(message: str) -> str:
 
 
 def git_folders(workspace: Path) -> list[Path]:
-    """Return what must be read-only for git's data to be: `.git`, and of a worktree the repository after it.
+    """Return the paths to make read-only to protect git's data: `.git` and, for a worktree, its repository.
 
-    A worktree's `.git` is a file that names a folder elsewhere. It is believed only if that folder names
-    this worktree in turn, which nobody who writes just here can bring about.
+    A worktree's `.git` is a file that names a folder elsewhere. It is trusted only if that folder
+    names this worktree in turn, which a process that writes only here can't arrange.
     """
     git = workspace / ".git"
     if git.is_symlink():
-        # A command may have made it: where it leads must not come into view by that.
+        # A command may have written this file: its target must not become visible because of that.
         with contextlib.suppress(
             OSError, RuntimeError
-        ):  # a link to itself; 3.11 says so by the latter
+        ):  # a link to itself; Python 3.11 raises the latter
             real = git.resolve()
             return [real] if workspace in real.parents and real.exists() else []
         return []
@@ -477,7 +477,7 @@ def git_folders(workspace: Path) -> list[Path]:
 
 
 class Repository:
-    """The `.git` of a repository, held open: it is known wherever a command moves it."""
+    """The `.git` of a repository, held open so that it can be found wherever a command moves it."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -488,17 +488,17 @@ class Repository:
         os.close(self._handle)
 
     def place(self) -> Path | None:
-        """Return its path as it is now; None if it was removed."""
+        """Return its current path; None if it was removed."""
         path = os.readlink(f"/proc/self/fd/{self._handle}")
         return None if path.endswith("/.git (deleted)") else Path(path)
 
 
 def repositories_in(workspace: Path) -> tuple[Repository, ...]:
-    """Return the repositories below a workspace's root, as far as a quick look finds them."""
+    """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
     found: list[Repository] = []
     for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
         if (".git" in names or ".git" in others) and Path(folder) != workspace:
-            with contextlib.suppress(OSError):  # gone since
+            with contextlib.suppress(OSError):  # removed meanwhile
                 handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
                 repository = Repository(handle)
                 if not stat.S_ISLNK(os.fstat(handle).st_mode):
@@ -511,9 +511,9 @@ def repositories_in(workspace: Path) -> tuple[Repository, ...]:
 
 
 def plain_path(path: Path, workspace: Path) -> Path:
-    """Return a path without links above its last part.
+    """Resolve the links in the parent of a path, but not its last part.
 
-    Those in the workspace stay: a command may have made them.
+    Links in the workspace are not resolved: a command may have made them.
     """
     absolute = Path(os.path.abspath(path))
     for parent in absolute.parents:
@@ -523,10 +523,10 @@ def plain_path(path: Path, workspace: Path) -> Path:
 
 
 def tools_for(workspace: Path, path: str, home: Path, prefixes: Iterable[str]) -> tuple[Path, ...]:
-    """Return the folders besides the system's that hold the programs on a PATH and what these need."""
+    """Return the folders, besides the system's, of the programs on PATH and of what they need."""
     found = toolchains.folders(path, home, workspace, prefixes)
     roots = [*_bound_roots(), workspace]
-    # A home folder below one of the system's is covered, and its tools with it.
+    # A home folder below a system folder is covered, together with its tools.
     covered = [each for each in (home, *homes_in_system()) if _is_within(each, _bound_roots())]
     return tuple(f for f in found if not _is_within(f, roots) or _is_within(f, covered))
 
@@ -555,20 +555,20 @@ def _bound_roots() -> list[Path]:
 
 @cache
 def homes_in_system() -> tuple[Path, ...]:
-    """Return people's home folders below a folder of the system's, which commands would see with that."""
+    """Return people's home folders below a system folder, which would be visible along with it."""
     real = {each.resolve() for each in toolchains.homes()}
     within = (each for each in real if _is_within(each, _bound_roots()))
     return tuple(sorted(each for each in within if _is_home_in_system(each)))
 
 
 def _is_home_in_system(home: Path) -> bool:
-    """Tells whether a home below a folder of the system's is no part of that, as /usr/local and its like."""
+    """Return whether a home below a system folder is not part of the system (unlike /usr/local)."""
     is_system = home.parts[1] == "usr" and (home / "bin").is_dir()
     return home.is_dir() and not is_system and len(home.parts) > 2
 
 
 def _add_filter(argv: list[str | int]) -> tuple[int, ...]:
-    """Add the system call filter to a command line of bwrap's; return the handles that it needs."""
+    """Add the system call filter to a bwrap command line; return the handles that it needs."""
     program = seccomp.filter_program(os.uname().machine)
     if program is None:
         return ()
@@ -584,7 +584,7 @@ def _opened_or_made(name: str, folder: int) -> int:
     try:
         return os.open(name, flags, dir_fd=folder)
     except FileNotFoundError:
-        with contextlib.suppress(FileExistsError):  # another command makes it too
+        with contextlib.suppress(FileExistsError):  # another command creates it too
             os.mkdir(name, 0o700, dir_fd=folder)
         return os.open(name, flags, dir_fd=folder)
 

@@ -1,7 +1,7 @@
-"""Whether the person's check can start where commands run; it is not run itself.
+"""Find out whether the check could start where commands run, without running it.
 
-One line for the shell looks for all that the check needs, in the sandbox and with the variables of a
-command. Why something is missing there, the outside tells.
+One shell line looks for everything the check needs, in the sandbox and with a command's variables.
+The outside then works out why something is missing.
 """
 
 import os
@@ -28,16 +28,16 @@ _SHOW = "put its folder on your PATH, so that the sandbox shows it, or say --san
 def complaint_about(
     check: str, root: Path, variables: Mapping[str, str], run: Callable[[str], str]
 ) -> str:
-    """Return why a check can't start; nothing if it can, or nobody can tell.
+    """Return why a check can't start; empty if it can or that is unknown.
 
     Args:
         check: the shell line.
-        root: the folder that it starts in.
+        root: the folder where it starts.
         variables: its environment.
-        run: runs a shell line there as a command would be run; returns its output.
+        run: runs a shell line as a command would be run; returns its output.
     """
     if os.name == "nt":
-        return ""  # what is asked here, is asked of a POSIX shell
+        return ""  # the trial needs a POSIX shell
     home = variables.get("HOME", "")
     trial = _Trial(root, variables.get("PATH", ""), home)
     for need in needs_of(check):
@@ -51,7 +51,7 @@ def complaint_about(
 
 
 class _Trial:
-    """What is looked for: a line of the shell for each thing, and what to say where it fails."""
+    """The things to look for: a shell line for each, and the message if it fails."""
 
     def __init__(self, root: Path, path: str, home: str) -> None:
         self._root = root
@@ -64,9 +64,9 @@ class _Trial:
         go = f"cd {shlex.quote(os.fspath(folder))} && "
         if need.kind == "module":
             if need.name in sys.stdlib_module_names:
-                return  # to ask for it would take as long as all the rest
+                return  # trying it would take as long as everything else
             program = " ".join(map(shlex.quote, map(self._at_home, need.by)))
-            # What Python itself fails with is another matter.
+            # Errors of Python itself are not a missing module.
             asks = f"{program} -c {shlex.quote(_HAS_MODULE)} {shlex.quote(need.name)}"
             line = f"{go}{{ {asks}; [ $? -ne {_NO_MODULE} ]; }}"
             self.tests.append(
@@ -79,7 +79,7 @@ class _Trial:
             self._add_program(self._at_home(need.name), folder, go)
 
     def _at_home(self, word: str) -> str:
-        """Return a word with the home folder in it, as the shell would have it."""
+        """Return a word with `~` expanded as the shell would."""
         return f"{self._home}{word[1:]}" if word.startswith("~/") and self._home else word
 
     def _add_program(self, name: str, folder: Path, go: str) -> None:
@@ -97,7 +97,7 @@ class _Trial:
         self._add_interpreter(name, host)
 
     def _add_interpreter(self, name: str, host: Path) -> None:
-        """Add what the first line of a script names."""
+        """Add the interpreter named in a script's first line."""
         first = small_text(host.resolve()).partition("\n")[0]
         words = first.removeprefix("#!").split() if first.startswith("#!") else []
         if words and os.path.basename(words[0]) == "env":

@@ -1,7 +1,7 @@
-"""What of a folder of tools is a person's credentials: commands are shown the folder without it.
+"""Find credentials inside tool folders, so that commands see the folders without them.
 
-A list of names is never complete. So all that an application keeps under a dot for itself is hidden too,
-but what is known to hold programs, and so are sockets. Folders of code alone are not looked into.
+A list of names is never complete. So everything that an application keeps in a dot folder is hidden
+too, except folders known to hold programs, and so are sockets. Code folders are not searched.
 """
 
 import os
@@ -16,9 +16,9 @@ def _words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-# Names of files and folders, with a dot or an underline before them or not.
+# Names of files and folders, with or without a leading dot or underscore.
 _NAMES = _words(
-    # Logins to hosts, and keys.
+    # Logins and keys.
     "netrc authinfo authinfo.gpg git-credentials git-credentials.d id_rsa id_dsa id_ecdsa id_ecdsa_sk",
     "id_ed25519 id_ed25519_sk authorized_keys known_hosts keyring keyrings private-keys-v1.d",
     # uv, pip, conda, npm, yarn, bun, cargo, gem, composer, Maven, Gradle, NuGet.
@@ -31,7 +31,7 @@ _NAMES = _words(
     "s3cfg rclone.conf boto",
     # Databases.
     "pgpass pg_service.conf my.cnf mylogin.cnf",
-    # Whatever the application.
+    # Any application.
     "credential credentials credentials.json credentials.yml credentials.yaml credentials.ini",
     "credentials.xml oauth_creds.json service-account.json service_account.json client_secret.json",
     "client_secrets.json secret secrets secret.json secrets.json secrets.toml secrets.yml secrets.yaml",
@@ -39,23 +39,23 @@ _NAMES = _words(
     "htpasswd password passwords passwd password.txt passwords.txt",
 )
 
-# Folders that are one application's data through and through: nothing but what is in a `bin` of theirs.
+# Folders that are entirely one application's data: only their `bin` is shown.
 PRIVATE = _words(
     ".ssh .gnupg .pki .password-store .vault .aws .azure .oci .gcloud .docker .kube .gh .terraform.d",
     ".config .cache .mozilla .thunderbird .gem .m2 .gradle .npm .pip .composer .fly .heroku .pulumi",
     ".databricks .snowflake .claude .codex .gemini keyrings",
 )
 
-# Under a dot, and no secret: where dotnet, pnpm, npm, asdf, gcloud, mise and opam have their programs, and
-# what is beside any source.
+# Dot folders that are not secret: programs of dotnet, pnpm, npm, asdf, gcloud, mise and opam, and
+# what commonly accompanies source code.
 _OPEN = _words(
     ".store .pnpm .tools .bin .npm .install .mise.backend .opam-switch .keep .gitkeep .gitignore",
     ".gitattributes .github .editorconfig .dockerignore .travis.yml",
 )
 
-# Packages, by the thousand, whose files are not the person's; no look into them, wherever they are.
+# Package folders with thousands of files, none of them the person's; never searched.
 _PACKAGES = _words("registry git pkg mod node_modules site-packages dist-packages pkgs __pycache__")
-# The same below a folder of tools.
+# The same, but only below a tool folder.
 _CODE = _words(
     "lib lib32 lib64 libexec include src man doc docs info locale icons terminfo zoneinfo jmods legal",
     "licenses examples test tests",
@@ -65,7 +65,7 @@ _DEPTH, _FOLDERS = 4, 2000
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether what has this name is hidden."""
+    """Return whether a file or folder of this name is hidden."""
     return name not in _OPEN and (name.startswith(".") or _is_named(name))
 
 
@@ -74,17 +74,17 @@ def _is_named(name: str) -> bool:
 
 
 class Look:
-    """Finds what is to be hidden; a folder that did not change is not read again."""
+    """Find what to hide; unchanged folders are not read again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int, int], list[str], list[str]]] = {}
 
     def hidden_in(self, folders: AbstractSet[Path], passed_over: Path) -> list[Path]:
-        """Return what is hidden in folders of tools; of what is in each other, the outermost.
+        """Return the hidden paths in tool folders; of nested ones, only the outermost.
 
         Args:
             folders: real paths.
-            passed_over: what is there is not looked at.
+            passed_over: a folder that is not searched.
         """
         found: set[Path] = set()
         for folder in folders:
@@ -100,7 +100,7 @@ class Look:
         return sorted(each for each in found if _is_in_sight(each, folders, found))
 
     def _listing(self, folder: str) -> tuple[list[str], list[str]]:
-        """Return what is hidden of what a folder holds, and the folders in it to be looked into."""
+        """Return the hidden names in a folder, and its subfolders to search."""
         try:
             about = os.lstat(folder)
             state = about.st_dev, about.st_ino, about.st_mtime_ns
@@ -109,13 +109,13 @@ class Look:
                 with os.scandir(folder) as entries:
                     known = state, *_sorted_out(entries)
                 self._known[folder] = known
-        except OSError:  # gone, or nobody's who runs this
+        except OSError:  # removed, or not readable
             return [], []
         return known[1], known[2]
 
 
 def _is_in_sight(path: Path, shown: AbstractSet[Path], hidden: AbstractSet[Path]) -> bool:
-    """Return whether the nearest of the folders around a path is one that is shown."""
+    """Return whether the nearest listed ancestor of a path is a shown one."""
     nearest = next((each for each in path.parents if each in shown or each in hidden), None)
     return nearest in shown
 
@@ -125,7 +125,7 @@ def _sorted_out(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[st
     inner: list[str] = []
     for entry in entries:
         if entry.is_symlink():
-            # What a link leads to has another name.
+            # The target of a link has another name.
             if _is_named(entry.name) and os.path.isfile(entry.path):
                 hidden.append(os.path.realpath(entry.path))
         elif entry.is_dir():

@@ -1,10 +1,10 @@
-"""How much memory a command may take, and how much a tree of processes takes.
+"""Limit and measure the memory of a command's process tree.
 
-Not a limit of the kernel for each process: what reserves address space and never uses it (a sanitizer's
-shadow, 14 TB) would not start, and a hundred processes could each take the whole. Nor a control group, in
-which few systems let a user put anything. The guard of a command looks.
+It is not a per-process kernel limit: programs that reserve address space without using it (a
+sanitizer's shadow, 14 TB) would not start, and a hundred processes could each take the whole. Nor
+is it a control group, which few systems let a user create. Instead, the command's guard measures.
 
-The supervisor uses it, which must start at once: it imports nothing of the package.
+The supervisor imports it and must start fast: it imports nothing from the package.
 """
 
 import contextlib
@@ -12,17 +12,17 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-# Of the machine's memory, unless the person says otherwise.
+# The default share of the machine's memory.
 _SHARE = 3 / 4
 
 _MIB = 2**20
 
 
 def limit_bytes(megabytes: int) -> int | None:
-    """Return what a command and all that it starts may take; None where nobody can look.
+    """Return the memory limit of a command's process tree; None where memory can't be measured.
 
     Args:
-        megabytes: as the person says; 0 for three quarters of what there is.
+        megabytes: the setting; 0 for three quarters of the machine's memory.
     """
     if sys.platform != "linux":
         return None
@@ -30,17 +30,17 @@ def limit_bytes(megabytes: int) -> int | None:
 
 
 def in_words(limit: int | None) -> str:
-    """Return a limit as a person reads it; nothing for none."""
+    """Return a limit in readable form; empty for None."""
     return "" if limit is None else f"{limit // _MIB:,} MiB of memory"
 
 
 def _available() -> int:
-    """Return the machine's memory, or what the container has of it."""
+    """Return the machine's memory, or the container's share of it."""
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_of_groups()])
 
 
 def _of_groups() -> Iterator[int]:
-    """Yield the limits of the control groups around this process, as far as they are seen here."""
+    """Yield the limits of this process's control groups, as far as they are visible."""
     for line in _text("/proc/self/cgroup").splitlines():
         _, kinds, path = line.split(":", 2)
         if kinds not in ("", "memory"):
@@ -55,9 +55,9 @@ def _of_groups() -> Iterator[int]:
 
 
 def taken_bytes(pids: Iterable[int], limit: int) -> int:
-    """Return what processes take; above a limit, what they share is counted once.
+    """Return the memory that processes take; above the limit, shared memory is counted once.
 
-    That takes long, of large ones: it is looked at only where it matters.
+    Counting that is slow for large processes, so it is done only where it matters.
     """
     resident = {pid: _resident(pid) for pid in pids}
     if sum(resident.values()) <= limit:
@@ -78,14 +78,14 @@ def _own(pid: int, resident: int) -> int:
 
 
 def end_first() -> str:
-    """Let this process, and what it starts, be ended first where all memory is taken; return what was."""
+    """Make the out-of-memory killer prefer this process and its children; return the previous score."""
     before = _text(_SCORE)
     put_score(_ENDED_FIRST)
     return before
 
 
 def put_score(score: str) -> None:
-    """Put back what `end_first` has returned; what was started meanwhile keeps it."""
+    """Restore the score that `end_first` returned; processes started meanwhile keep theirs."""
     with contextlib.suppress(OSError), open(_SCORE, "w", encoding="ascii") as file:
         file.write(score)
 

@@ -1,12 +1,12 @@
-"""Mounts the person's folders in a sandbox by descriptors, which no exchanged name can mislead.
+"""Mount the person's folders in a sandbox by descriptor, so that swapping names can't redirect a mount.
 
-bwrap looks a folder up by its name, more than once, and follows links. Another command that may write the
-same workspace can exchange a folder for a link in between, and then what the link leads to is mounted.
-So bwrap mounts the system alone and waits. A child of the guard enters the sandbox's namespaces and
-mounts the rest: it opens every path part by part, follows no link, compares what it found with what the
-agent looked at, and mounts descriptor on descriptor.
+bwrap resolves a path by name, more than once, and follows links. Another command with write access
+to the workspace could swap a folder for a link in between, and the link's target would be mounted.
+So bwrap mounts only the system and waits. A child of the guard enters the sandbox's namespaces and
+mounts the rest: it opens every path component by component, follows no link, compares each result
+with what the agent examined, and mounts descriptor on descriptor.
 
-The supervisor uses it, which must start at once: it imports nothing of the package.
+The supervisor imports it and must start fast: it imports nothing from the package.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ import time
 from collections.abc import Mapping
 from functools import cache
 
-# linux/sched.h, mount.h, fcntl.h, openat2.h. On all architectures that matter the system calls have these
-# numbers; C libraries know their names since 2022 only.
+# linux/sched.h, mount.h, fcntl.h, openat2.h. The system calls have these numbers on all relevant
+# architectures; C libraries have names for them only since 2022.
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x0002_0000, 0x1000_0000
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _NO_LINKS = 0x04 | 0x08  # RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
@@ -28,17 +28,17 @@ _EMPTY_PATHS = 0x04 | 0x40
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4  # as flags of a mount and as its attributes
 
-# What bwrap calls the two while it sets a sandbox up.
+# bwrap's names for the two while it sets up a sandbox.
 _HOST, _SANDBOX = "/oldroot", "/newroot"
 
-# While someone exchanges two names as fast as can be, about every other look finds the right one; between
-# looks whoever does it gets a chance to run.
+# While another process swaps two names as fast as possible, about every second try finds the right
+# one; the pause between tries lets that process run.
 _LOOKS, _PAUSE_S = 100, 0.0005
 
-# What a look finds of something that is no longer where it was.
+# Errors of opening a path that has changed meanwhile.
 _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EAGAIN})
 
-# Where bwrap mounts something last: out of sight by then.
+# A path where bwrap mounts last, so this file ends up hidden.
 _EMPTY_FILE = f"{_SANDBOX}/proc/.empty"
 
 
@@ -55,11 +55,11 @@ class _Attributes(ctypes.Structure):
 
 
 def mount_all(pid: int, mounts: list[Mapping[str, object]]) -> str:
-    """Enter the namespaces of a process, for good, and mount there; return why not, or nothing.
+    """Enter a process's namespaces for good and mount there; return why that failed, or an empty string.
 
     Args:
-        pid: a process of bwrap's that waits while it sets a sandbox up.
-        mounts: the fields of a `sandbox.Mount` each.
+        pid: a bwrap process that waits while it sets up a sandbox.
+        mounts: the fields of a `Mount` each.
     """
     target = ""
     try:
@@ -74,7 +74,7 @@ def mount_all(pid: int, mounts: list[Mapping[str, object]]) -> str:
 
 def _enter(pid: int) -> None:
     kinds = {"user": _CLONE_NEWUSER, "mnt": _CLONE_NEWNS}
-    # Both are opened first: who has entered one can't open the other.
+    # Open both first: a process that has entered one can't open the other.
     opened = [(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY), kinds[kind]) for kind in kinds]
     for handle, kind in opened:
         _check(_library().setns(handle, kind))
@@ -82,7 +82,7 @@ def _enter(pid: int) -> None:
 
 
 def _mount(mount: Mapping[str, object]) -> None:
-    """Make one mount; look again while what is on the way is being exchanged.
+    """Make one mount; retry while the path is being swapped.
 
     Raises:
         OSError: if it can't be made.
@@ -122,16 +122,16 @@ def _mount_once(mount: Mapping[str, object], opened: list[int]) -> None:
 
 
 def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
-    """Open a path, following no link.
+    """Open a path without following links.
 
     Args:
-        root: where it begins.
-        path: an absolute path as it is from there.
-        opened: gets what is opened, and is to be closed.
-        made: "folder" or "file": what is missing is made, and this is what it leads to.
+        root: the folder to start from.
+        path: an absolute path, relative to that root.
+        opened: receives the opened descriptors, for the caller to close.
+        made: "folder" or "file": create missing components, ending in this.
 
     Raises:
-        OSError: if it is not there, or leads over a link.
+        OSError: if it does not exist, or contains a link.
     """
     *above, last = path.strip("/").split("/")
     at = _opened_root(root)
@@ -148,7 +148,7 @@ def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
 
 
 def _open_or_make(at: int, name: str, made: str, opened: list[int]) -> int:
-    with contextlib.suppress(FileExistsError):  # also one that another command has just made
+    with contextlib.suppress(FileExistsError):  # also if another command has just made it
         if made == "folder":
             os.mkdir(name, 0o755, dir_fd=at)
         else:
@@ -176,7 +176,7 @@ def _compare(handle: int, identity: object) -> None:
 
 
 def _bind(source: int, place: int, attributes: int) -> None:
-    """Show in a place what is open as `source`, and all that is mounted below it."""
+    """Mount the tree open as `source`, with all mounts below it, at a place."""
     clone = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
     tree = _call(_OPEN_TREE, source, b"", clone)
     chosen = _Attributes(attributes, 0, 0, 0)
@@ -189,7 +189,7 @@ def _bind(source: int, place: int, attributes: int) -> None:
 
 
 def _mount_memory(place: int, flags: int, options: str) -> None:
-    """Mount an empty folder in memory."""
+    """Mount an empty in-memory folder."""
     name = f"{_HOST}/proc/self/fd/{place}"
     _check(_library().mount(b"tmpfs", os.fsencode(name), b"tmpfs", flags, options.encode()))
 

@@ -1,36 +1,36 @@
-"""A program of its own: runs inside the sandbox and reports which of its promises hold there.
+"""Stand-alone program that runs inside the sandbox and reports which promises hold there.
 
-It is started as a command would be, as `python3 -I -S probe.py ARGUMENT` or with its text after `-c`.
-The argument is a JSON object that tells where the lures lie: things that exist outside and must be out
-of reach. What it prints is a JSON object too, {"promises": [{"name": …, "enforced": …, "detail": …}]},
-with `enforced` one of
+It is started as a command would be: `python3 -I -S probe.py ARGUMENT`, or with its source after
+`-c`. The argument is a JSON object that names the lures: things that exist outside and must be out
+of reach. It prints a JSON object, {"promises": [{"name": …, "enforced": …, "detail": …}]}, with
+`enforced` one of
 
-    true   tried, and it is as promised
-    false  tried, and it is not; or it could not be tried: what can't be proved is not promised
-    null   does not apply: the argument does not name a lure, or allows the network
+    true   tried, and the promise holds
+    false  tried, and it does not hold; or it could not be tried: unproved counts as broken
+    null   does not apply: the argument names no lure, or allows the network
 
-All keys of the argument may be left out:
+All keys of the argument are optional:
 
-    workspace        the folder that commands may write to; the current one unless said
+    workspace        the folder that commands may write to; default: the current folder
     home             the person's home folder
-    home_file        a file in it that exists
-    outside_folder   a folder that the person may write to, neither in the workspace nor in /tmp
-    tmp_file         a file in the /tmp of the person that exists
-    agent_pid        a process that must not be seen: the agent's
-    agent_token      text in the environment of that process, and in no command's
-    tcp_port         a port that something listens on at the person's 127.0.0.1
-    unix_socket      the path of a socket that something listens on, outside
-    abstract_socket  the name of a socket without a path that something listens on
+    home_file        an existing file in it
+    outside_folder   a folder that the person can write to, outside the workspace and /tmp
+    tmp_file         an existing file in the person's /tmp
+    agent_pid        a process that must be invisible: the agent's
+    agent_token      text in the environment of that process, and of no command
+    tcp_port         a port with a listener at the person's 127.0.0.1
+    unix_socket      the path of a socket with a listener outside
+    abstract_socket  the name of an abstract socket with a listener outside
     network          true if commands may use the network
     git              the workspace's .git, a folder or a file, if it has one
-    agent_home       the home of codingagent, if it is in the workspace
-    program          a program outside of the system's folders that commands may run
-    credentials      a list of files that are beside it and are none of theirs
+    agent_home       the agent's home, if it is in the workspace
+    program          a program outside the system's folders that commands may run
+    credentials      a list of files beside it that commands must not see
 
-It changes nothing wherever it runs, also with no sandbox at all: files are made without a name, or
-unmade at once; what must not be written is opened and closed; calls get arguments that come to nothing.
+It changes nothing, even without a sandbox: it creates files without a name or removes them at once,
+opens and closes what must not be written, and calls the system with arguments that have no effect.
 
-It imports nothing of the package: there is none in the sandbox.
+It imports nothing from the package, which does not exist in the sandbox.
 """
 
 import contextlib
@@ -42,14 +42,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 
-# Answers that mean "you may not" or "there is no such thing". Any other leaves a doubt.
+# Errors that mean "not allowed" or "does not exist". Any other error leaves a doubt.
 _REFUSALS = (
     *(errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ELOOP),
     *(errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN),
     *(errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.ENXIO, errno.ESRCH),
 )
 
-# Long enough for this machine's own sockets, which answer at once.
+# Enough for this machine's own sockets, which respond at once.
 _PATIENCE_S = 1.0
 
 _CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
@@ -66,7 +66,7 @@ _KERNEL_SETTINGS = (
     "/sys/power/state",
 )
 
-# bits/socket.h of Linux; Python has not all of them everywhere.
+# bits/socket.h of Linux; Python does not define all of them everywhere.
 _SPECIAL_FAMILIES = {"AF_PACKET": 17, "AF_ALG": 38, "AF_VSOCK": 40}
 
 # Addresses for documentation (RFC 5737, RFC 3849).
@@ -81,7 +81,7 @@ _Order = dict[str, object]
 
 
 def main() -> int:
-    """Print what holds; return 0 if it could look, whatever it saw."""
+    """Print the result of every promise; return 0 if the probe ran, whatever it found."""
     if len(sys.argv) != 2:
         sys.stderr.write("probe: one argument, a JSON object\n")
         return 2
@@ -98,15 +98,16 @@ def main() -> int:
 def _judge(look: Callable[[_Order], _Verdict], order: _Order) -> _Verdict:
     try:
         return look(order)
-    except Exception as fault:  # noqa: BLE001  # one that can't be looked at must not hide the others
+    except Exception as fault:  # noqa: BLE001  # noqa: BLE001  # one failed probe must not hide the others
         return False, f"could not be checked: {fault}"
 
 
-# --- what a process is -----------------------------------------------------------------------------
+# --- the process
+# -----------------------------------------------------------------------------------
 
 
 def _capabilities(_: _Order) -> _Verdict:
-    # The bounding set too: without it a program with rights of its own gives none away.
+    # The bounding set too: without it, a set-uid program grants nothing.
     held = [f"{name}={_status(name)}" for name in _CAPABILITY_SETS if int(_status(name), 16)]
     return not held, ", ".join(held) or "all sets are empty"
 
@@ -122,7 +123,7 @@ def _system_call_filter(_: _Order) -> _Verdict:
 
 
 def _descriptors(_: _Order) -> _Verdict:
-    # Listing takes a descriptor itself, which is closed afterwards.
+    # Listing opens a descriptor itself, which is closed afterwards.
     listed = sorted(int(name) for name in os.listdir("/proc/self/fd"))
     extra = [handle for handle in listed if handle > 2 and _is_open(handle)]
     return not extra, f"also open: {_words(extra)}" if extra else "none but 0, 1 and 2"
@@ -137,7 +138,7 @@ def _no_terminal(_: _Order) -> _Verdict:
 
 
 def _outside_read_only(order: _Order) -> _Verdict:
-    # Private, which is a promise of its own; by its second name too.
+    # Its privacy is a promise of its own, checked under its second name too.
     inner = [_real(_workspace(order)), "/tmp"]  # noqa: S108
     with contextlib.suppress(OSError):
         inner += ["/var/tmp"] if os.path.samefile("/tmp", "/var/tmp") else []  # noqa: S108
@@ -180,7 +181,7 @@ def _system_secrets(_: _Order) -> _Verdict:
 
 
 def _kernel_settings(_: _Order) -> _Verdict:
-    # Opened, never written.
+    # Opened, but never written.
     errors = {name: _error_of_opening(name, os.O_WRONLY) for name in _KERNEL_SETTINGS}
     writable = [name for name, error in errors.items() if not _refused(error)]
     told = f"can write {_words(writable)}" if writable else f"tried {_words(errors)}"
@@ -188,8 +189,8 @@ def _kernel_settings(_: _Order) -> _Verdict:
 
 
 def _git_read_only(order: _Order) -> _Verdict:
-    # The workspace around it is writable. So what is read-only is a mount of its own, which can't be
-    # renamed either: nobody can lay another .git in its place.
+    # The workspace around it is writable. So a read-only path must be a mount of its own, which
+    # can't be renamed either: no command can put another .git in its place.
     git = _text(order, "git")
     if not git:
         return None, "the workspace has none"
@@ -217,20 +218,20 @@ def _workspace_writable(order: _Order) -> _Verdict:
 
 
 def _tmp_writable(_: _Order) -> _Verdict:
-    return _is_writable("/tmp")  # noqa: S108  # the sandbox's own
+    return _is_writable("/tmp")  # noqa: S108  # noqa: S108  # the sandbox's own
 
 
 def _shared_memory(_: _Order) -> _Verdict:
-    return _is_writable("/dev/shm")  # noqa: S108  # as above
+    return _is_writable("/dev/shm")  # noqa: S108  # noqa: S108  # as above
 
 
 # --- processes, sockets, the network ---------------------------------------------------------------
 
 
 def _agent_hidden(order: _Order) -> _Verdict:
-    """Look for any process that is not ours: in a namespace of our own there is none.
+    """Look for any process from outside: a separate process namespace shows none.
 
-    The agent's number may be one of ours there, by chance; the token tells them apart.
+    The agent's pid may belong to another process inside by chance; the token tells them apart.
     """
     seen = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
     ours = _ancestors()
@@ -255,8 +256,8 @@ def _agent_hidden(order: _Order) -> _Verdict:
 def _no_network(order: _Order) -> _Verdict:
     if _network_allowed(order):
         return None, "allowed"
-    # Interfaces tell nothing: many kernels put idle ones into each new namespace. Connecting a UDP
-    # socket asks for a route and sends nothing (these addresses are nobody's).
+    # Interfaces prove nothing: many kernels add idle ones to each new namespace. Connecting a UDP
+    # socket asks for a route and sends nothing (these addresses are reserved).
     for family, address in _NOWHERE:
         error = _error_of_connecting(family, socket.SOCK_DGRAM, (address, 9))
         if not _refused(error):
@@ -277,7 +278,7 @@ def _no_outside_sockets(order: _Order) -> _Verdict:
 
 
 def _no_abstract_sockets(order: _Order) -> _Verdict:
-    # They belong to the network namespace.
+    # Abstract sockets belong to the network namespace.
     if _network_allowed(order):
         return None, "allowed with the network"
     name = _text(order, "abstract_socket")
@@ -316,13 +317,14 @@ def _loopback(_: _Order) -> _Verdict:
 
 def _no_new_namespaces(_: _Order) -> _Verdict:
     error = _error_in_child(lambda: _call("unshare", _CLONE_NEWUSER))
-    # ENOSPC is what the kernel says at its limit of namespaces, which a sandbox can set to what it has.
+    # ENOSPC is the kernel's error at its limit of namespaces, which a sandbox can set to the number
+    # in use.
     refused = error in {errno.EPERM, errno.ENOSPC, errno.ENOSYS}
     return refused, f"unshare: {_said(error)}"
 
 
 def _no_mounts(_: _Order) -> _Verdict:
-    # Whoever may mount is told EINVAL: this is no place where anything is mounted.
+    # A process that may mount gets EINVAL here, because this is not a mount point.
     place = b"/proc/self/fdinfo"
     error = _error_of(lambda: _call("mount", b"none", place, None, _MS_REMOUNT_BIND, None))
     return error in {errno.EPERM, errno.ENOSYS}, f"mount: {_said(error)}"
@@ -330,26 +332,27 @@ def _no_mounts(_: _Order) -> _Verdict:
 
 def _no_terminal_injection(_: _Order) -> _Verdict:
     error = _error_in_child(_type_into_own_terminal)
-    # EIO is what a kernel says in which nobody may do this (dev.tty.legacy_tiocsti=0).
+    # EIO is the error of a kernel that allows this to nobody (dev.tty.legacy_tiocsti=0).
     return error in {errno.EPERM, errno.EIO}, f"TIOCSTI: {_said(error)}"
 
 
 def _type_into_own_terminal() -> None:
-    """Types a letter into a new terminal, as the leader of its session: who may do it at all, may here."""
+    """Push a character into a new terminal as its session leader: where that works at all, it works here."""
     import fcntl
 
     os.setsid()
     _keyboard, screen = os.openpty()
-    # Opening it by name makes it the terminal of this session.
+    # Opening it by name makes it the controlling terminal.
     handle = os.open(os.ttyname(screen), os.O_RDWR)
     fcntl.ioctl(handle, _TIOCSTI, b"x")
 
 
-# --- how one looks ---------------------------------------------------------------------------------
+# --- how to try
+# ------------------------------------------------------------------------------------
 
 
 def _error_of(attempt: Callable[[], object]) -> int:
-    """Return the number of the error that an attempt met; 0 if it succeeded."""
+    """Return the errno of an attempt; 0 if it succeeded."""
     try:
         attempt()
     except OSError as fault:
@@ -358,7 +361,7 @@ def _error_of(attempt: Callable[[], object]) -> int:
 
 
 def _error_in_child(attempt: Callable[[], object]) -> int:
-    """Do the same in a child: what it has become there ends with it."""
+    """Return the errno of an attempt made in a child, whose changed state ends with it."""
     pid = os.fork()
     if pid == 0:
         error = 255
@@ -379,7 +382,7 @@ def _said(error: int | None) -> str:
 
 
 def _call(name: str, *arguments: object) -> None:
-    """Call the C library, whose functions answer 0 if all is well."""
+    """Call a C library function that returns 0 on success."""
     library = ctypes.CDLL(None, use_errno=True)
     if getattr(library, name)(*arguments) != 0:
         error = ctypes.get_errno()
@@ -399,10 +402,10 @@ def _error_of_opening(path: str, flags: int) -> int:
 
 
 def _error_of_creating_in(folder: str) -> int:
-    """Make a file without a name, which nobody ever sees.
+    """Create a file without a name, which nobody ever sees.
 
-    Where a disk has no such files the kernel says so (EOPNOTSUPP), after it has asked for the right to
-    write: that is no refusal. Nor is EISDIR, from a system that knows no such files.
+    A disk without such files gives EOPNOTSUPP after the permission check, so that is not a refusal.
+    Nor is EISDIR, from a kernel without such files.
     """
     return _error_of_opening(folder, getattr(os, "O_TMPFILE", 0) | os.O_WRONLY)
 
@@ -461,7 +464,7 @@ def _status(field: str, pid: int | str = "self") -> str:
 
 
 def _ancestors() -> list[int]:
-    """Yield this process, its parent and so on, as far as /proc tells."""
+    """Yield this process, its parent and so on, as far as /proc shows them."""
 
     def chain() -> Iterator[int]:
         pid = int(_status("Pid"))
@@ -512,7 +515,7 @@ def _network_allowed(order: _Order) -> bool:
     return order.get("network") is True
 
 
-# In the order in which a person reads them; the names are a contract.
+# In reading order; the names are part of the interface.
 PROMISES: tuple[tuple[str, Callable[[_Order], _Verdict]], ...] = (
     ("no capabilities", _capabilities),
     ("no new privileges", _no_new_privileges),

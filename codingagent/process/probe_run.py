@@ -1,4 +1,4 @@
-"""Proves a sandbox from inside: lays lures outside of it, and has `probe` try to reach them."""
+"""Prove a sandbox from inside: place lures outside it and have `probe` try to reach them."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from codingagent.errors import WorkError
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a sandbox promises, and whether that holds. None: it does not apply here."""
+    """One promise of a sandbox and whether it holds; None if it does not apply here."""
 
     name: str
     enforced: bool | None
@@ -25,9 +25,9 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Lures:
-    """What is outside of a sandbox that is to be proved, and the workspace inside.
+    """Lures outside a sandbox under test, and the workspace inside.
 
-    `path` is to be on its PATH; `order` is the probe's argument.
+    `path` must be on its PATH; `order` is the probe's argument.
     """
 
     workspace: Path
@@ -39,13 +39,13 @@ class Lures:
 
 @contextlib.contextmanager
 def lures(outside: Path) -> Iterator[Lures]:
-    """Lays the lures; all of them are taken away after.
+    """Create the lures; remove them all afterwards.
 
     Args:
-        outside: a folder of the person's, neither in a workspace nor in /tmp.
+        outside: a folder of the person's outside any workspace and /tmp.
 
     Raises:
-        WorkError: if there is no room for them.
+        WorkError: if they can't be created.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -74,12 +74,12 @@ def lures(outside: Path) -> Iterator[Lures]:
 
 
 def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tuple[Promise, ...]:
-    """Return every promise and whether it holds, as the probe found it inside.
+    """Return every promise and whether the probe found that it holds.
 
     Args:
-        found: the lures, whose workspace is the sandbox's.
-        run: runs a shell line in that sandbox and gives its output.
-        has_network: whether the network is meant to be on.
+        found: the lures; their workspace is the sandbox's.
+        run: runs a shell line in that sandbox and returns its output.
+        has_network: whether the network should be on.
 
     Raises:
         WorkError: if the probe could not run.
@@ -94,7 +94,7 @@ def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tupl
     return tuple(Promise(each["name"], each["enforced"], each["detail"]) for each in told)
 
 
-# As applications keep them: by name, under a dot, in a folder of their own.
+# The ways applications keep them: by name, in a dot folder, in a folder of their own.
 _CREDENTIALS = (
     *(
         ".netrc",
@@ -110,7 +110,7 @@ _CREDENTIALS = (
 
 
 def _lay_application(folder: Path) -> dict[str, object]:
-    """Lays a program as a person installs it, and credentials beside it."""
+    """Create a program as a person would install it, with credentials beside it."""
     program, credentials = folder / "bin" / "program", [folder / name for name in _CREDENTIALS]
     (folder / "lib").mkdir(parents=True)
     for file in (program, *credentials):
@@ -122,7 +122,7 @@ def _lay_application(folder: Path) -> dict[str, object]:
 def _listeners(outside: Path, stack: contextlib.ExitStack) -> dict[str, object]:
     """Open sockets that nothing in a sandbox may reach."""
     tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-    # Not in /tmp, which a sandbox replaces: the socket would be out of sight by that alone.
+    # Not in /tmp, which a sandbox replaces: that alone would hide the socket.
     name = outside / f".s{os.getpid()}"
     by_path = stack.enter_context(socket.socket(socket.AF_UNIX))
     by_path.bind(os.fspath(name))

@@ -1,6 +1,6 @@
-"""Runs commands: a time limit, bounded output, a chosen environment, and nothing left behind.
+"""Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
 
-The only module that starts processes. On POSIX systems `supervisor` does it, in a process of its own.
+The only module that starts processes. On POSIX systems it delegates to the `supervisor` process.
 """
 
 import contextlib
@@ -27,38 +27,38 @@ from codingagent.model.events import EndedBy
 from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.process import memory
 
-# The most that one command may print: beyond it something runs away (`yes`), and a core with it.
+# The output limit of one command: beyond it, something runs away (`yes`) and takes a core with it.
 FLOOD_LIMIT_BYTES = 256 * 2**20
 
-# Kept of the output at either end; far more than a result shows, so that its cut can find line ends.
+# Kept at each end of the output; much more than a result shows, so that its cut can find line ends.
 _KEPT_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 
-# What is kept of each of two streams, and what is where one is cut (specification 004, ExecResult).
+# Kept of each of two streams, and the marker of a cut (specification 004, ExecResult).
 STREAM_LIMIT_BYTES = 2**20
 _TRUNCATED = "\n... [output truncated]"
 
-# How long to go on reading when the command and all of its tree have ended but the pipe is still
-# open: someone outside of the tree was handed it, and may keep it for ever.
+# How long to keep reading after the command and its tree have ended while the pipe is still open: a
+# process outside the tree was given it and may keep it forever.
 _DRAIN_S = 0.2
 
-# In UTF-8 each character has one byte that is none of these.
+# Each UTF-8 character has exactly one byte that is not one of these.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 _TRIAL_S = 20
 
-# How long a supervisor may take to end what it guards and itself.
+# How long a supervisor may take to end its commands and itself.
 _CLOSE_PATIENCE_S = 10.0
 
 _LOOK_UP_S = 0.5
 
-# The guard ends a command at its limit and reports at once; later, something keeps it from that.
+# The guard ends a command at its limit and reports at once; a later report means it was prevented.
 _OVERDUE_AFTER_S = 1.0
 
-# How long a program that carried a connection may take to end when that is closed.
+# How long a transport program may take to end after its connection closes.
 _TRANSPORT_PATIENCE_S = 2.0
 
-# Last on the path: nothing beside the package takes the place of what Python brings.
+# Last on the path, so that no file beside the package shadows the standard library.
 _SUPERVISOR = """
 import sys
 sys.path.append(sys.argv[1])
@@ -79,14 +79,14 @@ _PASSED = (
         "TMPDIR",
         "VIRTUAL_ENV",
     ),
-    # All that POSIX and glibc know: another name that begins so may hold anything.
+    # All locale variables of POSIX and glibc: another name with this prefix may hold anything.
     *("LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"),
     *("LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
     # Windows programs do not start without these.
     *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA"),
     *("LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "WINDIR", "NUMBER_OF_PROCESSORS"),
 )
-# What an interpreter may need to start at all.
+# An interpreter may need these to start at all.
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _SET = {
     "TERM": "dumb",
@@ -94,19 +94,19 @@ _SET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
-    # Whoever asks a question here waits for ever.
+    # A program that prompts here would wait forever.
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_EDITOR": "true",
     "EDITOR": "true",
     "DEBIAN_FRONTEND": "noninteractive",
     "PIP_NO_INPUT": "1",
-    # A .pyc knows its source by size and second: an edit right after a run may go unnoticed.
+    # A .pyc records its source's size and second: an edit right after a run might go unnoticed.
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
 class ConfinedLike(Protocol):
-    """How to start a command; in `argv` a number stands for that one of `handles`."""
+    """How to start a command; a number in `argv` is an index into `handles`."""
 
     @property
     def argv(self) -> Sequence[str | int]: ...
@@ -121,7 +121,7 @@ class ConfinedLike(Protocol):
 
 
 class SandboxLike(Protocol):
-    """What may confine a command."""
+    """A sandbox that may confine commands."""
 
     @property
     def tier(self) -> str: ...
@@ -135,12 +135,12 @@ class SandboxLike(Protocol):
         folder: str,
         added: Mapping[str, str],
     ) -> ConfinedLike:
-        """Return how to run `argv` in `folder`, confined; the variables `added` are not to be trusted."""
+        """Return how to run `argv` confined in `folder`; the variables in `added` are untrusted."""
         ...
 
 
 def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str, str]:
-    """Return the variables that a command sees: a chosen few of `base`, and those named in `passed`.
+    """Return the variables that a command sees: selected ones of `base`, and those named in `passed`.
 
     An allow list, because no list of secrets is ever complete.
     """
@@ -150,9 +150,9 @@ def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str
 
 
 class Runner:
-    """Runs one command at a time. Start it in the main thread; close it when all is done.
+    """Run one command at a time. Start it in the main thread; close it at the end.
 
-    `sandbox` confines the next one; `memory_bytes` is what each may take, with all that it starts.
+    `sandbox` confines the next command; `memory_bytes` limits each command's process tree.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Runner:
         self._reading: _Reading | None = None
 
     def close(self) -> None:
-        """End the supervisor, and with it whatever it still guards."""
+        """End the supervisor and every command it still guards."""
         if self._supervisor is not None:
             process, agent = self._supervisor
             self._supervisor = None
@@ -176,7 +176,8 @@ class Runner:
             try:
                 process.wait(_CLOSE_PATIENCE_S)
             except subprocess.TimeoutExpired:
-                # A command has stopped it; woken it sees that we are gone, and ends what is left.
+                # If a command stopped it, it now wakes, sees that the agent is gone, and ends the
+                # rest.
                 process.send_signal(signal.SIGCONT)
                 process.wait()
 
@@ -188,17 +189,17 @@ class Runner:
         show: Callable[[str], None],
         extras: Extras = PLAIN,
     ) -> Outcome:
-        """Run a shell line and return its outcome; `show` gets the output as it comes.
+        """Run a shell line and return its outcome; pass the output to `show` as it arrives.
 
         Args:
             command: for `/bin/sh -c`, or `cmd.exe /c` on Windows.
-            folder: a handle on the folder to run in, or its name where handles do not exist.
+            folder: a handle on the folder to run in, or its name where handles are not supported.
             timeout_s: None for no limit.
             show: called with pieces of text, in the caller's thread.
-            extras: what else is wanted.
+            extras: further options.
 
         Raises:
-            KeyboardInterrupt: passed on, after the command and its tree have been ended.
+            KeyboardInterrupt: re-raised after the command and its tree have ended.
         """
         if os.name == "nt":
             argv = ["cmd.exe", "/d", "/s", "/c", command]
@@ -255,7 +256,7 @@ class Runner:
             body = json.dumps(order).encode()
             with contextlib.suppress(
                 BrokenPipeError
-            ):  # then the report is missing, which is said below
+            ):  # then the report is missing, as the outcome says below
                 control.sendall(struct.pack("!I", len(body)) + body)
             reading = self._reading = _Reading(control, outputs, show, extras.is_flooded)
             try:
@@ -266,14 +267,14 @@ class Runner:
                     self._end_all()
 
     def end_command(self) -> None:
-        """End the command that runs now, if one does; for another thread than the one that waits for it."""
+        """End the running command, if any; called from another thread than the one that waits for it."""
         reading = self._reading
-        # It may end by itself meanwhile: then there is nothing left to be told.
+        # It may end by itself meanwhile; then there is nothing left to end.
         if reading is not None:
             reading.hurry()
 
     def _end_all(self) -> None:
-        """End the supervisor and all below it: a command stopped the one that was to end it."""
+        """End the supervisor and everything below it, after a command stopped its guard."""
         from codingagent.process import supervisor
 
         if self._supervisor is None:
@@ -283,13 +284,13 @@ class Runner:
         def living() -> list[int]:
             return [p for p in supervisor.tree(pid) if not supervisor.is_zombie(p)]
 
-        # Between two reads of one look a process may end and its child move up: look once more.
+        # Between two reads a process may end and its child move up, so look twice.
         supervisor.kill_all(lambda: living() or living())
         self._supervisor[0].kill()
         self.close()
 
     def _hand_over(self, handles: list[int]) -> None:
-        """Pass a command's handles to the supervisor, which is started if it is not there (any more)."""
+        """Pass a command's handles to the supervisor; start it first if it is not running."""
         for attempt in (1, 2):
             if self._supervisor is None:
                 self._supervisor = _start_supervisor()
@@ -306,10 +307,10 @@ class Runner:
 
 
 def try_out(confined: ConfinedLike) -> str:
-    """Run something short, without a supervisor; return its output.
+    """Run something short without a supervisor; return its output.
 
     Raises:
-        WorkError: with what it said, if it did not succeed.
+        WorkError: if it fails; the message has its output.
     """
     handles = confined.handles
     words = [str(handles[w]) if isinstance(w, int) else w for w in confined.argv]
@@ -335,16 +336,16 @@ def try_out(confined: ConfinedLike) -> str:
 
 
 def editor_of(variables: Mapping[str, str]) -> str:
-    """Return the person's editor, as a line of a shell."""
+    """Return the person's editor as a shell line."""
     default = "notepad" if os.name == "nt" else "vi"
     return variables.get("VISUAL") or variables.get("EDITOR") or default
 
 
 def open_editor(path: Path) -> None:
-    """Lets the person edit a file in the editor that VISUAL or EDITOR names, and waits for it.
+    """Open a file in the editor that VISUAL or EDITOR names, and wait for it.
 
     Raises:
-        UsageError: if there is no such editor, or it ends with a fault.
+        UsageError: if there is no such editor, or it fails.
     """
     editor = editor_of(os.environ)
     try:
@@ -360,7 +361,7 @@ def open_editor(path: Path) -> None:
 class Transport:
     """A program whose standard input and output are one connection; `connection` is our end.
 
-    Its messages go where ours go.
+    Its error output goes to our own.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -375,7 +376,7 @@ class Transport:
                 raise
 
     def close(self) -> int:
-        """Hangs up and waits for the program to end, which it is helped to; gives its exit code."""
+        """Close the connection, wait for the program to end, terminate it if needed; return its exit code."""
         self.connection.close()
         for urge in (self._process.terminate, self._process.kill):
             try:
@@ -386,7 +387,7 @@ class Transport:
 
 
 def open_transport(argv: Sequence[str]) -> Transport:
-    """Start a program that carries a connection: `ssh HOST codingagent serve --stdio`.
+    """Start a program that carries a connection, such as `ssh HOST codingagent serve --stdio`.
 
     Raises:
         WorkError: if it can't be started.
@@ -399,12 +400,12 @@ def open_transport(argv: Sequence[str]) -> Transport:
 
 
 def find_program(name: str, *outside: Path) -> str | None:
-    """Return where a program of ours is: the first on PATH that an answer could not have put there.
+    """Find a program on PATH, skipping folders where an answer could have put it.
 
     Args:
         name: the program.
-        outside: the workspace and the like; what is there, or is named relative to the current
-            folder, is passed over.
+        outside: the workspace and similar folders; programs there, or named relative to the current
+            folder, are skipped.
     """
     untrusted = {folder.resolve() for folder in outside}
     for folder in os.environ.get("PATH", "").split(os.pathsep):
@@ -419,13 +420,13 @@ def find_program(name: str, *outside: Path) -> str | None:
 def run_tool(
     argv: Sequence[str], variables: Mapping[str, str], data: bytes = b"", timeout_s: float = 600
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program of ours (git, the clipboard's) to its end; return its exit code and both streams.
+    """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
 
     Args:
         argv: the program, by its full path, and its arguments.
         variables: its whole environment.
-        data: for its standard input.
-        timeout_s: seconds after which it is killed.
+        data: the standard input.
+        timeout_s: the time limit in seconds; then the program is killed.
 
     Raises:
         WorkError: if it can't be started or does not end in time.
@@ -438,7 +439,7 @@ def run_tool(
             env=dict(variables),
             timeout=timeout_s,
             check=False,
-            # A Ctrl-C on the terminal is for us, and must not leave its work half done.
+            # A Ctrl-C on the terminal is for the agent and must not interrupt the tool.
             start_new_session=True,
         )
     except subprocess.TimeoutExpired as fault:
@@ -455,9 +456,9 @@ def _start_supervisor() -> tuple[subprocess.Popen[bytes], socket.socket]:
             [sys.executable, "-I", "-S", "-c", _SUPERVISOR, os.fspath(package)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
-            # A command could read it there, and find what the allow list keeps from it.
+            # A command could read its environment there, and find what the allow list withholds.
             env={name: os.environ[name] for name in _LOADER if name in os.environ},
-            # A Ctrl-C on the terminal is for us; we end the command ourselves.
+            # A Ctrl-C on the terminal is for the agent, which ends the command itself.
             start_new_session=True,
         )
     return process, ours
@@ -472,7 +473,7 @@ def _handle(folder: int | str, stack: contextlib.ExitStack) -> int:
 
 
 def _name_of(handle: int, folder: int | str) -> str:
-    """Return the real path of an open folder, for a sandbox; where there is none it is not needed."""
+    """Return the real path of an open folder for a sandbox; without one it is not needed."""
     if isinstance(folder, str):
         return folder
     name = f"/proc/self/fd/{handle}"
@@ -480,7 +481,7 @@ def _name_of(handle: int, folder: int | str) -> str:
 
 
 class _Kept:
-    """The head and the tail of a stream of bytes, whatever its length."""
+    """The head and tail of a byte stream of any length."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -499,11 +500,11 @@ class _Kept:
                 del self._tail[:-_KEPT_BYTES]
 
     def text(self) -> tuple[str, int]:
-        """Return the text kept and how many characters are missing from its middle."""
+        """Return the kept text and how many characters are missing in the middle."""
         tail = self._tail[-_KEPT_BYTES:]
         if self.total == len(self._head) + len(tail):
             return bytes(self._head + tail).decode("utf-8", "replace"), 0
-        # Cut within a character: no half ones at the seam.
+        # Drop partial characters at the cut.
         head = self._head.decode("utf-8", "ignore")
         while tail and 0x80 <= tail[0] < 0xC0:
             del tail[0]
@@ -524,15 +525,15 @@ class _Beginning:
         self._is_cut = self._is_cut or len(chunk) > room
 
     def text(self) -> str:
-        """Return the text of these bytes; where the stream went on, it says so."""
-        # Not final: of a character that the cut parts, nothing is given.
+        """Return the text of these bytes, and mark it if the stream continued."""
+        # Not final: a character split by the cut is dropped.
         decoder = getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(bytes(self._bytes), not self._is_cut)
         return text + _TRUNCATED if self._is_cut else text
 
 
 class _Reading:
-    """Reads a command's output and report until both are there; `outputs` are one pipe, or two."""
+    """Read a command's output and report until both are complete; `outputs` is one pipe, or two."""
 
     def __init__(
         self,
@@ -552,11 +553,11 @@ class _Reading:
         self._flooded = False
         self._hurries = False
         self.is_overdue = False
-        """No report came though it should have."""
+        """Whether a report is missing that should have come."""
         self._selector = selectors.DefaultSelector()
 
     def hurry(self) -> None:
-        """Has the command ended; for another thread than the one that waits."""
+        """End the command early; called from another thread than the one that waits."""
         self._hurries = True
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
@@ -566,7 +567,7 @@ class _Reading:
         try:
             self._read(None if timeout_s is None else started + timeout_s + _OVERDUE_AFTER_S)
         except BaseException:
-            # Interrupted: our end closes, the guard ends the tree, and says so by closing its own.
+            # Interrupted: closing our end makes the guard end the tree; it then closes its own end.
             self._control.shutdown(socket.SHUT_WR)
             self._wait_for_end()
             raise
@@ -609,7 +610,7 @@ class _Reading:
         )
 
     def _read(self, overdue_at: float | None) -> None:
-        """Read until the report is there and the pipe is at its end, or was so long enough."""
+        """Read until the report has come and the pipe is closed, or has been open long enough."""
         self._selector.register(self._control, selectors.EVENT_READ)
         for output in self._outputs:
             self._selector.register(output, selectors.EVENT_READ)
@@ -618,7 +619,7 @@ class _Reading:
             if self._hurries and overdue_at is None:
                 overdue_at = time.monotonic() + _OVERDUE_AFTER_S
             wake_at = give_up or overdue_at
-            # Without a limit we look up now and then: another thread may want it ended.
+            # Without a limit, wake now and then: another thread may want the command ended.
             left = _LOOK_UP_S if wake_at is None else max(wake_at - time.monotonic(), 0)
             if self._is_flooded is not None:
                 left = min(left, _LOOK_UP_S)
@@ -660,7 +661,7 @@ class _Reading:
         try:
             chunk = self._control.recv(4096)
         except ConnectionResetError:
-            chunk = b""  # it ended before it had read what to do
+            chunk = b""  # it ended before it read its input
         self._report += chunk
         if not chunk or self._report.endswith(b"\n"):
             self._selector.unregister(self._control)
@@ -676,7 +677,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """What a command that runs without a supervisor finds around it."""
+    """The surroundings of a command that runs without a supervisor."""
 
     folder: str
     variables: Mapping[str, str]
@@ -686,7 +687,7 @@ class _Where:
 def _run_directly(
     argv: list[str], where: _Where, timeout_s: float | None, show: Callable[[str], None]
 ) -> Outcome:
-    """Run a command where there is no fork (Windows); `taskkill /t` ends its tree."""
+    """Run a command on a system without fork (Windows); `taskkill /t` ends its tree."""
     started = time.monotonic()
     try:
         process = subprocess.Popen(

@@ -1,17 +1,17 @@
-"""The system calls that a confined command does without, as a filter program for the kernel (Linux).
+"""System call filter for confined commands (Linux seccomp), as a BPF program.
 
-A sandbox made of namespaces hides files, processes and the network; the kernel itself stays in reach,
-through every system call. This filter takes away those that no compiler, test or build needs and that
-have opened sandboxes before. All others are allowed. `ptrace` is among them: debuggers need it, and
-the command sees only its own processes. So is `name_to_handle_at`: a handle is of no use to whom
-`open_by_handle_at` is refused.
+A sandbox made of namespaces hides files, processes and the network; the kernel itself stays
+reachable through every system call. This filter refuses those that no compiler, test or build needs
+and that have been used to escape sandboxes. All others are allowed, among them `ptrace`: debuggers
+need it, and a command sees only its own processes. So is `name_to_handle_at`: a handle is useless
+while `open_by_handle_at` is refused.
 
-The program is made for `bwrap --seccomp`: an array of `struct sock_filter` (linux/filter.h), for the
-classic BPF machine. The kernel runs it before each call on a `struct seccomp_data`: the number of the
-call, the machine whose numbers are meant, and six arguments of 64 bits. It can compare only 32 bits at
-once; where it looks at an argument, it looks at the half that the kernel itself reads.
+The program is for `bwrap --seccomp`: an array of `struct sock_filter` (linux/filter.h), for the
+classic BPF machine. The kernel runs it before each call on a `struct seccomp_data`: the call
+number, the architecture, and six 64-bit arguments. It compares only 32 bits at once; for an
+argument, it compares the half that the kernel itself reads.
 
-Numbers are here, not taken from `errno` and `socket`: they are Linux's, wherever this is read.
+Numbers are literal, not taken from `errno` and `socket`: they are Linux's on every system.
 """
 
 import struct
@@ -28,7 +28,7 @@ _EAFNOSUPPORT = 97
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Calls that fail whatever their arguments are."""
+    """Calls that fail whatever their arguments."""
 
     why: str
     error: int
@@ -83,17 +83,18 @@ REFUSALS = (
     ),
 )
 
-# socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches the host of
-# a virtual machine from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody needs.
+# socket and socketpair: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Not AF_VSOCK, which reaches a
+# virtual machine's host from any network namespace, nor AF_PACKET, AF_ALG and the many that nobody
+# needs.
 SOCKET_FAMILIES = (1, 2, 10, 16)
 
-# clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h). There is no
-# CLONE_NEWTIME here: clone has the signal for the child's end in those bits.
+# clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h).
+# CLONE_NEWTIME is missing because clone uses those bits for the child's exit signal.
 NAMESPACE_FLAGS = (
     0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000
 )
 
-# ioctl: TIOCSTI types into a terminal for its owner, TIOCLINUX pastes into the console's.
+# ioctl: TIOCSTI types into a terminal as its owner, TIOCLINUX pastes into the console.
 TERMINAL_REQUESTS = (0x5412, 0x541C)
 
 # --- machines --------------------------------------------------------------------------------------
@@ -101,14 +102,14 @@ TERMINAL_REQUESTS = (0x5412, 0x541C)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What differs from one machine to the next."""
+    """The architecture-specific numbers."""
 
     arch: int
     """Its AUDIT_ARCH_… (linux/audit.h)."""
     foreign_from: int | None
-    """Numbers from here on are of another table of the same machine."""
+    """Numbers from here on belong to another table of the same machine."""
     numbers: dict[str, int]
-    """The number of each call that it has."""
+    """The call numbers by name."""
 
 
 # Name, number on x86_64 (asm/unistd_64.h), number on aarch64 (asm-generic/unistd.h).
@@ -166,11 +167,11 @@ _CALLS: tuple[tuple[str, int | None, int | None], ...] = (
 )
 
 MACHINES = {
-    # x32 (programs with short pointers) has the same arch, and the same calls under higher numbers.
+    # x32 (programs with short pointers) has the same arch, and the same calls at higher numbers.
     "x86_64": Machine(
         0xC000_003E, 0x4000_0000, {name: number for name, number, _ in _CALLS if number is not None}
     ),
-    # Checked by a simulator only; nobody has run it yet.
+    # Checked only in a simulator; never run on real hardware.
     "aarch64": Machine(
         0xC000_00B7, None, {name: number for name, _, number in _CALLS if number is not None}
     ),
@@ -178,7 +179,8 @@ MACHINES = {
 
 # --- the program -----------------------------------------------------------------------------------
 
-# linux/bpf_common.h: load a word at a fixed place; compare with a constant and jump; return a constant.
+# linux/bpf_common.h: load a word at a fixed offset; compare with a constant and jump; return a
+# constant.
 _LOAD = 0x20
 _JUMP_EQUAL = 0x15
 _JUMP_AT_LEAST = 0x35
@@ -189,7 +191,7 @@ _RETURN = 0x06
 _ALLOW = 0x7FFF_0000
 _FAIL_WITH = 0x0005_0000
 
-# struct seccomp_data: where the words lie. Both machines are little-endian: the low half comes first.
+# struct seccomp_data offsets. Both machines are little-endian: the low half comes first.
 _NUMBER = 0
 _ARCH = 4
 _FIRST_ARGUMENT = 16
@@ -202,7 +204,7 @@ _LONGEST = 4096  # BPF_MAXINSNS
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One instruction; a jump names the labels it leads to, or goes on with the next step."""
+    """One instruction; a jump names its target labels, or falls through to the next step."""
 
     code: int
     value: int
@@ -212,16 +214,16 @@ class _Step:
 
 @cache
 def filter_program(machine: str) -> bytes | None:
-    """Return the filter for a machine, as `platform.machine()` names it; None if there is no table."""
+    """Return the filter for a machine as `platform.machine()` names it; None if there is no table."""
     known = MACHINES.get(machine)
     return None if known is None else _assemble(_listing(known))
 
 
 def _listing(machine: Machine) -> list[_Step | str]:
-    """Return the steps of the program, and between them the labels, as text."""
+    """Return the steps of the program, with labels as text between them."""
     number = machine.numbers
     lines: list[_Step | str] = [
-        # A number means something only together with the machine: 32-bit programs have others.
+        # A call number is meaningless without the architecture: 32-bit programs use others.
         _Step(_LOAD, _ARCH),
         _Step(_JUMP_EQUAL, machine.arch, no="EPERM"),
         _Step(_LOAD, _NUMBER),
@@ -247,7 +249,8 @@ def _listing(machine: Machine) -> list[_Step | str]:
         _Step(_LOAD, _FIRST_ARGUMENT),
         _Step(_JUMP_ANY_BIT, NAMESPACE_FLAGS, yes="EPERM", no="allow"),
         "ioctl",
-        # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through elsewhere.
+        # The kernel takes the request as 32 bits. Comparing all 64 has let TIOCSTI through in other
+        # sandboxes.
         _Step(_LOAD, _SECOND_ARGUMENT),
         *(_Step(_JUMP_EQUAL, request, yes="EPERM") for request in TERMINAL_REQUESTS),
         "allow",
@@ -264,7 +267,7 @@ _LABELS = {_EPERM: "EPERM", _ENOSYS: "ENOSYS"}
 
 
 def _assemble(lines: Sequence[_Step | str]) -> bytes:
-    """Turn labels into distances and steps into bytes."""
+    """Turn labels into jump distances and steps into bytes."""
     steps: list[_Step] = []
     places: dict[str, int] = {}
     for line in lines:
@@ -275,7 +278,7 @@ def _assemble(lines: Sequence[_Step | str]) -> bytes:
     assert len(steps) <= _LONGEST
 
     def distance(place: int, label: str) -> int:
-        """Return how many steps a jump leaves out; there is one byte for it, and no way back."""
+        """Return how many steps a jump skips; it has one byte for that, and can't go backwards."""
         leap = places[label] - (place + 1) if label else 0
         assert 0 <= leap <= _FARTHEST_JUMP, label
         return leap

@@ -1,7 +1,7 @@
-"""What commands and changes are held to: the policy and the sandbox that the settings ask for.
+"""Select the policy and the sandbox that the settings ask for, and prove the sandbox.
 
-A sandbox is believed by what it does, not by being installed: it is tried out before a session relies
-on it, and `doctor` proves each of its promises from inside.
+A sandbox is judged by what it does, not by being installed: it is tried before a session relies on
+it, and `doctor` proves each of its promises from inside.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     """Return the policy that the settings name.
 
     Raises:
-        UsageError: if it is no preset and no file that can be used, or the file is in the workspace.
+        UsageError: if it is neither a preset nor a usable file, or the file is in the workspace.
     """
     name = settings.policy
     if name in PRESETS:
@@ -58,14 +58,14 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
 
 
 def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path) -> None:
-    """Make sure that the policy lets the person's check run at all; a yes it does not need.
+    """Check that the policy allows the person's check to run at all; the check needs no approval.
 
     Raises:
         UsageError: if it does not.
     """
     if not settings.check:
         return
-    # Late: a session without a check needs no grammar of the shell at its start.
+    # Imported late: a session without a check does not need the shell parser at start.
     from codingagent.policy.evaluate import judge_command
 
     verdict = judge_command(policy, settings.check, str(workspace))
@@ -76,7 +76,7 @@ def refuse_impossible_check(settings: Settings, policy: Policy, workspace: Path)
         )
 
 
-# Reads what the kernel says of the shell that runs it, with no other program.
+# Reads the kernel's data on the shell that runs it, without another program.
 _TRIAL = (
     "while read -r name value; do case $name in CapEff:|NoNewPrivs:|Seccomp:)"
     " printf '%s%s ' $name $value;; esac; done < /proc/self/status"
@@ -88,10 +88,10 @@ _TRIAL_RESULT = "CapEff:0000000000000000 NoNewPrivs:1 Seccomp:2 "
 def choose_sandbox(
     settings: Settings, policy: Policy, workspace: Path, hidden: tuple[Path, ...], temporary: Path
 ) -> Bubblewrap | Unconfined:
-    """Return the sandbox that the settings ask for, tried out; without one that works, none.
+    """Return the sandbox that the settings ask for, after a trial; `Unconfined` if none works.
 
     Raises:
-        WorkError: if one is required and does not work.
+        WorkError: if a required one does not work.
     """
     if settings.sandbox == "off":
         return Unconfined("--sandbox off")
@@ -113,9 +113,9 @@ def bubblewrap_for(
     has_network: bool,
     path: Path | None = None,
 ) -> Bubblewrap | None:
-    """Return bubblewrap as it would confine commands in a workspace; None where it is not installed.
+    """Return bubblewrap set up for a workspace; None where it is not installed.
 
-    With `path` as if that were on PATH too.
+    `path` is added to PATH.
     """
     program = find_bubblewrap() if sys.platform == "linux" else None
     if program is None:
@@ -134,9 +134,9 @@ def bubblewrap_for(
 
 
 def try_sandbox(sandbox: Bubblewrap) -> str:
-    """Return why a sandbox does not confine what runs in it; empty if it does.
+    """Return why a sandbox does not confine its commands; empty if it does.
 
-    It is believed by what the kernel says inside, not by being there.
+    It is judged by what the kernel says inside, not by being installed.
     """
     if (lack := lack_for_mounts(sandbox.program)) is not None:
         return lack
@@ -151,7 +151,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 
 
 def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
-    """Return every promise of the sandbox and whether it holds here, as found from inside.
+    """Return every promise of the sandbox and whether the probe found that it holds.
 
     Args:
         outside: a folder of the person's that must be out of reach.
@@ -188,7 +188,7 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that this machine offers or lacks, with the remedy. None: it does not apply."""
+    """One thing that this machine offers or lacks, with the remedy; None if it does not apply."""
 
     name: str
     holds: bool | None
@@ -198,11 +198,11 @@ class Finding:
 
 
 def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
-    """Yield what this machine offers, one after the other.
+    """Yield what this machine offers, one item at a time.
 
     Args:
-        outside: a folder of the person's; a sandboxed command must not be able to write there.
-        workspace: nothing in it is run.
+        outside: a folder of the person's; sandboxed commands must not be able to write there.
+        workspace: the workspace; nothing in it is run.
     """
     version = platform.python_version()
     yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")

@@ -1,26 +1,26 @@
-"""A program of its own: starts commands for the agent and sees to it that nothing of them is left.
+"""Helper process that spawns commands and reaps their whole process tree.
 
-How it works. The agent starts it once, with `python -I -S` and a socket as standard input. It stays
-single-threaded and small, so that it can fork at any time. For each command it forks
-a guard, the guard forks the command:
+The agent starts it once, with `python -I -S` and a socket as standard input. It stays
+single-threaded and small, so that it can fork at any time. For each command it forks a guard, and
+the guard forks the command:
 
-    agent ── supervisor ── guard ── /bin/sh -c … ── whatever that starts
-                     └──── guard, waiting for the next command
+    agent ── supervisor ── guard ── /bin/sh -c … ── its children
+                          └──── guard, waiting for the next command
 
-Guard and supervisor are subreapers: what calls setsid or forks twice becomes the guard's child, not
-init's, and is found. The guard ends the whole tree when the command has ended, when its time is up,
-when the agent says so, and when the agent is gone: its end of the control socket then reads as
-closed, whatever killed the agent. If a command kills its guard, the supervisor adopts and ends the
+Guard and supervisor are subreapers: a process that calls setsid or forks twice becomes the guard's
+child, not init's, and is found. The guard ends the whole tree when the command has ended, when its
+time is up, when the agent says so, and when the agent is gone: its control socket then reads as
+closed, however the agent ended. If a command kills its guard, the supervisor adopts and ends the
 rest. If it stops guard or supervisor, the agent ends them all when the time is up; if the agent is
-killed meanwhile, the kernel wakes the supervisor (PR_SET_PDEATHSIG), and each sees to the rest. Where there
-are no subreapers (macOS), what left the process group and lost its parent is missed. In a sandbox with
-processes of its own none of these can be reached; the command is then the sandbox's program, and all
-that is in it ends with that.
+killed meanwhile, the kernel wakes the supervisor (PR_SET_PDEATHSIG), and each ends its part.
+Without subreapers (macOS), a process that left the process group and lost its parent is missed. In
+a sandbox with its own process namespace, none of these can be reached; the command is then the
+sandbox's program, and everything inside ends with it.
 
-Before that a sandbox waits at a gate, while a child of the guard mounts in it what the agent has looked at
+A sandbox first waits at a gate while a child of the guard mounts in it what the agent examined
 (`mounts`).
 
-It imports nothing else of the package: it must start at once.
+It imports nothing else from the package: it must start fast.
 """
 
 import array
@@ -46,28 +46,28 @@ from codingagent.process.mounts import mount_all
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-# A tree that is stopped before it is killed can't outrun us; this is for kernels that are slow to reap.
+# A stopped tree can't outrun the killing; this allows for kernels that are slow to reap.
 _KILL_PATIENCE_S = 5.0
 
-# More processes than this are a fork bomb; a machine must not go down for one.
+# More processes than this are a fork bomb, which must not take the machine down.
 PROCESS_LIMIT = 1000
 
-# How often the guard looks at how much a command takes: of its own time a fifth at most.
+# How often the guard measures the command: at most a fifth of its own time.
 _LOOK_EVERY_S = 0.05
 _REST = 4
 
-# A core dump would be in the workspace, and a file without end fill the disk.
+# A core dump would be in the workspace, and an endless file would fill the disk.
 _FILE_LIMIT_BYTES = 2 * 2**30
 _OPEN_FILES_LIMIT = 4096
 
-# Every shell can write to a handle of one digit.
+# Every shell can write to a single-digit descriptor.
 _STATUS_HANDLE = 3
 _GATE_HANDLE = 4
 _ABOVE_STANDARD = 10
 
 _LENGTH = struct.Struct("!I")
 
-# What a mounter says that has done all.
+# A mounter's report of success.
 _MOUNTED = "+"
 
 
@@ -91,7 +91,8 @@ def main() -> None:
         if agent.fileno() in ready:
             handles = _receive_handles(agent)
             if not handles:
-                # The agent is gone. Each guard notices by itself, but a command may have stopped it.
+                # The agent is gone. Each guard notices by itself, but a command may have stopped
+                # it.
                 kill_all(lambda: tree(os.getpid()), {})
                 return
             while not _hand_on(spare, handles):
@@ -99,13 +100,13 @@ def main() -> None:
                 guards.add(spare[0])
             for handle in handles:
                 os.close(handle)
-            # The next one is made now, while this command runs: nobody need wait for a fork.
+            # Fork the next guard while this command runs, so that no command waits for a fork.
             spare = _fork_guard(agent)
             guards.add(spare[0])
 
 
 def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
-    """Make a guard that waits for a command; return its pid and how to reach it."""
+    """Fork a guard that waits for a command; return its pid and socket."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -117,7 +118,7 @@ def _fork_guard(agent: socket.socket) -> tuple[int, socket.socket]:
 
 
 def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
-    """Return a command to a guard; False if a command before has killed that guard."""
+    """Pass a command to a guard; return False if an earlier command killed that guard."""
     pid, way = guard
     with way:
         _signal(pid, signal.SIGCONT)  # or stopped it
@@ -129,7 +130,7 @@ def _hand_on(guard: tuple[int, socket.socket], handles: list[int]) -> bool:
 
 
 def _receive_handles(agent: socket.socket) -> list[int]:
-    """Return the control socket, the output pipe, the folder and more of one command; none at the end."""
+    """Return the control socket, output pipe, folder and other handles of one command; empty at the end."""
     handles = array.array("i")
     room = socket.CMSG_SPACE(8 * handles.itemsize)
     message, ancillary, _, _ = agent.recvmsg(1, room)
@@ -137,7 +138,7 @@ def _receive_handles(agent: socket.socket) -> list[int]:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             handles.frombytes(data[: len(data) - len(data) % handles.itemsize])
     for handle in handles:
-        os.set_inheritable(handle, False)  # a received descriptor would pass an exec
+        os.set_inheritable(handle, False)  # received descriptors would survive exec
     return list(handles) if message else []
 
 
@@ -145,7 +146,7 @@ def _receive_handles(agent: socket.socket) -> list[int]:
 
 
 def _guard(way: socket.socket) -> NoReturn:
-    """Run one command to its end and reports; never returns into the supervisor's loop."""
+    """Run one command to its end and report; never return into the supervisor's loop."""
     status = 1
     try:
         _become_subreaper()
@@ -159,7 +160,7 @@ def _guard(way: socket.socket) -> NoReturn:
                 _send(control, _run(order, control, wakeup, tuple(handles)))
         status = 0
     finally:
-        # Whatever went wrong here, the copy of the supervisor must not live on.
+        # Whatever went wrong, this copy of the supervisor must not live on.
         kill_all(lambda: _children(os.getpid()), {})
         os._exit(status)
 
@@ -183,7 +184,7 @@ def _receive_exactly(control: socket.socket, count: int) -> bytes:
 def _run(
     order: dict[str, object], control: socket.socket, wakeup: int, handles: tuple[int, ...]
 ) -> dict[str, object]:
-    """Start the command, wait for its end, and ends all that it left; return the report."""
+    """Start the command, wait for its end, end all that it left running; return the report."""
     started = time.monotonic()
     status, theirs = os.pipe()
     gate = _Gate() if order["mounts"] else None
@@ -247,7 +248,7 @@ def _run(
 
 
 def _exceeded(most: int | None) -> str:
-    """Return the limit that the command's tree is beyond; nothing if there is none."""
+    """Return which limit the command's tree exceeds; empty if none."""
     pids = tree(os.getpid())
     if len(pids) > PROCESS_LIMIT:
         return "process_limit"
@@ -258,10 +259,10 @@ def _exceeded(most: int | None) -> str:
 def _start(
     order: dict[str, object], handles: tuple[int, ...], status: int, gate: "_Gate | None"
 ) -> tuple[int, str]:
-    """Start the command; return its pid, and why it could not be started, or nothing.
+    """Start the command; return its pid, and why it could not start or an empty string.
 
-    The guard takes on its folder and limits first, so that nothing need be done between fork and exec:
-    posix_spawn then copies no memory, which is most of what a fork of Python costs.
+    The guard applies folder and limits to itself first, so that nothing happens between fork and
+    exec: posix_spawn then copies no memory, which is most of the cost of forking Python.
     """
     output, folder, *more = handles
     errors = more.pop(0) if order["parts_streams"] else output
@@ -270,14 +271,14 @@ def _start(
     assert isinstance(environment, dict)
     actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
     if order["is_told"]:
-        # Out of the way first: any of ours may have the number that is wanted.
+        # Move them first: one of ours may have the number that is wanted.
         more = [_moved_up(handle) for handle in more]
         actions.append((os.POSIX_SPAWN_DUP2, status, _STATUS_HANDLE))
     if gate is not None:
         actions.append((os.POSIX_SPAWN_DUP2, gate.entry, _GATE_HANDLE))
     for handle in more:
         os.set_inheritable(handle, True)
-    # A number stands for a handle that came along.
+    # A number is an index into the handles that came along.
     words = [str(more[word]) if isinstance(word, int) else word for word in argv]
     try:
         os.fchdir(folder)
@@ -304,16 +305,17 @@ def _moved_up(handle: int) -> int:
 
 
 def _limit(resource_: int, value: int) -> None:
-    """Lowers a limit; one that is lower already stays."""
+    """Lower a limit; keep one that is lower already."""
     _, highest = resource.getrlimit(resource_)
     if highest == resource.RLIM_INFINITY or highest > value:
         resource.setrlimit(resource_, (value, highest))
 
 
 def _told(status: int) -> tuple[bool, int]:
-    """Return what the teller in a sandbox said: whether the command began, and what it left running.
+    """Return the teller's report from a sandbox: whether the command began, and how much it left running.
 
-    It sits beside the command, which may be through it: the count is a courtesy, and bounded.
+    The command may fake it, since it runs beside the teller: the count is informational, and
+    bounded.
     """
     os.set_blocking(status, False)
     try:
@@ -330,18 +332,18 @@ def _told(status: int) -> tuple[bool, int]:
 
 
 class _Gate:
-    """A full pipe, which a sandbox reads to its end before it runs anything."""
+    """A full pipe that a sandbox reads to its end before it runs anything."""
 
     def __init__(self) -> None:
         entry, self._exit = os.pipe()
         self.entry = _moved_up(entry)
         os.close(entry)
         os.set_blocking(self._exit, False)
-        # It can be written to again when, and only when, the sandbox has come to read it.
+        # It becomes writable exactly when the sandbox has come to read it.
         os.write(self._exit, bytes(fcntl.fcntl(self._exit, fcntl.F_SETPIPE_SZ, 1)))
 
     def prepare(self, sandbox: int, mounts: object) -> int:
-        """Start a child that mounts once the sandbox has come to the gate; return where it reports."""
+        """Fork a child that mounts once the sandbox reaches the gate; return its report's descriptor."""
         os.close(self.entry)
         self._report, theirs = os.pipe()
         if os.fork() == 0:
@@ -355,7 +357,7 @@ class _Gate:
         return self._report
 
     def open(self) -> str:
-        """Let the sandbox go on if all is mounted; return why it is not, or nothing."""
+        """Let the sandbox continue if everything is mounted; return why not, or an empty string."""
         said = os.fsdecode(os.read(self._report, 4096))
         if said == _MOUNTED:
             os.close(self._exit)
@@ -367,7 +369,7 @@ class _Gate:
         waiting.register(self._exit, select.POLLOUT)
         [(_, events)] = waiting.poll()
         if events & select.POLLERR:
-            return _MOUNTED  # it has ended, and says itself why
+            return _MOUNTED  # it has ended, and reports the reason itself
         assert isinstance(mounts, list)
         [setting_up] = _children(sandbox)
         return mount_all(setting_up, mounts) or _MOUNTED
@@ -377,15 +379,15 @@ class _Gate:
 
 
 def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = None) -> set[int]:
-    """Stop, then kills all that `find()` names, until it names none; return all that were alive.
+    """Stop, then kill, all processes that `find()` returns, until it returns none; return those found alive.
 
-    What is stopped can't fork away between being found and being killed. What has ended and is not
-    reaped yet counts as named: between a look at it and the next, its last child may have become ours.
+    A stopped process can't fork away between being found and being killed. A process that has ended
+    but is not reaped still counts: between two looks, its last child may have been adopted.
 
     Args:
-        find: names processes, ended ones too if they are to be waited for.
-        ended: gets the exit code of each child that is reaped meanwhile. None reaps no child: for a
-            process that has children besides those it ends.
+        find: returns processes, including ended ones if they are to be waited for.
+        ended: receives the exit code of each child reaped meanwhile. None reaps no child: for a
+            process with children besides those it ends.
     """
     deadline = time.monotonic() + _KILL_PATIENCE_S
     pause_s = 0.0
@@ -401,12 +403,12 @@ def kill_all(find: Callable[[], Iterable[int]], ended: dict[int, int] | None = N
             for pid in pids:
                 _signal(pid, number)
         time.sleep(pause_s)
-        # Short at first: what is dying mostly takes less than a millisecond.
+        # Start short: a dying process mostly takes less than a millisecond.
         pause_s = min(pause_s * 1.2 + 0.00005, 0.02)
 
 
 def _signal(pid: int, number: int) -> None:
-    # Gone already, or another user's: the report counts it as alive.
+    # Gone already, or another user's, which the report counts as alive.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
@@ -416,7 +418,7 @@ def _tree_of_group(pid: int) -> list[int]:
 
 
 def tree(root: int) -> list[int]:
-    """Return all descendants of a process, ended ones too."""
+    """Return all descendants of a process, including ended ones."""
     found: list[int] = []
     todo = [root]
     while todo:
@@ -432,7 +434,7 @@ def _has_proc() -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Return a process's children, ended ones too: from /proc where there is one, else from ps."""
+    """Return a process's children, including ended ones: from /proc if available, else from ps."""
     if not _has_proc():
         return [child for child, parent, _ in _ps() if parent == pid]
     found: list[int] = []
@@ -441,12 +443,12 @@ def _children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 found.extend(map(int, file.read().split()))
     except OSError:
-        pass  # it ended while we looked
+        pass  # it ended meanwhile
     return found
 
 
 def is_zombie(pid: int) -> bool:
-    """Tells whether a process has ended, reaped or not."""
+    """Return whether a process has ended, reaped or not."""
     if not _has_proc():
         return all(other != pid for other, _, _ in _ps())
     try:
@@ -472,13 +474,13 @@ def _ps() -> Iterable[tuple[int, int, int]]:
         lines = listing.stdout.readlines()
     for line in lines:
         pid, parent, group, state = line.split(None, 3)
-        # It lists itself too, and is a child of ours each time anew.
+        # ps lists itself too, as a new child of ours each time.
         if int(pid) != listing.pid and not state.startswith("Z"):
             yield int(pid), int(parent), int(group)
 
 
 def _reap_all() -> dict[int, int]:
-    """Take the exit status of every child that has ended: pid and code, minus the signal if killed."""
+    """Reap every child that has ended; return exit codes by pid, negative for signals."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -490,7 +492,8 @@ def _reap_all() -> dict[int, int]:
         ended[pid] = os.waitstatus_to_exitcode(status)
 
 
-# --- small things ----------------------------------------------------------------------------------
+# --- helpers
+# ---------------------------------------------------------------------------------------
 
 
 def _become_subreaper() -> None:
@@ -499,9 +502,9 @@ def _become_subreaper() -> None:
 
 
 def _wake_at_parents_end() -> None:
-    """Has the kernel wake us, if a command has stopped us, when our parent ends: there is work to do.
+    """Have the kernel wake this process when its parent ends, even if a command stopped it.
 
-    Not SIGKILL: it would come in the midst of that work, and leave what is stopped and not yet killed.
+    Not SIGKILL: it would interrupt the cleanup, leaving processes stopped but not killed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
@@ -526,7 +529,7 @@ def _drain(handle: int) -> None:
 
 
 def _send(control: socket.socket, report: dict[str, object]) -> None:
-    # The agent may be gone: then nobody is left to tell.
+    # The agent may be gone; then there is no one to tell.
     with contextlib.suppress(OSError):
         control.sendall(json.dumps(report).encode() + b"\n")
 

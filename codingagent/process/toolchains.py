@@ -1,7 +1,7 @@
-"""Where the programs on a PATH really live: what a command must see of a home folder to find its tools.
+"""Find the real folders of the programs on PATH, which a sandbox must show from the home folder.
 
-Only tools, never the home folder itself: what else is there is nobody's business. What is beside the
-tools in their own folders, `credentials` knows.
+Only tools are shown, never the home folder itself. `credentials` finds the secrets inside tool
+folders.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from codingagent.process import credentials
 
 _BIN = ("bin", "sbin", "shims")
 
-# Folders whose `bin` is on many a PATH and whose other contents are not all tools: what of them is.
-# A person's own `bin` folders have neighbours that are nobody's business either.
+# Folders whose `bin` is often on PATH but whose other contents are not all tools, and which of
+# these are. A person's own `bin` folders have private neighbours too.
 _PARTS = {
     ".local": (
         *("bin", "lib", "pipx/venvs", "share/pipx/venvs", "share/pipx/shared", "share/uv/python"),
@@ -25,13 +25,13 @@ _PARTS = {
     "go": ("bin", "pkg"),
 }
 
-# What a tool finds beside itself, in the home folder.
+# Folders that a tool needs beside itself in the home folder.
 _COMPANIONS = {".cargo": (".rustup",)}
 
-# The Go language itself, by whatever name; else `go` is where a person's sources are.
+# Marks the Go toolchain, under any name; otherwise `go` holds a person's sources.
 _GO = "src/runtime"
 
-# Of these everything belongs to the tool. Any other folder shows by one of the marks that it is one.
+# Everything in these belongs to the tool. Any other folder needs one of the marks.
 _WHOLE = frozenset({".pyenv", ".rbenv", ".nodenv", ".asdf", ".nvm", ".volta", ".bun", ".deno"})
 _MARKS = ("lib", "libexec", "pyvenv.cfg", "conda-meta")
 
@@ -41,13 +41,13 @@ _SMALL_BYTES = 64 * 1024
 
 
 def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()) -> list[Path]:
-    """Return the real folders that hold the programs on a PATH, and what these need to run.
+    """Return the real folders of the programs on PATH and of what they need to run.
 
     Args:
-        path: as the environment variable PATH.
-        home: the person's home folder, which is never given itself, nor what is above it.
-        workspace: what is there is visible anyway, and no link or file in it is believed.
-        prefixes: installations besides, such as the running Python's.
+        path: the value of PATH.
+        home: the person's home folder; neither it nor a folder above it is ever returned.
+        workspace: visible anyway; no link or file in it is trusted.
+        prefixes: further installations, such as the running Python's.
     """
     home = home.resolve()
     found: dict[Path, None] = {}
@@ -63,7 +63,7 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
 
 
 def homes() -> list[Path]:
-    """Return the home folders of all people who have one on this machine, whatever HOME says."""
+    """Return the home folders of all users on this machine, whatever HOME says."""
     try:
         import pwd
     except ImportError:  # Windows
@@ -72,7 +72,7 @@ def homes() -> list[Path]:
 
 
 def _passes(folder: Path, workspace: Path) -> bool:
-    """Tells whether the way to a folder leads through the workspace, by any link on it."""
+    """Return whether the path to a folder leads through the workspace, by any link on it."""
     at, left, links = Path("/"), list(folder.parts[1:]), 0
     while left:
         name = left.pop(0)
@@ -93,7 +93,7 @@ def _passes(folder: Path, workspace: Path) -> bool:
 
 
 def _installation(folder: Path, home: Path) -> Iterator[Path]:
-    """Yield what belongs to a folder of programs: `…/node/bin` belongs to `…/node`."""
+    """Yield the installation around a folder of programs: `…/node` for `…/node/bin`."""
     real = folder.resolve()
     yield real
     prefix = real.parent
@@ -110,7 +110,7 @@ def _installation(folder: Path, home: Path) -> Iterator[Path]:
 def _base_python(environment: Path) -> Iterator[Path]:
     """Yield the Python that a virtual environment was made from.
 
-    Its file may say anything: only a folder that holds a whole Python is believed to be one.
+    Its file may say anything: a folder is trusted only if it holds a whole Python.
     """
     for line in small_text(environment / "pyvenv.cfg").splitlines():
         name, _, value = line.partition("=")
@@ -118,16 +118,16 @@ def _base_python(environment: Path) -> Iterator[Path]:
             continue
         with contextlib.suppress(
             OSError, RuntimeError
-        ):  # too many links; 3.11 says so by the latter
+        ):  # too many links; Python 3.11 raises the latter
             prefix = Path(value.strip()).resolve().parent
             if _is_python(prefix):
                 yield prefix
 
 
 def small_text(path: Path) -> str:
-    """Return the text of a small file; nothing if it is not there, or no file, or not small.
+    """Return the text of a small file; empty if it is missing, not a regular file, or not small.
 
-    A command may have put anything in its place: a pipe is not waited for, a device not read.
+    A command may have put anything in its place: pipes must not block, devices must not be read.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY)
@@ -147,7 +147,7 @@ def _is_python(prefix: Path) -> bool:
 
 
 def _outermost(found: Iterable[Path]) -> list[Path]:
-    """Return those that exist and are not seen in one of the others anyway, sorted."""
+    """Return the folders that exist and are not already visible in another one, sorted."""
     real = {folder.resolve() for folder in found if folder.is_dir()}
     return sorted(
         folder
@@ -162,6 +162,6 @@ def _is_seen(folder: Path, other: Path) -> bool:
 
 
 def _is_harmless(folder: Path, home: Path) -> bool:
-    """Tells whether a folder is a place for tools: no home folder, nor any that holds one, nor a safe."""
+    """Return whether a folder may be shown: not a home, above a home, or a place of secrets."""
     is_private = folder.name in credentials.PRIVATE
     return folder not in (home, *home.parents) and folder.parent != Path("/") and not is_private
