@@ -1,1 +1,1 @@
-"""The one folder that operations may touch: paths, walks, ignore files, its repository."""
+"""The one folder that operations may touch: its paths, file listing, ignore files and repository."""

@@ -1,8 +1,8 @@
-"""One open folder, and a walk from folder to folder that no swapped link can lead astray.
+"""Folder handles and a race-free walk from folder to folder that follows no link.
 
-Every name is looked up in a folder that is held open, and no link is followed on the way. Where the
-system has no such handles (Windows), the same goes by names; that is a guard against mistakes there,
-not against a race.
+Every name is looked up in an open folder, and no link is followed on the way. On systems without
+folder handles (Windows), folders are addressed by name; there this guards against mistakes, not
+against races.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.observations import digest_of
 
-# A larger file is known by its beginning: nobody waits for the digest of a disk image.
+# A larger file is digested only at its beginning: nobody waits for a whole disk image.
 _DIGEST_LIMIT_BYTES = 64 * 1024 * 1024
 
 _HAS_HANDLES = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
@@ -25,7 +25,7 @@ BINARY = getattr(os, "O_BINARY", 0)
 
 
 class NotFoundError(OperationError):
-    """A folder or file on the way is not there. `real` is the path without links that it would have."""
+    """A folder or file on the path does not exist. `real` is the path it would have, without links."""
 
     def __init__(self, path: str, real: str = "") -> None:
         super().__init__(f"File '{paths.shown(path)}' not found")
@@ -33,7 +33,7 @@ class NotFoundError(OperationError):
 
 
 class Folder:
-    """One open folder; every name is looked up in it, whatever happens to its own name."""
+    """An open folder; names are looked up in it even if it is renamed."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -82,14 +82,14 @@ class Folder:
 
 
 class NamedFolder(Folder):
-    """A folder by its name, for systems without handles on folders."""
+    """A folder addressed by name, for systems without folder handles."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     @classmethod
     def at(cls, root: Path) -> "NamedFolder":
-        """Return the root of a walk by names."""
+        """Return the root of a walk by name."""
         return cls(os.fspath(root))
 
     def handle(self) -> int | str:
@@ -141,10 +141,10 @@ class NamedFolder(Folder):
 
 
 class Place:
-    """Where a walk stands: the folder reached, the root, and the true names between the two.
+    """The position of a walk: the folder reached, the root, and the real names between them.
 
-    Only these two are held open, however deep the walk goes. `name` is the last name of the path,
-    once the walk has come to it.
+    Only these two are held open, however deep the walk goes. At the end of the walk, `name` is the
+    last component of the path.
     """
 
     def __init__(self, root: Folder, name: str = "") -> None:
@@ -153,15 +153,15 @@ class Place:
         self.folder = root
         self.name = name
         self.made: list[tuple[str, ...]] = []
-        """Folders made on the way, each by its names from the root on."""
+        """Folders created on the way, each as its names from the root."""
 
     @property
     def path(self) -> str:
-        """The true path of what `name` names, without links on the way."""
+        """The real path of `name`, without links."""
         return "/".join((*self._trail, self.name))
 
     def enter(self, name: str, *, create: bool) -> None:
-        """Goes into a folder, which is made if it is missing and is to be made."""
+        """Enter a folder; create it if it is missing and `create` is on."""
         if create:
             with contextlib.suppress(FileExistsError):
                 self.folder.mkdir(name)
@@ -170,7 +170,7 @@ class Place:
         self._trail.append(name)
 
     def would_be(self, names: list[str]) -> str:
-        """Return the path that names would lead to from here, of which nothing is there yet."""
+        """Return the path that names would have below here, none of which exists yet."""
         trail = list(self._trail)
         for name in names:
             if name == "..":
@@ -180,7 +180,7 @@ class Place:
         return "/".join(trail)
 
     def leave(self, path: str) -> None:
-        """Goes back to the folder above; by its names, since a folder may have been moved meanwhile."""
+        """Return to the parent folder by its names, since the folder may have been moved."""
         if not self._trail:
             raise OperationError(
                 f"{paths.OUTSIDE}: '{paths.shown(path)}' leads through a link out of it"
@@ -191,12 +191,12 @@ class Place:
             self.enter(name, create=False)
 
     def restart(self) -> None:
-        """Goes back to the root."""
+        """Return to the root."""
         self._go(self._root)
         self._trail.clear()
 
     def close(self) -> None:
-        """Close what was opened; folders made for a write that then failed go again."""
+        """Close all handles; remove folders created for a write that failed."""
         for made in reversed(self.made):
             with contextlib.suppress(OSError):
                 self.restart()
@@ -212,10 +212,10 @@ class Place:
 
 
 def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield each folder below a root with the names of its folders, and of all else that it holds.
+    """Yield each folder below a root with the names of its folders and of everything else in it.
 
-    As os.walk, from the top down and following no links, but depth costs no stack (os.walk of Python 3.11
-    goes no deeper than a thousand). A folder whose name is taken out of the list is not gone into.
+    Like os.walk, top down and without following links, but depth costs no stack (os.walk of Python
+    3.11 goes no deeper than a thousand). Remove a folder's name from the list to skip it.
     """
     todo = [root]
     while todo:
@@ -224,7 +224,7 @@ def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
             with os.scandir(folder) as entries:
                 found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except OSError:
-            continue  # gone since, not to be read, or too deep to be named
+            continue  # removed meanwhile, unreadable, or too deep for a path
         inner = [name for name, is_folder in found if is_folder]
         yield folder, inner, [name for name, is_folder in found if not is_folder]
         todo += [os.path.join(folder, name) for name in inner]
@@ -250,8 +250,8 @@ def regular(place: Place, path: str) -> os.stat_result:
 def read_regular(
     place: Place, found: os.stat_result, limit_bytes: int
 ) -> tuple[bytes, tuple[int, int, int, int]]:
-    """Read at most a byte more than the limit of a file known to be regular."""
-    # O_NONBLOCK: if a FIFO took the file's place since, opening it must not wait for a writer.
+    """Read a file known to be regular, up to one byte beyond the limit."""
+    # O_NONBLOCK: if a FIFO has replaced the file, opening it must not block.
     flags = (
         os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     )

@@ -1,7 +1,7 @@
-"""A line of ours in a repository's own exclude file, so that a home in a work tree stays out of its status.
+"""Add a home inside a work tree to the repository's own exclude file, so that git status omits it.
 
-Only where the repository is plain: a `.git` folder of our own user, or a work tree that its repository
-knows. Nothing is followed: whoever sent the repository could have laid links to files of the user.
+Only in a plain repository: a `.git` folder of the same user, or a work tree that its repository
+knows. No link is followed: the repository's author could have planted links to the user's files.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from pathlib import Path
 
 from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, open_root
 
-# As much as anyone has written by hand, many times over; what is longer is left alone.
+# Far more than anyone writes by hand; a longer file is left alone.
 _LIMIT_BYTES = 1 << 20
 _TEMPORARY = ".ca-exclude.tmp"
 
 
 def exclude(folder: Path) -> None:
-    """Write a folder into the exclude file of its repository, once; what prevents it fails nothing."""
+    """Add a folder to the exclude file of its repository, once; ignore all failures."""
     with contextlib.suppress(OSError, ValueError):
         if folder.is_symlink():
             return
@@ -44,11 +44,12 @@ def _common(top: Path) -> Iterator[Folder]:
     """Yield the folder that all work trees of a repository share, opened without following links.
 
     Raises:
-        OSError, ValueError: if there is none that is plainly ours.
+        OSError, ValueError: if there is none that is plainly the user's.
     """
     git = top / ".git"
     if stat.S_ISREG(os.lstat(git).st_mode):
-        # git writes into it where the work tree is. Who forges that can write there anyway.
+        # git writes the path of the work tree into it. A process that can forge it can write there
+        # anyway.
         own = _named(git, b"gitdir: ")
         if own.parent.name != "worktrees" or _named(own / "gitdir", b"") != git.resolve():
             raise ValueError("it does not know this work tree")
@@ -69,7 +70,7 @@ def _common(top: Path) -> Iterator[Folder]:
 
 
 def _named(file: Path, before: bytes) -> Path:
-    """Return the real path that a file of one line names."""
+    """Return the real path in a one-line file."""
     _check(os.lstat(file), stat.S_ISREG)
     with open(os.open(file, os.O_RDONLY | NO_FOLLOW | BINARY), "rb") as opened:
         data = opened.read(1 << 13)
@@ -79,7 +80,7 @@ def _named(file: Path, before: bytes) -> Path:
 
 
 def _check(found: os.stat_result | None, is_right: Callable[[int], bool]) -> None:
-    """Refuses what is of another kind, or another user's: as git does with whole repositories."""
+    """Refuse a file of another kind or owner, as git does with whole repositories."""
     if found is None or not is_right(found.st_mode):
         raise ValueError("it is of another kind")
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
@@ -105,7 +106,7 @@ def _add(common: Folder, line: bytes) -> None:
 
 
 def _replace(info: Folder, data: bytes, mode: int) -> None:
-    """Put the file in place whole; not by its name, since what is beside it may be a trap."""
+    """Replace the file atomically, under a random temporary name, since a file beside it may be a trap."""
     with contextlib.suppress(FileNotFoundError):
         info.unlink(_TEMPORARY)
     try:

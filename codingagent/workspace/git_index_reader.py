@@ -1,6 +1,6 @@
-"""Which paths a repository tracks, from the bytes of git's index, whoever wrote it and in what version.
+"""Read which paths a repository tracks from the bytes of git's index, in any version.
 
-An answer's command, or the repository's author, may have written it: every loop here has a bound.
+A command, or the repository's author, may have forged it: every loop here is bounded.
 """
 
 import itertools
@@ -15,17 +15,17 @@ _SHA256_MORE = 12
 _MORE_FLAGS = 0x40
 _LONG_NAME = 0xFFF
 
-# What Linux takes for a path. In version 4 a name may cost one byte and be as long as the one before.
+# The path limit of Linux. In version 4 a name may cost one byte and be as long as the previous one.
 _NAME_LIMIT_BYTES = 4096
 _NAMES_LIMIT_BYTES = 1 << 27
-# git's own number takes three bytes at most, for a name of that length.
+# git's variable-length number needs at most three bytes for a name of that length.
 _NUMBER_LIMIT_BYTES = 5
-# git knows nine kinds; each is once.
+# git knows nine kinds, each used once.
 _EXTENSIONS_LIMIT = 100
 
 
 class Tracked:
-    """Paths as one or two indexes name them; `unread` says which of them could not be read, and why."""
+    """The paths in one or two indexes; `unread` names the indexes that could not be read, and why."""
 
     def __init__(self, *found: list[bytes], unread: str = "") -> None:
         self.unread = unread
@@ -36,20 +36,20 @@ class Tracked:
         return path in self._set
 
     def below(self, folder: bytes) -> Iterator[bytes]:
-        """Yield what is tracked below a folder; it is given with its slash."""
+        """Yield the tracked paths below a folder, which is given with its slash."""
         at = bisect_left(self._sorted, folder)
         return itertools.takewhile(lambda path: path.startswith(folder), self._sorted[at:])
 
     def has_below(self, folder: bytes) -> bool:
-        """Tells whether anything below a folder is tracked; it is given with its slash."""
+        """Return whether anything below a folder, given with its slash, is tracked."""
         at = bisect_left(self._sorted, folder)
         return at < len(self._sorted) and self._sorted[at].startswith(folder)
 
 
 class Index(NamedTuple):
-    """What an index says.
+    """The content of an index.
 
-    `shared` names the index that it shares the rest with; `fault` says why nothing was read of it.
+    `shared` names the index that holds the rest; `fault` says why nothing was read.
     """
 
     paths: list[bytes]
@@ -58,7 +58,7 @@ class Index(NamedTuple):
 
 
 def read_index(index: bytes) -> Index:
-    """Return what an index says; nothing is believed of one that is not as git writes it."""
+    """Parse an index; trust nothing in one that differs from what git writes."""
     if not index:
         return Index([])
     foreign = Index([], fault="it is not as git writes it")
@@ -85,14 +85,14 @@ def _plain(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
         end = find(b"\0", at + skip)
         add(index[at + skip : end])
         at += end - at + 8 & ~7
-    # The first tells of all: digests of another length than thought of shift every name.
+    # The first entry decides: with another digest length, every name would shift.
     if found:
         _check_length(index, _HEADER.size + skip - 2, found[0])
     return found, at
 
 
 def _extended(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
-    """Version 3: some entries have two bytes more before the name."""
+    """Parse version 3: some entries have two more bytes before the name."""
     found: list[bytes] = []
     at = _HEADER.size
     for _ in range(count):
@@ -111,7 +111,7 @@ def _check_length(index: bytes, flags_at: int, name: bytes) -> None:
 
 
 def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
-    """Version 4: each name is told by how much of the one before it goes, and what comes then."""
+    """Parse version 4: each name is stored as the length of the prefix to drop and a new suffix."""
     found: list[bytes] = []
     at = _HEADER.size
     name = b""
@@ -140,7 +140,7 @@ def _packed(index: bytes, count: int, skip: int) -> tuple[list[bytes], int]:
 
 
 def _shared(index: bytes, at: int, digest_bytes: int) -> str:
-    """Return the digest that names the shared part of an index which is split in two."""
+    """Return the digest that names the shared part of a split index."""
     for _ in range(_EXTENSIONS_LIMIT):
         if at + 8 > len(index) - digest_bytes:
             break

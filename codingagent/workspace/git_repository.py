@@ -1,6 +1,6 @@
-"""The git repository around a folder, as files: what it leaves out, what it tracks, where it ends.
+"""Read the git repository around a folder from its files: excludes, tracked paths, and its root.
 
-git itself is never asked about it: its configuration is the workspace's own, and names programs to run.
+git itself is not run: its configuration belongs to the workspace, and names programs to run.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ from codingagent.errors import OperationError, WorkError
 from codingagent.workspace.dirfd import BINARY, Folder, Place, open_root, read_regular, regular
 from codingagent.workspace.git_index_reader import Index, Tracked, read_index
 
-# As much of an ignore file as anyone has written by hand, many times over.
+# Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
-# Some six hundred thousand files; one that is larger is not read in part, for its end says what it is.
+# About 600,000 files. A larger index is not read in part, because its end identifies it.
 _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The repository whose `.git` is in a folder; names count from that folder.
+    """The repository whose `.git` is in a folder; paths are relative to that folder.
 
-    `own` is this work tree's part of it, `common` what all its work trees share.
+    `own` is this work tree's part of it, `common` the part that all its work trees share.
     """
 
     folder: Folder
@@ -34,17 +34,17 @@ class Repository:
     common: str
 
     def excludes(self) -> tuple[str, bool]:
-        """Return what its own exclude file says, and whether that is all of it."""
+        """Return its own exclude file, and whether that is all of it."""
         data = _read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES)
         return _text(data), len(data) <= RULES_LIMIT_BYTES
 
     def stamp(self) -> tuple[int, int, int] | None:
-        """Return what tells whether its index is the same as before; None without one."""
+        """Return a stamp that changes when its index does; None without an index."""
         state = _found(self.folder, f"{self.own}/index")
         return None if state is None else (state.st_mtime_ns, state.st_size, state.st_ino)
 
     def tracked(self) -> Tracked:
-        """Return what its index tracks; nothing if that can't be read."""
+        """Return what its index tracks; empty if that can't be read."""
         found, rest = self._index("index"), Index([])
         if found.shared:
             rest = self._index(f"sharedindex.{found.shared}")
@@ -61,7 +61,7 @@ class Repository:
 
 
 def repository_in(folder: Folder) -> Repository | None:
-    """Return the repository whose `.git`, a folder or a file that names one, is in a folder."""
+    """Return the repository of a folder that holds `.git`, a folder or a file that names one."""
     found = _found(folder, ".git")
     if found is None:
         return None
@@ -77,15 +77,15 @@ def repository_in(folder: Folder) -> Repository | None:
 
 
 def is_bare(root: Path) -> bool:
-    """Return whether a folder is a repository itself: its hooks are then ordinary files there."""
+    """Return whether a folder is a bare repository: its hooks are then ordinary files there."""
     return all((root / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 @contextlib.contextmanager
 def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] | None]:
-    """Yield the repository that a folder is in without being its root, and the names down to it.
+    """Yield the repository that contains a folder below its root, and the names down to the folder.
 
-    As git, it looks no further than the disk that the folder is on.
+    Like git, search only the file system of the folder.
     """
     try:
         device = os.stat(root).st_dev
@@ -111,7 +111,7 @@ def repository_above(root: Path) -> Iterator[tuple[Repository, tuple[str, ...]] 
 def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
     """Return the text of an ignore file in a work tree, and whether that is all of it.
 
-    One that is a link is none, as in git.
+    A link does not count, as in git.
     """
     place = Place(folder, name)
     try:
@@ -122,7 +122,7 @@ def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
 
 
 class Done(Protocol):
-    """What a program that has ended left behind."""
+    """The result of a program that has ended."""
 
     @property
     def returncode(self) -> int: ...
@@ -136,12 +136,12 @@ def user_excludes(
     run: Callable[[Sequence[str], Mapping[str, str]], Done],
     variables: Mapping[str, str],
 ) -> str:
-    """Return what the user leaves out of all repositories.
+    """Return the user's global ignore patterns.
 
     Args:
-        program: git, which knows where its configuration is and what that includes; without it the
-            file is looked for where it is by default.
-        run: runs a program to its end: its arguments, its whole environment.
+        program: git, which knows where its configuration is and what it includes; without it, the
+            file is read from its default path.
+        run: runs a program to its end, given its arguments and whole environment.
         variables: the environment.
     """
     path = _configured(program, run, variables) if program is not None else None
@@ -153,7 +153,7 @@ def user_excludes(
     return _text(_read(None, path, RULES_LIMIT_BYTES)) if os.path.isabs(path) else ""
 
 
-# Where git finds the user's configuration, and on Windows itself.
+# Variables that lead git to the user's configuration and, on Windows, to itself.
 _FOR_GIT = (
     *("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
     *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "SYSTEMROOT", "PROGRAMDATA"),
@@ -166,7 +166,8 @@ def _configured(
     variables: Mapping[str, str],
 ) -> str | None:
     own = {name: variables[name] for name in _FOR_GIT if name in variables}
-    # Named, a repository is not looked for: the one around us has a configuration that nobody vouches for.
+    # With GIT_DIR set, git does not use the surrounding repository, whose configuration is
+    # untrusted.
     own |= {"GIT_DIR": os.devnull, "LC_ALL": "C"}
     try:
         done = run([program, "config", "--type=path", "--get", "core.excludesFile"], own)
@@ -176,21 +177,21 @@ def _configured(
 
 
 def _text(data: bytes) -> str:
-    """Return the text of patterns; a last one that was cut off would mean something else."""
+    """Return the text of patterns without a truncated last line, which could mean something else."""
     if len(data) > RULES_LIMIT_BYTES:
         data = data[: data.rfind(b"\n") + 1]
     return data.decode("utf-8", "surrogateescape")
 
 
 def _named(data: bytes, before: bytes) -> str:
-    """Return the path that a file of one line names."""
+    """Return the path in a one-line file."""
     if not data.startswith(before):
         return ""
     return os.fsdecode(data[len(before) :].rstrip(b"\r\n"))
 
 
 def _found(folder: Folder | None, name: str) -> os.stat_result | None:
-    """Return what has a name, links followed; None for no folder means that the name is a whole path."""
+    """Return the stat of a name, following links; with no folder, the name is a whole path."""
     handle = None if folder is None else folder.handle()
     try:
         if isinstance(handle, str):
@@ -201,14 +202,14 @@ def _found(folder: Folder | None, name: str) -> os.stat_result | None:
 
 
 def _read(folder: Folder | None, name: str, limit_bytes: int) -> bytes:
-    """Read at most a byte more than the limit of a regular file, links followed; else nothing.
+    """Read a regular file, following links, up to one byte beyond the limit; empty if there is none.
 
-    In `.git` git follows them. Nothing of what is read here is shown to anyone.
+    git follows links in `.git`. Nothing that is read here is shown to anyone.
     """
     found = _found(folder, name)
     if found is None or not stat.S_ISREG(found.st_mode):
         return b""
-    # O_NONBLOCK: if a FIFO took the file's place since, opening it must not wait for a writer.
+    # O_NONBLOCK: if a FIFO has replaced the file, opening it must not block.
     flags = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     try:
         handle = os.open(name, flags) if folder is None else folder.open_file(name, flags)
@@ -218,7 +219,7 @@ def _read(folder: Folder | None, name: str, limit_bytes: int) -> bytes:
                 return b""
             chunks: list[bytes] = []
             left = limit_bytes + 1
-            # All at once: an index in pieces would be copied once more.
+            # In one read: an index read in pieces would be copied once more.
             while left and (chunk := file.read(min(left, opened.st_size + 1))):
                 chunks.append(chunk)
                 left -= len(chunk)

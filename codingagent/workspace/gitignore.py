@@ -1,7 +1,7 @@
-"""Which paths the ignore files leave out of the listing, by git's rules.
+"""Decide which paths ignore files leave out of the listing, by git's rules.
 
-Of the patterns that speak about a path the last decides, of the files the innermost. What is asked is
-always all names of one folder at once: one set, one call, one expression for many of them.
+Among the patterns that match a path, the last one decides; among files, the innermost. A query
+always covers all names of one folder: one set, one call, one expression for many names.
 """
 
 import re
@@ -14,19 +14,19 @@ from codingagent.workspace.gitignore_patterns import LINES_LIMIT, Pattern, bytew
 
 GIT_IGNORE_FILE = ".gitignore"
 OWN_IGNORE_FILE = ".codingagentignore"
-# In this order: of two that speak about a path, the later wins.
+# Later files win.
 IGNORE_FILES = (GIT_IGNORE_FILE, OWN_IGNORE_FILE)
 
-# What the patterns in force in a folder may cost together, see `Pattern.cost`: two thousand expressions,
-# or a hundred of the costly ones. Ten thousand names then take a second at the very worst.
+# The limit of the summed `Pattern.cost` in a folder: two thousand expressions, or a hundred of the
+# costly ones. Ten thousand names then take one second in the worst case.
 _COST_LIMIT = 4_000
-# Each change between leaving out and taking back asks about all names once more.
+# Each switch between ignoring and re-including tests all names again.
 _RUN_COST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Patterns about single names, whichever of them matches."""
+    """Patterns for single names, tested together."""
 
     names: frozenset[str]
     suffixes: tuple[str, ...]
@@ -45,7 +45,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Patterns that stand together in a file and say the same; which of them matches is all one."""
+    """Consecutive patterns of a file with the same effect; it does not matter which one matches."""
 
     is_negated: bool
     anywhere: _Names | None
@@ -64,10 +64,10 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One ignore file: what it says of all things and of folders, and where it is.
+    """One ignore file: its patterns for everything and for folders, and its location.
 
-    A path as its patterns see it is `above` and what is left of the path after the first `skip`
-    characters: the file may be in the folder asked about, or above all that is ever asked about.
+    Its patterns see a path as `above` plus the path without its first `skip` characters: the file
+    may be in the queried folder, or above every folder that is queried.
     """
 
     skip: int
@@ -78,12 +78,12 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The rules in force in one folder: its own and those of the folders above it.
+    """The rules in force in one folder: its own and those of its parents.
 
     Attributes:
         layers: one for each ignore file.
-        cost: what asking them costs.
-        is_cut: patterns beyond the limit are not among them.
+        cost: the cost of a query.
+        is_cut: whether patterns beyond the limit were dropped.
     """
 
     layers: tuple[_Layer, ...] = ()
@@ -91,12 +91,12 @@ class IgnoreRules:
     is_cut: bool = False
 
     def extended(self, folder: str, text: str, *, above: str = "") -> "IgnoreRules":
-        """Return the rules with those of one more ignore file.
+        """Return these rules extended by one more ignore file.
 
         Args:
-            folder: where it is; "" is the root.
-            text: what it says.
-            above: for a file that is above the root: the path from there to the root.
+            folder: the file's folder; "" is the root.
+            text: its text.
+            above: for a file above the root: the path from its folder to the root.
         """
         for_files, for_folders, cost, is_cut = _groups(text, _COST_LIMIT - self.cost)
         is_cut = is_cut or self.is_cut
@@ -108,17 +108,17 @@ class IgnoreRules:
         return IgnoreRules((*self.layers, layer), self.cost + cost, is_cut)
 
     def followed_by(self, others: "IgnoreRules") -> "IgnoreRules":
-        """Return these rules and, with the last word, others."""
+        """Return these rules followed by others, which take precedence."""
         layers = (*self.layers, *others.layers)
         return IgnoreRules(layers, self.cost + others.cost, self.is_cut or others.is_cut)
 
     def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
-        """Return those of a folder's names that are left out; the folder itself is known not to be.
+        """Return the ignored names of a folder that is itself not ignored.
 
         Args:
-            folder: "" for the root, else with a slash behind.
-            names: what is in it.
-            are_folders: whether they are folders; else none of them is.
+            folder: "" for the root, otherwise with a trailing slash.
+            names: the names in it.
+            are_folders: whether all of them are folders; otherwise none is.
         """
         if not self.layers or not names:
             return set()
@@ -129,7 +129,7 @@ class IgnoreRules:
         return {real[name] for name in found}
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Tells whether a path is left out; the folders above it are known not to be."""
+        """Return whether a path is ignored; its parent folders are known not to be."""
         folder, slash, name = path.rpartition("/")
         return bool(self.ignored(folder + slash, [name], are_folders=is_folder))
 
@@ -145,12 +145,12 @@ class IgnoreRules:
         return found
 
 
-# In a tree of many projects the same file is in many folders.
+# In a tree of many projects, many folders hold the same file.
 @lru_cache(maxsize=64)
 def _groups(text: str, room: int) -> tuple[tuple[_Group, ...], tuple[_Group, ...], int, bool]:
-    """Return what an ignore file says about files, and about folders; what comes last comes first.
+    """Parse an ignore file into its groups for files and for folders, last pattern first.
 
-    With them what it costs to ask them, and whether patterns are left out because that was too much.
+    Also return the cost of a query, and whether patterns were dropped because of it.
     """
     found: list[Pattern] = []
     cost, was_negated = 0, None
@@ -200,6 +200,6 @@ def _compiled(expressions: list[str]) -> "re.Pattern[str] | None":
     if not expressions:
         return None
     with warnings.catch_warnings():
-        # "[[a]" and the like make the expression compiler talk.
+        # "[[a]" and the like cause warnings of the expression compiler.
         warnings.simplefilter("ignore")
         return re.compile("|".join(f"(?:{one})" for one in expressions), re.DOTALL | re.ASCII)

@@ -1,8 +1,8 @@
-"""One pattern of an ignore file, as git takes it apart; what its wildcards mean is pathspec's to say.
+"""Parse one gitignore pattern as git does, and compile its wildcards with pathspec.
 
-pathspec reads some patterns otherwise than git's wildmatch does (classes, backslashes, trailing blanks,
-runs of stars). So a pattern is first written anew in a form that both read alike. All text here has one
-character for each byte, since a `?` of git's is one byte.
+pathspec reads some patterns differently from git's wildmatch (classes, backslashes, trailing
+blanks, runs of stars). So a pattern is first rewritten to a form that both read alike. All text
+here has one character per byte, since git's `?` matches one byte.
 """
 
 import re
@@ -10,12 +10,12 @@ import string
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-# More than anyone writes by hand; beyond it a file would only cost time.
+# More than anyone writes by hand; beyond it, a file would only cost time.
 LINES_LIMIT = 5_000
 _EXPRESSION_COST = 2
 _SEARCHING_COST = 40
 _SEARCHING = ("(?>", ".+", ".*")
-_MARK = r"(?:(?P<ps_d>/)|$)"  # how pathspec lets a pattern speak for what is below, too
+_MARK = r"(?:(?P<ps_d>/)|$)"  # pathspec's group for paths below a match
 _ANY = "**"
 _ODD_STARS = re.compile(r"([^*?\[\\]*[^*?\[\\/])(\*{2,}(?:/.*)?)", re.DOTALL)
 
@@ -38,15 +38,15 @@ _NAME_BYTES = frozenset(map(chr, range(1, 256))) - {"/"}
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What one line says of paths below the folder of its file.
+    """One line of an ignore file, for paths below the file's folder.
 
     Attributes:
-        form: what `text` is of a name: all of it, its end, or an expression for it; with `path` an
-            expression for a whole path.
+        form: what `text` is: a whole name, the end of a name, or an expression for a name; with
+            `path`, an expression for a whole path.
         text: as `form` says.
-        folder: where the names lie, "" or with a slash behind; None if at any depth.
-        is_negated: what it speaks about is not left out.
-        only_folders: it speaks about folders only.
+        folder: the folder of the names, "" or with a trailing slash; None for any depth.
+        is_negated: whether it re-includes what it matches.
+        only_folders: whether it matches folders only.
     """
 
     form: Literal["name", "suffix", "expression", "path"]
@@ -57,10 +57,10 @@ class Pattern:
 
     @property
     def cost(self) -> int:
-        """How long it takes to ask it about a name, as measured, in parts of what one end takes.
+        """How long one match takes, as measured, in units of one suffix match.
 
-        A plain name costs nothing: it is looked up among all of them at once. An expression that tries
-        several places costs by far the most.
+        A plain name is free: it is looked up among all names at once. An expression that tries
+        several positions costs by far the most.
         """
         if self.form == "name":
             return 0
@@ -71,10 +71,10 @@ class Pattern:
 
 
 class _Segment(NamedTuple):
-    """What is between two slashes.
+    """A part of a pattern between two slashes.
 
-    `chunks` is what is between its stars, as pathspec reads it; `name` and `suffix` the plain name or
-    end that it is, if it is one. With `is_any` it is `**`, as many folders as there may be.
+    `chunks` are its parts between stars, as pathspec reads them; `name` or `suffix` is set if it is
+    a plain name or suffix. `is_any` marks `**`, any number of folders.
     """
 
     chunks: tuple[str, ...]
@@ -84,17 +84,17 @@ class _Segment(NamedTuple):
 
 
 def bytewise(text: str) -> str:
-    """Return text with one character for each of its bytes on disk."""
+    """Return text with one character per byte on disk."""
     if text.isascii():
         return text
     try:
         return text.encode("utf-8", "surrogateescape").decode("latin-1")
-    except UnicodeEncodeError:  # half a character, as only Windows has it
+    except UnicodeEncodeError:  # a lone surrogate, which occurs only on Windows
         return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def patterns(text: str) -> tuple[Pattern, ...]:
-    """Return what the first lines of an ignore file say; a line that is no pattern costs only itself."""
+    """Parse the first lines of an ignore file; skip lines that are not patterns."""
     found: list[Pattern] = []
     lines = bytewise(text).removeprefix("\xef\xbb\xbf").split("\n", LINES_LIMIT)
     for line in lines[:LINES_LIMIT]:
@@ -107,7 +107,7 @@ def patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def _stripped(line: str) -> str:
-    """Take off the blanks at the end, up to one that is escaped."""
+    """Strip trailing blanks, up to an escaped one."""
     bare = line.rstrip(" ")
     escapes = len(bare) - len(bare.rstrip("\\"))
     return f"{bare} " if escapes % 2 and len(line) > len(bare) else bare
@@ -143,7 +143,8 @@ def _of_name(segment: _Segment) -> tuple[_NameForm, str]:
 
 def _of_path(inner: str, segments: "list[_Segment]") -> tuple[_Form, str, str | None]:
     if odd := _ODD_STARS.fullmatch(inner):
-        # git compares what comes before the first wildcard by itself, and then sees `**/` at a beginning.
+        # git compares the text before the first wildcard separately, then sees `**/` at the
+        # beginning.
         rest = _segments(odd[2]) or []
         text = ".*" if len(rest) == 1 else _translated(rest)
         return "path", re.escape(odd[1]) + text, None
@@ -156,13 +157,16 @@ def _of_path(inner: str, segments: "list[_Segment]") -> tuple[_Form, str, str | 
     return "path", _translated(segments), None
 
 
-# --- from git's way of writing to one that pathspec reads alike ---------------------------------------
+# --- rewrite git's syntax to one that pathspec reads alike
+# ---------------------------------------------
 
 
 def _segments(text: str) -> list[_Segment] | None:
-    """Take a pattern apart at its slashes; None if nothing can ever match it."""
+    """Split a pattern at its slashes; return None if nothing can ever match it."""
     found: list[_Segment] = []
-    pieces: list[tuple[str, str]] = []  # of one segment: what pathspec gets, and what it stands for
+    pieces: list[
+        tuple[str, str]
+    ] = []  # of one segment: the text for pathspec, and its literal meaning
     at = 0
     while at < len(text):
         character = text[at]
@@ -192,7 +196,7 @@ def _segments(text: str) -> list[_Segment] | None:
                 if character == "/":
                     _add(found, pieces)
                     if found[-1].is_any:
-                        # Only before a bare slash may it stand for no folder at all.
+                        # Only before a bare slash may it match no folder at all.
                         found.append(_Segment(("", ""), None, ""))
                     pieces = []
                     continue
@@ -204,7 +208,7 @@ def _segments(text: str) -> list[_Segment] | None:
 
 
 def _plain(character: str) -> str:
-    """Write a character that stands for itself; pathspec takes off every kind of blank at the end."""
+    """Escape a literal character; pathspec strips every kind of trailing blank."""
     if character.isspace():
         return _written(frozenset(character))
     return character if character.isalnum() else f"\\{character}"
@@ -213,7 +217,7 @@ def _plain(character: str) -> str:
 def _add(found: list[_Segment], pieces: list[tuple[str, str]]) -> None:
     globs = [glob for glob, _ in pieces]
     if len(globs) > 1 and set(globs) == {"*"}:
-        # As many stars as one likes; and twice as many folders as there may be are no more.
+        # A run of stars equals one star, and repeated `**` equals one `**`.
         if not found or not found[-1].is_any:
             found.append(_Segment((), None, "", is_any=True))
         return
@@ -230,7 +234,7 @@ def _add(found: list[_Segment], pieces: list[tuple[str, str]]) -> None:
 
 
 def _class(text: str, at: int) -> tuple[frozenset[str], int]:
-    """Read a class from after its bracket as wildmatch does: its bytes, none if it never ends."""
+    """Read a class after its bracket like wildmatch; return its bytes, or none if it is not closed."""
     is_negated = text[at : at + 1] in ("!", "^") and at < len(text)
     at += is_negated
     members: set[str] = set()
@@ -270,19 +274,20 @@ def _class(text: str, at: int) -> tuple[frozenset[str], int]:
 
 
 def _written(members: frozenset[str]) -> str:
-    """Write a class so that pathspec, and Python after it, take each character for itself.
+    """Write a class so that pathspec and Python read each character literally.
 
-    A NUL, which no name has, keeps `!` and `^` from the place where they would mean the contrary.
+    A NUL, which no name contains, keeps `!` and `^` from the position where they negate.
     """
     inner = "".join(f"{c}-{c}" if c != "-" else "" for c in sorted(members - {"]", "-"}))
     return f"[{']' if ']' in members else ''}\0{inner}{'-' if '-' in members else ''}]"
 
 
 def _translated(segments: list[_Segment]) -> str:
-    """Return the expression that all of a path must match."""
+    """Return the expression that a whole path must match."""
     if sum(segment.is_any for segment in segments) < 2 and all(len(s.chunks) < 3 for s in segments):
         return _expression("/".join(_ANY if s.is_any else "*".join(s.chunks) for s in segments))
-    # What has matched up to a slash is not tried in other ways: else time grows with their product.
+    # What matched up to a slash is not retried: otherwise time grows with the product of the
+    # choices.
     parts: list[list[str]] = [[]]
     for segment in segments:
         if segment.is_any:
@@ -301,21 +306,21 @@ def _one(segment: _Segment) -> str:
     """Return the expression that a name must match."""
     if len(segment.chunks) < 3:
         return _expression("*".join(segment.chunks))
-    # As above: between two stars the first place that fits is as good as any other.
+    # As above: between two stars, the first match is as good as any other.
     first, *between, last = [_expression(chunk) if chunk else "" for chunk in segment.chunks]
     return f"{first}{''.join(f'(?>[^/]*?{chunk})' for chunk in between)}[^/]*{last}"
 
 
 def _expression(pattern: str) -> str:
-    """Asks pathspec what an anchored pattern means."""
-    # Late: a workspace without such patterns needs none of it.
+    """Compile an anchored pattern with pathspec."""
+    # Imported late: a workspace without such patterns does not need it.
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     if pattern == "*":
         return "[^/]+"
     found, _ = GitIgnoreSpecPattern.pattern_to_regex(f"/{pattern}")
     text = str(found)
-    # All of a path must match, as in git; in pathspec a part of it is enough.
+    # The whole path must match, as in git; pathspec accepts a prefix.
     body = text.removesuffix(_MARK)
     body = body if body != text else f"{body}.*"
     return body[1:] if body.startswith("^") else f".*{body}"

@@ -1,8 +1,8 @@
-"""All files below a folder, without those that ignore files leave out, by the rules of its repository.
+"""List all files below a folder except ignored ones, by the rules of its repository.
 
-How it works. Each folder is opened from the one above it, and its names are judged all at once. What
-git's rules leave out is listed all the same if git tracks it, so below a folder that is left out the walk
-goes on wherever the index says that something is. A repository in the tree begins its own rules.
+Each folder is opened from its parent, and its names are judged together. As in git, a tracked file
+is listed even if it is ignored, so the walk continues below an ignored folder wherever the index
+has an entry. A nested repository starts its own rules.
 """
 
 import contextlib
@@ -32,30 +32,30 @@ from codingagent.workspace.gitignore import (
 )
 from codingagent.workspace.gitignore_patterns import LINES_LIMIT
 
-# Each level holds one handle while the tree is walked, and 256 is a common limit of handles.
+# Each level holds one handle during the walk, and 256 is a common handle limit.
 _DEPTH_LIMIT = 150
-# Up to here all files are measured, and what is summed up too.
+# Up to this count, all files are measured, including summarized ones.
 _MEASURED_LIMIT = 10_000
 _TEMPORARY_LENGTH = 20
-# Counting what is ignored is a courtesy; node_modules must not make every turn slow.
+# The count of ignored files is informational; node_modules must not slow every turn.
 _IGNORED_COUNT_LIMIT = 1_000
-# Lines of different ignore files that are taken apart for one listing: a second's work.
+# Lines of distinct ignore files parsed for one listing: one second's work.
 _RULE_LINES_LIMIT = 30_000
-# Who reads more of them has understood.
+# More of them would tell the reader nothing new.
 _UNREAD_LIMIT = 10
 
 
-# As ListedFile(path, None), without a function of Python's between: there may be a hundred thousand.
+# ListedFile(path, None) without a Python-level call: there may be a hundred thousand.
 _unmeasured: Callable[[tuple[str, None]], ListedFile] = functools.partial(tuple.__new__, ListedFile)
 
 
 class _Index:
-    """What a repository tracks, read only if something in it is ignored.
+    """The paths that a repository tracks, read only if something in it is ignored.
 
     Args:
-        read: reads it.
-        skip: characters of a path in the tree that come before the repository.
-        above: of a repository that the tree is in: the path from its root to the tree's.
+        read: reads the index.
+        skip: how many characters of a path precede the repository.
+        above: if the repository contains the tree: the path from its root to the tree.
     """
 
     def __init__(self, read: Callable[[], Tracked], skip: int = 0, above: str = "") -> None:
@@ -65,7 +65,7 @@ class _Index:
         self._found: Tracked | None = None
 
     def files(self, folder: str, names: Iterable[str]) -> list[str]:
-        """Return those of a folder's names that are tracked; it is given with its slash."""
+        """Return the tracked names of a folder, which is given with its slash."""
         tracked, prefix = self._tracked(), self._name(folder)
         if not tracked.has_below(prefix):
             return []
@@ -85,13 +85,13 @@ class _Index:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What holds in one folder.
+    """The rules in force in one folder.
 
     Attributes:
-        rules: all that leaves something out.
-        own: of those what our own ignore files say, also of what is tracked.
+        rules: all ignore rules.
+        own: those from the agent's own ignore files, which apply to tracked files too.
         index: what the repository tracks.
-        is_left_out: the rules leave out the folder itself; only what is tracked is listed.
+        is_left_out: the folder itself is ignored; only tracked files are listed.
     """
 
     rules: IgnoreRules
@@ -105,7 +105,7 @@ class _State:
         return replace(self, rules=rules, own=own)
 
     def ignored(self, folder: str, names: list[str], *, are_folders: bool) -> set[str]:
-        """Return those of a folder's names that are left out unless they are tracked."""
+        """Return the ignored names of a folder, except tracked ones."""
         if self.is_left_out:
             return set(names)
         return self.rules.ignored(folder, names, are_folders=are_folders)
@@ -113,15 +113,15 @@ class _State:
 
 @dataclass(slots=True)
 class ListingWalk:
-    """A walk over all files, pruned by ignore rules; what is pruned is counted up to a limit.
+    """A walk over all files, pruned by ignore rules; pruned files are counted up to a limit.
 
-    A size costs as much as all else about a file together. So of very many files only those are measured
-    that will have a line of their own.
+    Measuring a file costs as much as everything else about it. So of very many files, only those
+    with a line of their own are measured.
 
     Args:
-        hidden: folders that are not there, by device and inode.
-        user_rules: gives what the user leaves out of every repository.
-        entries: how many lines there may be.
+        hidden: folders to skip, by device and inode.
+        user_rules: returns the user's global ignore patterns.
+        entries: the maximum number of lines.
     """
 
     hidden: frozenset[tuple[int, int]]
@@ -132,16 +132,16 @@ class ListingWalk:
     ignored_bytes: int = 0
     is_partial: bool = False
     unread: list[str] = field(default_factory=list)
-    """What speaks about the tree and was not read, or not to its end, with the reason."""
+    """Ignore files and indexes that were not read, or not to the end, with the reason."""
     _rule_lines: int = 0
     _rules_seen: set[int] = field(default_factory=set)
     _names: dict[str, list[str]] = field(default_factory=dict)
-    """What is listed: of each folder, with a slash behind, the names of its files."""
+    """The listed files: names by folder, with a trailing slash."""
     _measured: dict[str, list[ListedFile]] = field(default_factory=dict)
     _total: int = 0
 
     def walk(self, root: Folder, path: Path) -> None:
-        """Walk over all that is below a folder, which is at `path`."""
+        """Walk over everything below a folder, which is at `path`."""
         bare = _State(IgnoreRules(), IgnoreRules(), _Index(Tracked))
         if repository_in(root) is not None:
             self._walk(root, "", bare)
@@ -152,7 +152,7 @@ class ListingWalk:
         self._measure(root)
 
     def files(self) -> Iterator[ListedFile]:
-        """Yield all files that were found, folder by folder."""
+        """Yield all listed files, folder by folder."""
         for prefix, names in self._names.items():
             measured = self._measured.get(prefix)
             if measured is None:
@@ -163,15 +163,15 @@ class ListingWalk:
                 yield from measured
 
     def uncount(self, file: ListedFile) -> None:
-        """Take back the count of an ignored file that is listed all the same."""
+        """Uncount an ignored file that is listed after all."""
         if not self.is_partial:
             self.ignored_files -= 1
             self.ignored_bytes -= file.size_bytes or 0
 
     def _state_below(self, repository: Repository, names: tuple[str, ...]) -> _State | None:
-        """Return what holds in a folder of a repository; None if the rules leave out that very folder.
+        """Return the rules in a folder of a repository; None if they ignore that very folder.
 
-        Whoever works there does want to see it, whatever the repository thinks of it.
+        A session that works there does want to see it, whatever the repository ignores.
         """
         path = "/".join(names)
         texts = [self.user_rules(), self._rules(".git/info/exclude", *repository.excludes())]
@@ -197,7 +197,7 @@ class ListingWalk:
         return _State(rules, IgnoreRules(), _Index(tracked, 0, f"{path}/"))
 
     def _state_of(self, repository: Repository, prefix: str, outer: _State) -> _State:
-        """Return what holds in a repository of its own: of the rules around it only ours."""
+        """Return the rules in a nested repository: from the outer ones, only the agent's own."""
         inner = prefix.removesuffix("/")
         name = f"{prefix}.git/info/exclude"
         rules = IgnoreRules().extended(inner, self.user_rules())
@@ -209,7 +209,7 @@ class ListingWalk:
     # --- what a repository says, up to a bound ----------------------------------------------------
 
     def _rules(self, name: str, text: str, is_whole: bool) -> str:
-        """Return an ignore file's text; nothing once there were too many of them."""
+        """Return an ignore file's text; empty once there were too many."""
         if not is_whole:
             self._note(f"{name} beyond its first {RULES_LIMIT_BYTES >> 20} MiB")
         if (key := hash(text)) not in self._rules_seen:
@@ -253,7 +253,7 @@ class ListingWalk:
                 extended = state.extended(prefix.removesuffix("/"), text, is_own=is_own)
                 self._note_cut(extended.rules, state.rules, f"{prefix}{name}")
                 state = extended
-        # A name's length is asked first: this is done for each file of the tree.
+        # Length first, because this runs for each file of the tree.
         ours = [name for name in files if len(name) == _TEMPORARY_LENGTH and is_temporary(name)]
         if ours or ".git" in files:
             files = [name for name in files if name not in {*ours, ".git"}]
@@ -264,7 +264,7 @@ class ListingWalk:
     def _files(
         self, folder: Folder, prefix: str, names: list[str], links: list[str], state: _State
     ) -> None:
-        """List files and links, and counts those that are left out."""
+        """List files and links, and count the ignored ones."""
         ignored = state.ignored(prefix, names + links, are_folders=False)
         if ignored:
             tracked = state.index.files(prefix, ignored)
@@ -278,7 +278,7 @@ class ListingWalk:
             self._total += len(names)
 
     def _measure(self, root: Folder) -> None:
-        """Look at the files whose sizes will be shown, the folders opened once more as they were then."""
+        """Measure the files whose sizes will be shown, reopening their folders."""
         wanted = set(self._names)
         if self._total > _MEASURED_LIMIT:
             counts = {prefix[:-1]: len(names) for prefix, names in self._names.items()}
@@ -296,12 +296,12 @@ class ListingWalk:
                         opened = inner.enter_context(contextlib.closing(folder.open(name)))
                         way.append((f"{above}{name}/", opened, inner))
                 except OSError:
-                    self._measured[prefix] = []  # gone since
+                    self._measured[prefix] = []  # removed meanwhile
                     continue
                 self._measured[prefix] = _measured(way[-1][1], prefix, self._names[prefix])
 
     def _folders(self, folder: Folder, prefix: str, names: list[str], state: _State) -> None:
-        """Walk over folders, and counts what is in those that are left out."""
+        """Walk over folders, and count the files in ignored ones."""
         ignored = state.ignored(prefix, names, are_folders=True)
         tracked = [name for name in ignored if state.index.has_below(prefix + name)]
         out = ignored.difference(tracked) | state.own.ignored(prefix, tracked, are_folders=True)
@@ -349,9 +349,9 @@ class ListingWalk:
 
 
 def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]:
-    """Return the files of a folder with their sizes, without what is no regular file any more."""
+    """Return the files of a folder with their sizes, skipping those no longer regular."""
     found: list[ListedFile] = []
-    # Thousands of files go through here: what is done for each is counted.
+    # Thousands of files pass here, so every step counts.
     look, is_regular, made = folder.lstat, stat.S_ISREG, found.append
     for name in names:
         try:
@@ -364,7 +364,7 @@ def _measured(folder: Folder, prefix: str, names: list[str]) -> list[ListedFile]
 
 
 def _contents(folder: Folder) -> tuple[list[str], list[str], list[str]] | None:
-    """Return the names of a folder's folders, regular files and links; without permission None."""
+    """Return the names of a folder's folders, regular files and links; None without permission."""
     folders: list[str] = []
     files: list[str] = []
     links: list[str] = []

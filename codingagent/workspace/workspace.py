@@ -1,8 +1,8 @@
-"""The one folder that operations may touch, and the only way to touch it.
+"""The workspace: the one folder that operations may touch, and the only access to it.
 
-How it works. A path is walked name by name. Each folder is opened relative to the one before it
-without following links, and a link is read and its target walked in turn, so that nobody can slip a
-link in between the check and the use: there is no check, only the walk. What ends outside is refused.
+A path is walked name by name. Each folder is opened relative to its parent without following links;
+a link is read and its target walked in turn. So no link can be slipped in between check and use:
+there is no separate check, only the walk. A path that ends outside is refused.
 """
 
 import contextlib
@@ -32,10 +32,10 @@ from codingagent.workspace.dirfd import (
 )
 from codingagent.workspace.walk import ListingWalk
 
-# Larger files are no text that a chat could hold; commands can still work on them.
+# Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
 
-# What the machine itself is made of is no project.
+# System folders are not projects.
 _SYSTEM = frozenset(
     {
         *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/root", "/run"),
@@ -43,26 +43,26 @@ _SYSTEM = frozenset(
     }
 )
 
-# A list of more is of use to nobody, and megabytes of JSON.
+# A longer list is useless, and megabytes of JSON.
 _ENTRIES_LIMIT = 200_000
 
-# As Linux itself (MAXSYMLINKS).
+# The limit of Linux (MAXSYMLINKS).
 _LINK_LIMIT = 40
 
 
 class Workspace:
-    """The folder at `root`; all paths given to it are in the plain form of `paths.workspace_path`.
+    """The workspace at `root`; paths are given in the plain form of `paths.workspace_path`.
 
     Args:
-        root: the folder; links in it are resolved once, here.
-        hidden: folders that do not exist for operations, though they may be inside.
-        open_folder: how to hold the root.
-        is_guest: the folder is what a whole machine is served by: whatever it is, it may be used.
-        user_rules: gives what the user leaves out of every repository, as an ignore file says it.
-        entries: how many lines a listing will have.
+        root: the folder; its links are resolved once, here.
+        hidden: folders that operations can't see, though they may be inside.
+        open_folder: opens the root.
+        is_guest: the folder serves a whole machine, so any folder may be used.
+        user_rules: returns the user's global ignore patterns.
+        entries: the maximum number of lines in a listing.
 
     Raises:
-        UsageError: if the root is no folder, or too much of the machine to hand to a model.
+        UsageError: if the root is not a folder, or too much of the machine to hand to a model.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Workspace:
         ) - {self._folder.identity()}
 
     def close(self) -> None:
-        """Return back the handle on the root."""
+        """Close the handle on the root."""
         self._folder.close()
 
     def check(self) -> None:
-        """Make sure that the root's name still leads to the folder that was opened.
+        """Check that the root's name still leads to the opened folder.
 
         Raises:
-            WorkError: if it was moved, or another was put in its place.
+            WorkError: if it was moved or replaced.
         """
         if _identity(self.root) != self._folder.identity():
             raise WorkError(
@@ -107,10 +107,10 @@ class Workspace:
 
         Args:
             path: the file.
-            whole: refuse a file that is too large; else only its beginning is given.
+            whole: refuse a file that is too large; otherwise return only its beginning.
 
         Raises:
-            OperationError: if there is no such file, it is no regular file, or it is too large.
+            OperationError: if it does not exist, is not a regular file, or is too large.
         """
         with self._walk(path) as place:
             found = regular(place, path)
@@ -123,7 +123,7 @@ class Workspace:
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
     def resolved(self, path: str, *, follow_last: bool = True) -> str:
-        """Return the path without links that this one leads to, be anything there or not.
+        """Resolve all links in a path, which need not exist.
 
         Raises:
             OperationError: if it leads outside.
@@ -135,11 +135,11 @@ class Workspace:
             return fault.real
 
     def has_git(self) -> bool:
-        """Tells whether `.git` is in the root."""
+        """Return whether the root contains `.git`."""
         return self._folder.lstat(".git") is not None
 
     def exists(self, path: str) -> bool:
-        """Tells whether something has this name.
+        """Return whether something exists at this path.
 
         Raises:
             OperationError: if the path leads outside.
@@ -151,11 +151,11 @@ class Workspace:
             return False
 
     def check_writable(self, path: str) -> None:
-        """Make sure that a file may be made or replaced here, before anything is journalled.
+        """Check that a file may be created or replaced here, before anything is journalled.
 
         Raises:
-            OperationError: if the path leads outside or into .git, or what is there is no regular
-                file or is read-only.
+            OperationError: if the path leads outside or into .git, or the existing file is not
+                regular or is read-only.
         """
         try:
             with self._walk(path, writing=True) as place:
@@ -165,16 +165,17 @@ class Workspace:
             pass
 
     def write(self, path: str, data: bytes, seen: Seen | None) -> None:
-        """Put a whole file in place, or leaves all as it was. Makes missing folders.
+        """Write a file atomically, or leave everything unchanged; create missing folders.
 
         Args:
             path: a link to a file inside is followed: its target is replaced.
             data: the new bytes.
-            seen: what was read before, for a file that exists; None for a new one. If that is no
-                longer so, nothing is written.
+            seen: the file as read before; None for a new one. If the file differs now, nothing is
+                written.
 
         Raises:
-            OperationError: as `check_writable`, or if the file changed meanwhile, or on a full disk.
+            OperationError: as `check_writable`, or if the file changed meanwhile or the disk is
+                full.
         """
         with self._walk(path, writing=True, create=True) as place:
             temporary = temporary_name(place.name)
@@ -191,12 +192,12 @@ class Workspace:
             self._make_sure(place, path, is_new=seen is None)
 
     def _make_sure(self, place: Place, path: str, *, is_new: bool) -> None:
-        """Refuse a write whose folder was moved away meanwhile; a new file is removed from there.
+        """Refuse a write whose folder was moved away meanwhile; remove a new file from there.
 
-        The folder is held open, and goes on being written to wherever another process puts it.
+        The open folder still receives writes wherever another process moved it.
 
         Raises:
-            OperationError: if the path does not lead there any more.
+            OperationError: if the path no longer leads there.
         """
         with (
             contextlib.suppress(OperationError, NotFoundError),
@@ -213,7 +214,7 @@ class Workspace:
 
     @staticmethod
     def _write_temporary(place: Place, name: str, data: bytes, seen: Seen | None) -> None:
-        # A leftover of an earlier kill, or a trap laid in the workspace: remove it, never follow it.
+        # A leftover of an earlier kill, or a planted trap: remove it, never follow it.
         with contextlib.suppress(FileNotFoundError):
             place.folder.unlink(name)
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
@@ -223,14 +224,16 @@ class Workspace:
             file.flush()
             if seen is not None:
                 if hasattr(os, "fchmod"):
-                    with contextlib.suppress(PermissionError):  # only root may give files away
+                    with contextlib.suppress(
+                        PermissionError
+                    ):  # only root may change a file's owner
                         os.fchown(handle, *seen.owner)
                     os.fchmod(handle, seen.mode & 0o777)
-                # Old bytes are about to go; the new ones must not be only in memory then.
+                # Old content is about to be replaced; the new content must be on disk first.
                 os.fsync(handle)
 
     def check_deletable(self, path: str) -> None:
-        """Make sure that a file or link may be removed, before anything is journalled.
+        """Check that a file or link may be deleted, before anything is journalled.
 
         Raises:
             OperationError: as `delete`.
@@ -239,10 +242,10 @@ class Workspace:
             _check_deletable(place, path)
 
     def delete(self, path: str) -> None:
-        """Remove a regular file, or a link (never its target).
+        """Delete a regular file, or a link (never its target).
 
         Raises:
-            OperationError: if there is no such file, or it is a folder or a special file.
+            OperationError: if it does not exist, or is a folder or a special file.
         """
         with self._walk(path, writing=True, follow_last=False) as place:
             _check_deletable(place, path)
@@ -252,9 +255,9 @@ class Workspace:
                 raise OperationError(reason_of(fault, path)) from fault
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None:
-        """Return a digest of what has this name, or None if nothing has.
+        """Return a digest of what exists at this path; None if nothing does.
 
-        Of a file beyond 64 MiB the digest covers the beginning, the size and the time of change.
+        Beyond 64 MiB, the digest covers a file's beginning, size and modification time.
 
         Raises:
             OperationError: if the path leads outside.
@@ -266,7 +269,7 @@ class Workspace:
             return None
 
     def discard_temporary(self, path: str) -> None:
-        """Remove what a killed write of this path may have left behind.
+        """Remove the temporary file that a killed write of this path may have left.
 
         Raises:
             OperationError: if the path leads outside.
@@ -278,19 +281,19 @@ class Workspace:
 
     @contextlib.contextmanager
     def folder(self, path: str) -> Iterator[int | str]:
-        """Yield a folder to run a command in: a handle, or its name where there are no handles.
+        """Yield a folder to run a command in: a handle, or its name on systems without handles.
 
         Raises:
-            OperationError: if it is no folder of the workspace.
+            OperationError: if it is not a folder of the workspace.
         """
         with self._opened(path) as folder:
             yield folder.handle()
 
     def entries(self, path: str) -> tuple[FolderEntry, ...]:
-        """Return what a folder holds, by name; a link that stays inside is what it leads to.
+        """Return a folder's entries by name; a link that stays inside counts as its target.
 
         Raises:
-            OperationError: if it is no folder of the workspace, or holds too much to be told.
+            OperationError: if it is not a folder of the workspace, or has too many entries.
         """
         with self._opened(path) as folder:
             try:
@@ -305,15 +308,15 @@ class Workspace:
             return tuple(sorted(filter(None, told), key=lambda entry: entry.name))
 
     def _entry(self, folder: str, entry: "os.DirEntry[str]") -> FolderEntry | None:
-        """Return one entry; None for one that is ours, or gone since."""
+        """Return one entry; None if it is the agent's own, or removed meanwhile."""
         try:
             seen = entry.stat(follow_symlinks=False)
             if stat.S_ISLNK(seen.st_mode):
-                # What it leads to is found by the walk, which does not leave the workspace.
+                # Its target is found by the walk, which does not leave the workspace.
                 with self._walk(f"{folder}/{entry.name}") as place:
                     seen = place.folder.lstat(place.name) or seen
         except (OSError, OperationError):
-            # Gone since; or a link to nowhere, or out: that it is there is all that is told of it.
+            # Removed meanwhile, or a link to nowhere or outside: only its existence is told.
             return FolderEntry(entry.name, is_folder=False, size_bytes=0)
         if (seen.st_dev, seen.st_ino) in self._hidden:
             return None
@@ -340,10 +343,10 @@ class Workspace:
     # --- listing -------------------------------------------------------------------------------
 
     def listing(self, always: frozenset[str] = frozenset()) -> Listing:
-        """Return all regular files but those that ignore files leave out; `.git` never.
+        """Return all regular files except ignored ones, and never `.git`.
 
         Args:
-            always: paths that are listed even if an ignore file names them, or through a link.
+            always: paths to list even if ignored, or reached through a link.
         """
         walk = ListingWalk(self._hidden, self._user_rules, self._entries)
         walk.walk(self._folder, self.root)
@@ -375,7 +378,7 @@ class Workspace:
             return None
 
     def _is_its_own(self, path: str) -> bool:
-        """Tells whether no link leads to a file under this path: only then the walk has counted it."""
+        """Return whether a path contains no link: only then has the walk counted the file."""
         try:
             return self.resolved(path) == path
         except OperationError:
@@ -392,11 +395,11 @@ class Workspace:
         create: bool = False,
         follow_last: bool = True,
     ) -> Iterator[Place]:
-        """Yield the folder that holds the last name, opened, and that name, which is no link.
+        """Open the parent without following symlinks; yield it with the final component, which is not a link.
 
         Raises:
-            OperationError: if the walk leads outside, to a hidden folder or, writing, to .git.
-            NotFoundError: if a folder on the way is missing and is not to be made.
+            OperationError: if the walk leads outside, to a hidden folder or, when writing, to .git.
+            NotFoundError: if a folder on the way is missing and `create` is off.
         """
         place = Place(self._folder)
         left = path.split("/")[::-1]
@@ -435,7 +438,7 @@ class Workspace:
             place.close()
 
     def _target(self, place: Place, name: str, path: str) -> list[str]:
-        """Return a link's target as names still to be walked, last first; an absolute one from the root."""
+        """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
         target = place.folder.readlink(name).replace(os.sep, "/")
         if not os.path.isabs(target):
             return target.split("/")[::-1]
@@ -486,7 +489,7 @@ def _refuse_own(name: str, path: str) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """Return the name under which a file is written before it takes its own; the same each time."""
+    """Return the temporary name under which a file is written; always the same for a name."""
     return f".ca-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}.tmp"
 
 
