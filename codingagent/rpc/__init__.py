@@ -1,17 +1,17 @@
-"""The client for a host that drives a workspace or a guest over JSON-RPC.
+"""Client for a host that drives a workspace or a guest over JSON-RPC.
 
     from codingagent.rpc.client import Client, UnixSocket
 
     with Client.connect(UnixSocket("/run/agent.sock")) as guest:
         print(guest.exec("uname -a").stdout)
 
-What can go wrong:
+Exceptions:
 
-RpcError                        a call, or the connection, came to nothing
-├── ConnectError                nobody answers at the endpoint
+RpcError                        a call or the connection failed
+├── ConnectError                nothing listens at the endpoint
 ├── ClosedError                 the connection ended before the answer came
 ├── CallTimeoutError            no answer in time; the connection is closed
-├── AnswerError                 what came is no answer to the call
+├── AnswerError                 the bytes received are not an answer to the call
 └── RemoteError                 the server answered with an error: its code, message and data
     ├── ParseError              -32700
     ├── InvalidRequestError     -32600
@@ -65,7 +65,7 @@ __all__ = [
 _ENDPOINTS = frozenset({"Command", "Tcp", "UnixSocket", "Vsock"})
 
 
-# The server is in this package too: who imports it needs no client.
+# The server is in this package too: importing it must not import the client.
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'codingagent.rpc' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""The client: one connection to a server, a method for each call, an exception for each failure."""
+"""JSON-RPC client: one connection to a server, a method for each call, an exception for each failure."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from codingagent.rpc.endpoints import Command, Endpoint
 from codingagent.rpc.framing import LineBuffer, TooLong
 from codingagent.rpc.protocol import Code
 
-# 004's host: a guest that boots is there after some seconds.
+# 004's host: a booting guest answers after some seconds.
 _RETRY_EVERY_S = 0.1
 _CONNECT_PATIENCE_S = 10.0
 _CALL_PATIENCE_S = 30.0
@@ -38,15 +38,15 @@ class _Unsaid(Enum):
 UNSAID: Final = _Unsaid.UNSAID
 
 Patience = float | Literal[_Unsaid.UNSAID] | None
-"""How long a call waits, in seconds; None: for ever."""
+"""How long a call waits, in seconds; None: without limit."""
 
 
 class RpcError(CodingAgentError):
-    """A call, or the connection, came to nothing."""
+    """A call or the connection failed."""
 
 
 class ConnectError(RpcError):
-    """Nobody answers at the endpoint."""
+    """Nothing listens at the endpoint."""
 
 
 class ClosedError(RpcError):
@@ -58,7 +58,7 @@ class CallTimeoutError(RpcError):
 
 
 class AnswerError(RpcError):
-    """What came is no answer to the call."""
+    """The bytes received are not an answer to the call."""
 
 
 class RemoteError(RpcError):
@@ -72,11 +72,11 @@ class RemoteError(RpcError):
 
 
 class ParseError(RemoteError):
-    """The server read no JSON."""
+    """The server received invalid JSON."""
 
 
 class InvalidRequestError(RemoteError):
-    """The server read no request, or one that is too long."""
+    """The server received JSON that is not a request, or too long a line."""
 
 
 class MethodNotFoundError(RemoteError):
@@ -84,11 +84,11 @@ class MethodNotFoundError(RemoteError):
 
 
 class InvalidParamsError(RemoteError):
-    """The method takes other parameters, or not these values."""
+    """The parameters do not fit the method."""
 
 
 class InternalError(RemoteError):
-    """The method failed; the message says at what."""
+    """The method failed; the message says why."""
 
 
 ERRORS: Mapping[int, type[RemoteError]] = {
@@ -102,7 +102,7 @@ ERRORS: Mapping[int, type[RemoteError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """What came of a command; -1 as exit code: it could not start, and `stderr` says why."""
+    """The result of a command; exit code -1: it could not start, and `stderr` says why."""
 
     exit_code: int
     stdout: str
@@ -122,9 +122,9 @@ class Client:
     """A connection to a server; one call at a time, from any thread. Close it, or use it in `with`.
 
     Args:
-        connection: taken over.
-        timeout_s: how long a call waits for its answer unless it says otherwise; None: for ever.
-        hang_up: closes what is after the connection; gives a word on why it ended, or nothing.
+        connection: the client owns and closes it.
+        timeout_s: how long a call waits for its answer by default; None: without limit.
+        hang_up: closes the other end; returns why it ended, or an empty text.
     """
 
     def __init__(
@@ -153,13 +153,13 @@ class Client:
         """Connect to a server, which may still be starting.
 
         Args:
-            endpoint: where it is.
-            patience_s: for how long to try again, ten times a second.
+            endpoint: where it listens.
+            patience_s: how long to retry, ten times a second.
             timeout_s: as for the client.
 
         Raises:
-            ConnectError: if nobody answers there.
-            UsageError: if there can be nobody: no such host, no vsock here.
+            ConnectError: if nothing listens there.
+            UsageError: if nothing can: no such host, or no vsock here.
         """
         deadline = time.monotonic() + patience_s
         if isinstance(endpoint, Command):
@@ -205,7 +205,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hangs up; a call that waits in another thread ends with ClosedError."""
+        """Close the connection; a call that waits in another thread raises ClosedError."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         with self._lock:
@@ -225,10 +225,10 @@ class Client:
         Args:
             method: its name.
             params: by name or by position.
-            timeout_s: how long to wait, in place of what the client was given; None: for ever.
+            timeout_s: how long to wait, instead of the client's default; None: without limit.
 
         Raises:
-            RpcError: see the module's tree.
+            RpcError: see the package's list of exceptions.
         """
         if timeout_s is UNSAID:
             timeout_s = self._timeout_s
@@ -244,7 +244,7 @@ class Client:
             try:
                 answer = self._exchange(line, deadline)
             except TimeoutError:
-                # Its answer may still come, and would be taken for the next call's.
+                # Its answer may still come, and would be taken for that of the next call.
                 self._close("a call took too long")
                 raise CallTimeoutError(f"{method} gave no answer in {timeout_s:g} s") from None
             except OSError as fault:
@@ -256,7 +256,7 @@ class Client:
         return _result(answer)
 
     def ping(self) -> None:
-        """Asks for a sign of life."""
+        """Check that the server answers."""
         _field(self.call("ping", {}), "pong", bool)
 
     def exec(
@@ -266,11 +266,11 @@ class Client:
         limit_s: float | None = None,
         timeout_s: Patience = UNSAID,
     ) -> ExecResult:
-        """Run a shell line.
+        """Run a shell command.
 
         Args:
-            cmd: the line.
-            limit_s: after so long the server ends it (exit code 124); None: the server's own limit.
+            cmd: the command line.
+            limit_s: the server ends it after this time (exit code 124); None: the server's own limit.
             timeout_s: as for `call`.
         """
         return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
@@ -283,7 +283,7 @@ class Client:
         limit_s: float | None = None,
         timeout_s: Patience = UNSAID,
     ) -> ExecResult:
-        """Run a program text in a language (python, node, bash, sh); arguments as for `exec`."""
+        """Run a program in a language (python, node, bash, sh); arguments as for `exec`."""
         return self._run("exec_code", {"lang": lang, "code": code}, limit_s, timeout_s)
 
     def read_file(self, path: str) -> str:
@@ -291,11 +291,11 @@ class Client:
         return _field(self.call("read_file", {"path": path}), "content", str)
 
     def write_file(self, path: str, content: str) -> None:
-        """Write a file's text, whole."""
+        """Write a whole file."""
         _field(self.call("write_file", {"path": path, "content": content}), "success", bool)
 
     def list_dir(self, path: str) -> tuple[FileEntry, ...]:
-        """Return what is in a folder."""
+        """Return the contents of a folder."""
         entries = _field(self.call("list_dir", {"path": path}), "entries", list)
         return tuple(
             FileEntry(
@@ -323,7 +323,7 @@ class Client:
 
         Raises:
             OSError: the connection ended, or (TimeoutError) the time is up.
-            RpcError: what came is no response to it.
+            RpcError: the bytes received are not a response to it.
         """
         self._connection.settimeout(_left(deadline))
         self._connection.sendall(line)
@@ -349,7 +349,7 @@ class Client:
             raise AnswerError(f"the answer is no JSON: {shown}") from fault
         if not isinstance(response, dict) or ("result" in response) == _has_error(response):
             raise AnswerError("the answer is no response of JSON-RPC 2.0")
-        # An error about a line that could not be read has no id; with one call at a time it is ours.
+        # An error about an unreadable line has no id; with one call at a time it must be for this one.
         if response.get("id") != self._count and not (
             response.get("id") is None and _has_error(response)
         ):
@@ -357,7 +357,7 @@ class Client:
         return response
 
     def _close(self, why: str) -> None:
-        """Close the connection, once; needs the lock."""
+        """Close the connection, once; the caller holds the lock."""
         if self._closed_because:
             return
         self._connection.close()
@@ -388,7 +388,7 @@ def _result(response: Mapping[str, Any]) -> Any:
 
 def _field(value: Any, name: str, kind: type[T]) -> T:
     found = value.get(name) if isinstance(value, dict) else None
-    # A boolean is no number here.
+    # A boolean does not count as a number here.
     if type(found) is not kind:
         raise AnswerError(f'the answer has no "{name}" as it should be')
     return found

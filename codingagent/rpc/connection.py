@@ -1,11 +1,11 @@
-"""One JSON-RPC connection: lines in, answers out, in order, until the peer has ended it or is gone.
+"""One JSON-RPC connection: read lines and answer them in order until the peer is done or gone.
 
-One thread reads, runs the method and writes, since handing a request to another costs more than a
-ping. So while a method runs nobody listens: a Watch, one thread for all connections, looks after
-those that have been at it for longer than a moment, and cancels the method when the peer is gone.
+One thread reads, runs the method and writes, because handing a request to another thread costs more than
+a ping. So nothing reads while a method runs: a Watch, one thread for all connections, monitors calls that
+take longer than a moment and cancels the method when the peer is gone.
 
-While an answer can't be written, input is read on, up to a bound: a peer may send all that it has
-before it reads anything. Past the bound it is a peer that reads nothing, and only it waits.
+While an answer can't be written, input is still read, up to a bound: a peer may send everything before it
+reads anything. Beyond the bound the peer reads nothing, and only that peer waits.
 """
 
 import contextlib
@@ -33,14 +33,14 @@ from codingagent.rpc.framing import (
 from codingagent.rpc.protocol import Answer, Code, Dispatcher, Method, Request, refusal
 from codingagent.rpc.streams import Stream
 
-# Input that waits while the peer does not read its answers.
+# Input buffered while the peer does not read its answers.
 BACKLOG_BYTES = 4 * 2**20
 
-# Answers to a batch leave together up to this; longer ones are written as they are, not copied.
+# Answers to a batch are joined up to this size; longer ones are written without a copy.
 _GATHERED_BYTES = 64 * 1024
 
-# What takes longer is looked after: often enough that a client's end is noticed at once,
-# seldom enough to cost nothing.
+# Calls that take longer are monitored: often enough to notice at once that a client is gone, rarely
+# enough to cost nothing.
 _LOOK_AFTER_S = 0.05
 
 _SHOWN_CHARACTERS = 2000
@@ -51,13 +51,13 @@ Log = Callable[[str], None]
 
 
 class Methods(Protocol):
-    """What one connection can ask for."""
+    """The methods that one connection can call."""
 
     @property
     def table(self) -> Mapping[str, Method]: ...
 
     def cancel(self) -> None:
-        """End what is under way, if anything, and comes back at once; called in another thread, often."""
+        """End the current call, if any, and return at once; called often, from another thread."""
         ...
 
 
@@ -65,7 +65,7 @@ OpenMethods = Callable[[], AbstractContextManager[Methods]]
 
 
 class Watch:
-    """Looks after connections that are at work for long; sleeps while there are none."""
+    """Thread that monitors long calls of all connections; sleeps while there are none."""
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
@@ -93,7 +93,7 @@ class Watch:
             self._connections.discard(connection)
 
     def note_busy(self) -> None:
-        """Says that methods are about to run; costs next to nothing while the watch is awake."""
+        """Announce that methods are about to run; almost free while the watch is awake."""
         if not self._is_busy.is_set():
             self._is_busy.set()
 
@@ -101,7 +101,7 @@ class Watch:
         while not self._is_ending:
             self._is_busy.wait()
             self._pause.wait(_LOOK_AFTER_S)
-            # Before the look: who starts after it wakes us again.
+            # Cleared before the look, so that a call that starts after it wakes this thread again.
             self._is_busy.clear()
             with self._lock:
                 connections = tuple(self._connections)
@@ -111,14 +111,14 @@ class Watch:
 
 
 class Connection:
-    """Serves one stream.
+    """Serve one stream.
 
     Args:
         stream: closed at the end.
         open_methods: called once, in the thread of `serve`.
-        watch: looks after what takes long.
+        watch: monitors calls that take long.
         log: gets one line for each event.
-        shows_bodies: the log has the messages too, clipped.
+        shows_bodies: log the messages too, clipped.
         token: what the first line must present; None: nothing.
     """
 
@@ -143,14 +143,14 @@ class Connection:
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
         self._input_ended = False
-        # What other threads touch. The lock is held while they do, and while it is taken away.
+        # Shared with other threads, which hold the lock while they use it.
         self._lock = Lock()
         self._methods: Methods | None = None
         self._busy_since: float | None = None
         self._is_over = False
 
     def serve(self) -> None:
-        """Answers requests until the input ends, the peer is gone, or `stop` is called."""
+        """Answer requests until the input ends, the peer is gone, or `stop` is called."""
         try:
             attempt(self._serve, self._log)
         finally:
@@ -164,20 +164,20 @@ class Connection:
         return self._token is not None and not self._is_over
 
     def stop(self) -> None:
-        """End the connection; called in another thread. The watch cancels the method under way."""
+        """End the connection; called from another thread. The watch cancels the current method."""
         with self._lock:
             if not self._is_over:
                 self._is_over = True
                 self._stream.stop()
 
     def look(self) -> bool:
-        """Cancel what takes long if its answers have nobody to go to; return whether anything is at work."""
+        """Cancel a long call if the peer is gone; return whether any call is running."""
         since = self._busy_since
         if since is None:
             return False
         if perf_counter() - since >= _LOOK_AFTER_S:
             with self._lock:
-                # Again and again until it ends: it may not have begun when it was cancelled first.
+                # Repeated until it ends: the first cancel may come before the method has begun.
                 if self._methods is not None and (self._is_over or self._stream.is_gone()):
                     self._is_over = True
                     attempt(self._methods.cancel, self._log)
@@ -234,7 +234,7 @@ class Connection:
         return b"" if self._input_ended else self._stream.read()
 
     def _take(self, line: bytes | TooLong, dispatcher: Dispatcher) -> bool:
-        """Answers a line; False if the connection has to end."""
+        """Answer a line; return False if the connection must end."""
         if self._is_first_line:
             head = line.head if isinstance(line, TooLong) else line
             if is_http(head):
@@ -266,7 +266,7 @@ class Connection:
         return True
 
     def _admit(self, token: bytes | None) -> bool:
-        """Answer the token that a peer presents; False if it must not go on."""
+        """Answer the token that a peer presents; return False if the connection must end."""
         needed = self._token
         if needed is not None and not hmac.compare_digest(token or b"", needed.encode()):
             said = "that is not its token" if token else "send the line TOKEN and the token first"
@@ -310,7 +310,7 @@ class Connection:
         self._write(refusal(code, message), b"\n")
 
     def _write(self, *parts: bytes) -> None:
-        """Write parts as one, or one after the other where one is too long to be copied."""
+        """Write parts joined, or one by one where a part is too long to copy."""
         if sum(map(len, parts)) <= _GATHERED_BYTES:
             parts = (b"".join(parts),)
         for part in parts:
@@ -343,10 +343,10 @@ class Connection:
 
 
 def attempt(action: Callable[[], T], log: Log) -> T | None:
-    """Do what must not cost the server its life; a fault of ours is logged, and None given."""
+    """Run an action whose failure must not end the server; log a bug and return None."""
     try:
         return action()
-    except Exception as fault:  # noqa: BLE001  # the one place: a bug costs one answer
+    except Exception as fault:  # noqa: BLE001  # the only place: a bug costs one answer
         trace = traceback.extract_tb(fault.__traceback__)
         where = " < ".join(f"{each.name}:{each.lineno}" for each in reversed(trace[-4:]))
         log(f"internal error: {visible(f'{type(fault).__name__}: {fault}', 500)} in {where}")

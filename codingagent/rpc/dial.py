@@ -1,4 +1,4 @@
-"""Connects to a server: a socket file, a port, a guest's or a host's vsock."""
+"""Connect to a server: a socket file, a TCP port, or a vsock of a guest or host."""
 
 import errno
 import socket
@@ -11,7 +11,7 @@ from codingagent.model.plain_text import visible
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock
 from codingagent.rpc.framing import TOKEN_TAKEN, token_line
 
-# Not there yet: neither the file, nor the one who listens, nor the guest.
+# Not there yet: the file, the listener or the guest.
 _NOT_YET = (
     FileNotFoundError,
     ConnectionRefusedError,
@@ -20,14 +20,14 @@ _NOT_YET = (
     BlockingIOError,
 )
 
-# Zero would mean not to wait at all, which is another error.
+# Zero would mean no waiting at all, which is another error.
 _SHORTEST_S = 0.001
 
 _REPLY_LIMIT_BYTES = 256
 
 
 def may_come(fault: OSError) -> bool:
-    """Tells whether it is worth to try again: a server starts, a guest boots."""
+    """Return whether a retry may succeed: a server may be starting, a guest booting."""
     return isinstance(fault, _NOT_YET) or fault.errno == errno.ENODEV
 
 
@@ -35,8 +35,8 @@ def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
     """Connect to an endpoint.
 
     Raises:
-        OSError: if nobody answers there.
-        UsageError: if there can be nobody: no such host, no vsock here.
+        OSError: if nothing listens there.
+        UsageError: if nothing can: no such host, or no vsock here.
     """
     deadline = time.monotonic() + timeout_s
     match endpoint:
@@ -87,7 +87,7 @@ def _shake_hands(connection: socket.socket, port: int | None, deadline: float) -
     """Ask a hypervisor for a port of its guest.
 
     Raises:
-        OSError: it says no, or hangs up since nobody listens there yet.
+        OSError: it refuses, or hangs up because nothing listens there yet.
     """
     said = _ask(connection, b"CONNECT %d\n" % (port or 0), deadline)
     if not said.endswith(b"\n"):
@@ -102,7 +102,7 @@ def _present(connection: socket.socket, token: str, deadline: float) -> None:
     """Present a token to a server.
 
     Raises:
-        OSError: the server did not take it.
+        OSError: the server rejected it.
     """
     if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
         raise PermissionError(errno.EACCES, "the server did not take the token")
@@ -114,7 +114,7 @@ def _ask(connection: socket.socket, line: bytes, deadline: float) -> bytes:
     said = b""
     while not said.endswith(b"\n"):
         connection.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
-        # A byte at a time: what follows the line is not ours to take.
+        # One byte at a time: the bytes after the line belong to the next reader.
         byte = connection.recv(1)
         if not byte or len(said) > _REPLY_LIMIT_BYTES:
             break

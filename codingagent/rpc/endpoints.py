@@ -1,4 +1,4 @@
-"""Where a server listens and a client finds it, as values; nothing here opens one."""
+"""Endpoints where a server listens and a client connects, as plain values; nothing here opens one."""
 
 import re
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ class UnixSocket:
 
     Args:
         path: the file.
-        guest_port: for a client whose hypervisor leads a guest's vsock to a file (Firecracker): it
-            begins with `CONNECT <port>` then.
+        guest_port: for a client whose hypervisor maps a guest's vsock to a file (Firecracker): the client
+            then begins with `CONNECT <port>`.
     """
 
     path: str
@@ -30,12 +30,12 @@ class UnixSocket:
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """A port of this machine; 0 lets the system choose one.
+    """A port of this machine; with 0 the system chooses one.
 
     Args:
         host: a name or an address.
         port: its number.
-        token: for a client: what the server asks for in the first line.
+        token: for a client: the token that the server expects in the first line.
     """
 
     host: str
@@ -48,7 +48,7 @@ class Tcp:
 
 @dataclass(frozen=True, slots=True)
 class Vsock:
-    """A port between a virtual machine and its host; a server takes calls to any `cid` of its own."""
+    """A port between a virtual machine and its host; a server accepts calls to any `cid` of its own."""
 
     port: int
     cid: int = HOST_CID
@@ -72,10 +72,10 @@ Endpoint = Listenable | Command
 
 
 def tcp_from(words: str) -> Tcp:
-    """Read `HOST:PORT`; an IPv6 address is in brackets.
+    """Parse `HOST:PORT`; an IPv6 address is in brackets.
 
     Raises:
-        UsageError: if it is not that.
+        UsageError: if the text has another form.
     """
     found = _HOST_AND_PORT.fullmatch(words)
     if found is None or int(found[3]) > 0xFFFF:

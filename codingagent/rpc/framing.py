@@ -1,39 +1,39 @@
-"""A stream of bytes as lines: pieces in, complete lines out, whatever the pieces are.
+"""Split a byte stream into lines: pieces in, complete lines out.
 
-It knows how long a line may be and what a connection's first line may say; of JSON it knows nothing.
+Knows how long a line may be and what the first line of a connection may say; knows nothing of JSON.
 """
 
 import re
 from typing import NamedTuple
 
-# 004 leaves it open. A file operation carries at most 10 MB, which JSON makes longer.
+# 004 sets no limit. A file operation carries at most 10 MB, which JSON makes longer.
 LINE_LIMIT_BYTES = 2**24
 
 HEAD_BYTES = 256
 """Of a first line no more is looked at; a token fits in."""
 
-# Firecracker's hypervisor says it to a guest before the host's first byte.
+# Firecracker's hypervisor sends this to a guest before the host's first byte.
 _HANDSHAKE = re.compile(rb"CONNECT ([0-9]{1,10})\r?")
 
-# A port of this machine is open to all its users: the first line then has the server's token.
+# A port of this machine is open to all its users, so the first line must present the server's token.
 _TOKEN = re.compile(rb"TOKEN ([\x21-\x7e]{1,200})\r?")
 
-# What a browser's request begins with: a web page may send one to any port of this machine, and the
-# lines of its body would be requests. Nothing that speaks JSON begins so.
+# How a browser's request begins. A web page may send one to any port of this machine, and the lines of
+# its body would be requests. No JSON begins this way.
 _HTTP = re.compile(rb"(?:[A-Z]{3,20} +(?:/|\*|https?:|[^ ]+ +HTTP/)|PRI \* HTTP/)")
 
 
 class TooLong(NamedTuple):
-    """In the place of a line that was not kept; `head` is how it began."""
+    """Takes the place of a line that was not kept; `head` is its beginning."""
 
     head: bytes
 
 
 class LineBuffer:
-    """Takes a stream in pieces and gives its lines, without their ends; blank ones are left out.
+    """Take a stream in pieces and return its lines, without line ends and without blank lines.
 
-    A line beyond the limit is given as TooLong, once and as soon as that is known; what follows of it
-    is dropped as it comes.
+    A line beyond the limit is returned once, as TooLong, as soon as that is known; the rest of it is dropped
+    as it arrives.
     """
 
     def __init__(self, limit_bytes: int = LINE_LIMIT_BYTES) -> None:
@@ -59,7 +59,7 @@ class LineBuffer:
         return found
 
     def _is_one_line(self, piece: bytes) -> bool:
-        """Tells whether this is a line by itself, as it is when a client awaits each answer."""
+        """Return whether this piece is exactly one line, as it is when a client awaits each answer."""
         last = len(piece) - 1
         return (
             0 < last <= self._limit_bytes
@@ -75,7 +75,7 @@ class LineBuffer:
         return bytes(self._held[: HEAD_BYTES + 1])
 
     def end(self) -> bytes | None:
-        """Return the last line of a stream that ended without a line end, if there is one."""
+        """Return the last line of a stream that ended without a line end, if any."""
         line = bytes(self._held)
         self._held.clear()
         return line if line and not line.isspace() else None
@@ -93,13 +93,13 @@ class LineBuffer:
 
 
 def handshake(first_line: bytes) -> bytes | None:
-    """Return what to answer to a first line that is a handshake, else None."""
+    """Return the answer to a first line that is a handshake, else None."""
     found = _HANDSHAKE.fullmatch(first_line)
     return b"OK %s\n" % found[1] if found else None
 
 
 def token_line(token: str) -> bytes:
-    """Return the first line with which a client presents a token."""
+    """Return the first line by which a client presents a token."""
     return b"TOKEN %s\n" % token.encode("ascii", "replace")
 
 
@@ -108,11 +108,11 @@ TOKEN_TAKEN = b"OK\n"
 
 
 def presented_token(first_line: bytes) -> bytes | None:
-    """Return the token that a first line presents, or None if it presents none."""
+    """Return the token that a first line presents, or None."""
     found = _TOKEN.fullmatch(first_line)
     return found[1] if found else None
 
 
 def is_http(first_line: bytes) -> bool:
-    """Tells whether a connection's first line, or its head, is a web client's."""
+    """Return whether a connection's first line, or its head, comes from a web client."""
     return _HTTP.match(first_line) is not None

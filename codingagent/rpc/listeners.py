@@ -1,6 +1,6 @@
-"""Sockets that listen: a file for its owner alone, a port of this machine, a port to its host.
+"""Listening sockets: a file for its owner alone, a port of this machine, a vsock port to its host.
 
-What can't be listened on is the person's to mend: a UsageError says how.
+If an endpoint can't be used, a UsageError tells the person how to fix it.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from codingagent.errors import UsageError
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock
 from codingagent.rpc.streams import SocketStream
 
-# Clients that may wait to be taken, which is soon; the system has a limit of its own.
+# Clients that may wait for accept, which is quick; the system has its own limit.
 _WAITING = 1024
 
 # sockaddr_un has 108 bytes on Linux, the last of them NUL.
 _PATH_LIMIT_BYTES = 107
 
-# Two servers that start at once look at a stale socket one after the other, which takes no time.
+# Two servers that start at once check a stale socket one after the other, which is quick.
 _FOLDER_PATIENCE_S = 2.0
 
 
@@ -32,9 +32,9 @@ class Listener:
     """A listening socket.
 
     Args:
-        listening: taken over, and closed by `close`.
+        listening: the listener owns it; `close` closes it.
         endpoint: where it listens, with the port that the system chose.
-        forget: called by `close`, to remove what is in the file system.
+        forget: called by `close`, to remove the file.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Listener:
         """Return the next connection.
 
         Raises:
-            OSError: if there is none (BlockingIOError), nothing to serve it with, or it is another
-                user's (PermissionError).
+            OSError: if there is none (BlockingIOError), resources ran out, or it belongs to another user
+                (PermissionError).
         """
         connection, _ = self._socket.accept()
         if isinstance(self.endpoint, UnixSocket):
@@ -64,7 +64,7 @@ class Listener:
         connection.setblocking(True)
         if isinstance(self.endpoint, Tcp):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # On a vsock, too, a peer that has closed and one that has only finished look the same.
+        # On a vsock, too, a peer that has closed looks the same as one that has only finished.
         return SocketStream(connection, ends_with_input=not isinstance(self.endpoint, UnixSocket))
 
     def close(self) -> None:
@@ -73,12 +73,12 @@ class Listener:
 
 
 def _refuse_others(connection: socket.socket) -> None:
-    """Close a connection of another user's, where the system tells whose it is.
+    """Close a connection from another user, where the system identifies the peer.
 
-    The file's mode keeps them out already, unless somebody has changed it. Root may do anything anyway.
+    The file's mode already keeps others out, unless someone has changed it. Root may do anything anyway.
 
     Raises:
-        PermissionError: if it is another user's.
+        PermissionError: if the peer is another user.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return
@@ -95,7 +95,7 @@ def listen(endpoint: Listenable) -> Listener:
     """Open a listening socket.
 
     Raises:
-        UsageError: if that can't be done here, or must not.
+        UsageError: if the endpoint can't or must not be used here.
     """
     match endpoint:
         case UnixSocket():
@@ -121,7 +121,7 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
             f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES};"
             " name it from another folder"
         )
-    # It is found again at the end, wherever the process is then.
+    # Absolute, so that it is found at the end even if the working directory has changed.
     whole = os.path.abspath(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -140,7 +140,7 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Hold a folder against another server that starts: it would take our new socket for a stale one."""
+    """Lock a folder against another starting server, which would take the new socket for a stale one."""
     import fcntl
 
     try:
@@ -164,7 +164,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _make_way(path: str) -> None:
-    """Remove a socket that nobody listens on; anything else stays, and is refused."""
+    """Remove a socket that nothing listens on; refuse to replace anything else."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -180,7 +180,7 @@ def _make_way(path: str) -> None:
             os.unlink(path)
             return
         except BlockingIOError:
-            pass  # it has more clients waiting than it takes
+            pass  # its queue of clients is full
         except OSError as fault:
             raise UsageError(f"{path} can't be looked at: {fault.strerror or fault}") from fault
     raise UsageError(f"another server listens on {path}; stop it, or name another path")
@@ -198,14 +198,14 @@ def _remove(path: str, ours: os.stat_result) -> None:
 def _listen_on_port(endpoint: Tcp) -> Listener:
     family, address = _loopback(endpoint)
     listening = socket.socket(family, socket.SOCK_STREAM)
-    # Else a server that was just stopped blocks its own port for a minute.
+    # Otherwise a server that was just stopped blocks its own port for a minute.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _bind(listening, (address, endpoint.port), endpoint)
     return Listener(listening, Tcp(address, listening.getsockname()[1]))
 
 
 def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
-    """Return the address after a name of this machine; no other name is looked up."""
+    """Return the address of a name of this machine; no other name is looked up."""
     host = endpoint.host
     try:
         addresses = [ipaddress.ip_address(host)]
@@ -247,7 +247,7 @@ def _bind(
     endpoint: Listenable,
     mask: int | None = None,
 ) -> None:
-    # The file has its mode from its first moment on. Nothing else runs yet that makes files.
+    # The file has the right mode from the start. Nothing else creates files yet.
     before = None if mask is None else os.umask(mask)
     try:
         listening.bind(address)

@@ -1,7 +1,7 @@
-"""The methods of specification 004 on the core: what a host asks of a workspace, or of a whole guest.
+"""The methods of specification 004: what a host can ask of a workspace, or of a whole guest.
 
-The same agent executes them that executes a chat's answers, under the same policy and sandbox; only
-there is nobody to ask, so what needs a yes is refused, and nothing is kept to be undone.
+The executor is the one that executes a chat's answers, under the same policy and sandbox. But there is
+nobody to ask: an operation that needs approval is refused, and nothing is kept for undo.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace
 
-# Specification 004, language mapping: a language's interpreter, and how it is given a program's text.
+# Specification 004, language mapping: each language's interpreter, and how it takes a program's text.
 _LANGUAGES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("python", "python3"), ("python3", "-c")),
     **dict.fromkeys(("node", "javascript", "js"), ("node", "-e")),
@@ -44,27 +44,27 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
     "sh": ("sh", "-c"),
 }
 
-# 004, ExecResult: what could not be started.
+# 004, ExecResult: the command could not start.
 _NOT_STARTED = -1
 
 _TIMEOUT = Param("timeout", Kind.NUMBER, None)
 
-# What a system's timers can count (2^31 ms, 24 days); a longer limit is none.
+# System timers count no further (2^31 ms, 24 days); a longer limit means none.
 _LONGEST_LIMIT_S = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What all connections of a server share.
+    """State shared by all connections of a server.
 
     Args:
         workspace: the root of all paths.
-        root: the root as it was named.
+        root: the root as the person wrote it.
         sandbox: what confines commands.
-        policy: what may be done; what it would ask for is refused.
+        policy: what is allowed; what it would ask about is refused.
         variables: the environment of commands.
-        timeout_s: for a command that names none; None for no limit.
-        memory_bytes: for a command with all that it starts; None for no limit.
+        timeout_s: default for commands; None for no limit.
+        memory_bytes: limit of a command with all its processes; None for no limit.
     """
 
     workspace: Workspace
@@ -77,10 +77,9 @@ class Host:
 
     @contextlib.contextmanager
     def open_methods(self) -> Iterator["RemoteMethods"]:
-        """Yield one connection its methods; what it left running, and in its /tmp, ends with it.
+        """Yield the methods of one connection; what they left running, and their /tmp, end with it.
 
-        To be entered and left in the thread that calls them: a command ends with the thread that
-        started it.
+        Enter and leave it in the thread that calls them: a command ends with the thread that started it.
         """
         sandbox = self.sandbox.with_temporary(secrets.token_hex(8))
         runner = Runner(sandbox, self.variables, self.memory_bytes)
@@ -93,13 +92,13 @@ class Host:
 
 @contextlib.contextmanager
 def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
-    """Yield what a server of this root works with.
+    """Yield the state for a server of this root.
 
     Args:
-        home: what is kept there of sessions is not to be had if it is in the root.
-        root: a folder; `/` serves the whole machine, whose commands no sandbox holds then.
-        settings: the policy, the sandbox and what commands see of the environment.
-        timeout_s: for a command that names none; None for no limit.
+        home: its sessions are hidden if it is inside the root.
+        root: a folder; `/` serves the whole machine, whose commands no sandbox confines.
+        settings: the policy, the sandbox and the environment of commands.
+        timeout_s: default for commands; None for no limit.
 
     Raises:
         UsageError: if the root or the policy can't be used.
@@ -119,7 +118,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
             policy = policy_of(settings, root)
-            # Of a whole machine /tmp is one of the folders served: nothing of ours is made there.
+            # /tmp of a whole machine is one of the folders served: no files of ours go there.
             temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
             stack.callback(atomic_write.remove_folder, temporary)
             sandbox = choose_sandbox(settings, policy, root, hidden, temporary / "tmp")
@@ -136,14 +135,14 @@ def _is_machine(root: Path) -> bool:
 def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
     """Return the folders of a home that may be inside the root (design, the workspace)."""
     if not (home / "sessions").is_dir():
-        return ()  # only the current folder, in which no home was ever made
+        return ()  # the current folder only, in which no home was ever created
     folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
     real = root.resolve()
     return folders if home.resolve() in (real, *real.parents) else (home, *folders)
 
 
 def _policy_of_guest(settings: Settings) -> Policy:
-    """Return the policy for a whole machine: each file of a policy is in it, so that is no objection."""
+    """Return the policy for a whole machine, where policy files are always inside the root."""
     return policy_of(settings, Path(os.devnull))
 
 
@@ -168,16 +167,16 @@ class RemoteMethods:
         }
 
     def cancel(self) -> None:
-        """End the command that runs now, if one does; for another thread."""
+        """End the current command, if any; called from another thread."""
         self._runner.end_command()
 
     def exec(self, cmd: str, timeout: float | None) -> dict[str, Any]:
-        """Run a shell line in the root (004, exec)."""
+        """Run a shell command in the root (004, exec)."""
         if timeout is not None and timeout <= 0:
             raise MethodError(
                 Code.INVALID_PARAMS, 'invalid params: "timeout" must be more than 0 seconds'
             )
-        # To the core 0 is no limit, and None its own.
+        # The executor takes 0 for no limit, and None for its own.
         limit_s = timeout or self._host.timeout_s or 0
         if limit_s > _LONGEST_LIMIT_S:
             limit_s = 0
@@ -193,7 +192,7 @@ class RemoteMethods:
                 raise AssertionError(event)
 
     def exec_code(self, lang: str, code: str, timeout: float | None) -> dict[str, Any]:
-        """Run a program's text (004, exec_code)."""
+        """Run a program (004, exec_code)."""
         known = _LANGUAGES.get(lang)
         if known is None:
             return _not_started(f"unsupported language: {lang}")
@@ -209,13 +208,13 @@ class RemoteMethods:
         return {"content": event.content}
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
-        """Write a file, whole; missing folders are made (004, write_file)."""
+        """Write a whole file; missing folders are made (004, write_file)."""
         plain = self._path(path, paths.workspace_path)
         _done(self._perform(CreateFile(plain, content.encode())))
         return {"success": True}
 
     def list_dir(self, path: str) -> dict[str, Any]:
-        """Return what a folder holds, by name (004, list_dir)."""
+        """Return the contents of a folder, by name (004, list_dir)."""
         event = _done(self._perform(ListFolder(self._path(path, paths.folder_path))))
         assert isinstance(event, FolderListed)
         return {
@@ -237,10 +236,10 @@ class RemoteMethods:
         return found
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:
-        """Return a path in its plain form, relative to the root, whether it came so or absolute.
+        """Return a path in normal form, relative to the root; it may come relative or absolute.
 
         Raises:
-            MethodError: -32602 for one that is outside, or no path (design, JSON-RPC).
+            MethodError: -32602 for one that is outside, or not a path (design, JSON-RPC).
         """
         relative = text
         if text.startswith("/"):
@@ -257,16 +256,16 @@ class RemoteMethods:
 
 
 def _normal(absolute: str) -> str:
-    """Return an absolute path without `//`, `.` and `..`; one that names a folder still does."""
+    """Return an absolute path without `//`, `.` and `..`; a trailing slash stays."""
     end = "/" if absolute.endswith(("/", "/.", "/..")) else ""
     return f"/{posixpath.normpath(absolute).lstrip('/')}".rstrip("/") + end
 
 
 def _done(event: Event) -> Event:
-    """Return the event of a file operation that was done.
+    """Return the event of a file operation that succeeded.
 
     Raises:
-        MethodError: if it was not: -32602 where its path leads outside, else -32603.
+        MethodError: if it failed: -32602 where its path leads outside, else -32603.
     """
     match event:
         case Refused():
@@ -291,7 +290,7 @@ def _not_started(reason: str) -> dict[str, Any]:
 
 
 class _NoRecord:
-    """Where a host's calls are recorded: nowhere, it is the host that knows what it asked for."""
+    """Recorder that keeps nothing: the host knows what it asked for."""
 
     def record(self, record: OperationStarted) -> None: ...
     def sync(self) -> None: ...

@@ -1,8 +1,8 @@
-"""JSON-RPC 2.0 without a wire: a line in, its requests checked, and the bytes of each answer.
+"""JSON-RPC 2.0 without a transport: parse a line, check its requests, encode each answer.
 
-A line becomes a Message. Its caller has the requests answered one after the other, so that the answers
-to a batch can leave as they come, and catches what is our own fault: a method raises MethodError, or
-something is broken. This file knows neither connections nor what the methods do.
+A line becomes a Message. The caller answers its requests one after the other, so that the answers to a
+batch can leave as they come, and handles failures: a method raises MethodError, and anything else is a
+bug. This module knows neither connections nor the methods' meaning.
 """
 
 import json
@@ -16,21 +16,21 @@ from typing import Any, Final, NamedTuple, NoReturn, assert_never
 
 from codingagent.model.plain_text import visible
 
-# A host drives one guest; a batch beyond this is a program gone wrong, and its answers have no bound.
+# A host drives one guest; a larger batch is a program gone wrong, and its answers have no bound.
 BATCH_LIMIT = 1000
 
-# Requests are four deep. The limit is ours since the parser's own is the C stack, which is small in a
+# Requests nest four deep. Without this limit the parser's own would be the C stack, which is small in a
 # thread and unguarded in some versions of Python.
 DEPTH_LIMIT = 200
 
 _SHORT_CHARACTERS = 4096
 
-# Whole strings, or one that never ends; possessive, so that hostile text costs no second look.
+# Whole strings, or one that never ends; possessive, so that hostile text causes no backtracking.
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _DEPTHS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
-# Line ends to some readers of lines (Node's readline, Python's splitlines), though not to JSON.
+# Some line readers (Node's readline, Python's splitlines) take these for line ends; JSON does not.
 _LINE_ENDS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085"))
 
 
@@ -45,12 +45,12 @@ class Code(IntEnum):
 
 
 class MethodError(Exception):
-    """A method can't do what was asked; the caller is told why.
+    """A method can't do what was asked; the caller learns why.
 
     Args:
         code: INVALID_PARAMS or INTERNAL_ERROR, or a number of the method's own.
         message: one line for a person.
-        data: more of it for a program, or None.
+        data: details for a program, or None.
     """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
@@ -61,7 +61,7 @@ class MethodError(Exception):
 
 
 class Kind(Enum):
-    """What a parameter may be; the value says it in words."""
+    """The type of a parameter; the value names it in words."""
 
     TEXT = "a string"
     INTEGER = "a whole number"
@@ -91,7 +91,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A function and what it takes, in order."""
+    """A function and its parameters, in order."""
 
     run: Callable[..., object]
     params: tuple[Param, ...] = ()
@@ -100,7 +100,7 @@ class Method:
 class Answer(NamedTuple):
     """One response as JSON, without a line end; empty for a notification.
 
-    `code` is that of the error in it, or of the one that a notification did not get; else 0.
+    `code` is that of its error, or of the error that a notification does not get; else 0.
     """
 
     data: bytes
@@ -108,12 +108,12 @@ class Answer(NamedTuple):
 
 
 class Request:
-    """One request, checked as far as it can be before it runs.
+    """One request, checked as far as possible before it runs.
 
     Args:
-        name: the method's, harmless to show; empty where there is none.
+        name: the method's, safe to show; empty if there is none.
         id_json: the id as JSON; None for a notification.
-        method: what to run, and `arguments` for it; or the fault that stands against it.
+        method: the function to run with `arguments`, or the error that prevents it.
     """
 
     __slots__ = ("_arguments", "_id_json", "_method", "name")
@@ -134,7 +134,7 @@ class Request:
         """Run the method and return the response.
 
         Raises:
-            Exception: whatever the method raises but MethodError, or what its result is no JSON for.
+            Exception: whatever the method raises except MethodError, or a result that JSON can't hold.
         """
         method = self._method
         if isinstance(method, MethodError):
@@ -148,7 +148,7 @@ class Request:
         body = _to_json(result)
         if len(body) < _SHORT_CHARACTERS:
             return Answer(_utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":{body}}}'))
-        # A file's text is in memory three times as it is. Not more: each goes as soon as it can.
+        # A file's text is in memory in three forms here, so each is released as soon as possible.
         del result
         head = _utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":')
         parts = (head, _utf8(body), b"}")
@@ -179,13 +179,13 @@ class Message(NamedTuple):
 
 
 class Dispatcher:
-    """Reads lines as requests to the methods of a table."""
+    """Parse lines as requests to a table of methods."""
 
     def __init__(self, methods: Mapping[str, Method]) -> None:
         self._methods = methods
 
     def read(self, line: bytes) -> Message:
-        """Return what a line asks for; every fault in it is a request that has but an answer."""
+        """Return the requests in a line; each error in it becomes a request that only has an answer."""
         try:
             document = _parsed(line)
         except ValueError as fault:
@@ -207,7 +207,7 @@ class Dispatcher:
             id_json = _id_json(document["id"])
             if id_json is None:
                 return _invalid('"id" must be a string, a number or null')
-        # From here on the id is known, and a fault is answered with it.
+        # From here on the id is known, and errors are answered with it.
         if document.get("jsonrpc") != "2.0":
             return _invalid('"jsonrpc" must be "2.0"', id_json)
         name = document.get("method")
@@ -232,7 +232,7 @@ class Dispatcher:
 
 
 def refusal(code: Code, message: str) -> bytes:
-    """Return the response, as JSON without a line end, to what could not be read as a request."""
+    """Return the error response, as JSON without a line end, to a line that could not be parsed."""
     return _refused(code, message).answer().data
 
 
@@ -241,7 +241,7 @@ def _refused(code: Code, message: str, id_json: str = "null") -> Request:
 
 
 def _invalid(why: str, id_json: str | None = None) -> Request:
-    # Without an id it is no notification either: it is no request. The specification has null then.
+    # Without an id it is not a request, and so not a notification: the specification says null then.
     return _refused(Code.INVALID_REQUEST, f"invalid request: {why}", id_json or "null")
 
 
@@ -258,19 +258,19 @@ _BLANKS = " \t\r\n"
 
 
 def _parsed(line: bytes) -> Any:
-    """Read JSON; of a key that is twice the last one counts.
+    """Parse JSON; the last of duplicate keys wins.
 
     Raises:
-        ValueError: for what is no JSON, too deep, or a number beyond Python's 4,300 digits.
+        ValueError: for invalid JSON, JSON that is too deep, or a number beyond Python's 4,300 digits.
     """
-    # Three looks, each dearer than the one before.
+    # Three checks, each more expensive than the one before.
     if (
         len(line) > DEPTH_LIMIT
         and line.count(b"[") + line.count(b"{") > DEPTH_LIMIT
         and _depth(line) > DEPTH_LIMIT
     ):
         raise ValueError(f"nested more than {DEPTH_LIMIT} deep")
-    # The decoder's own way to pass over blanks costs as much as a ping's whole text.
+    # The decoder's own way to skip blanks costs as much as the whole text of a ping.
     text = line.decode().strip(_BLANKS)
     document, end = _decode(text)
     if end != len(text):
@@ -289,7 +289,7 @@ def _reason(fault: ValueError) -> str:
         return f"not UTF-8 at byte {fault.start}"
     if isinstance(fault, json.JSONDecodeError):
         return f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos}"
-    # Of what Python says of a number with too many digits, the rest is for its own programmers.
+    # The rest of Python's message about too many digits is for its programmers.
     return str(fault).partition(" for integer")[0]
 
 
@@ -301,7 +301,7 @@ def _id_json(value: Any) -> str | None:
         return "null"
     if kind is str:
         return _to_json(value)
-    # 1e999 is a number to JSON and infinite to us: it can't be echoed.
+    # 1e999 is a number in JSON but infinite as a float: it can't be echoed.
     return repr(value) if kind is float and isfinite(value) else None
 
 
@@ -314,7 +314,7 @@ def _arguments(
     """Return a value for each declared parameter, in order.
 
     Raises:
-        MethodError: one is missing, unknown or of a wrong kind.
+        MethodError: one is missing, unknown or of the wrong type.
     """
     if isinstance(given, list):
         if len(given) > len(params):
@@ -356,7 +356,7 @@ def _argument(param: Param, value: Any) -> object:
 
 
 def _whole_text(param: Param, text: str) -> str:
-    """Return a text that can be written as UTF-8: JSON can say half a character, and nothing else can."""
+    """Return a text that UTF-8 can hold: JSON allows lone surrogates."""
     if not text.isascii():
         try:
             text.encode()
@@ -409,9 +409,9 @@ _to_json = json.JSONEncoder(
 
 
 def _utf8(text: str) -> bytes:
-    """Encode JSON: one line to everyone, and what UTF-8 can't say is escaped."""
+    """Encode JSON on one line for any reader; what UTF-8 can't hold is escaped."""
     if not text.isascii():
         for character, escape in _LINE_ENDS:
             text = text.replace(character, escape)
-    # Half characters are in strings only, where this handler's escape is JSON's own.
+    # Lone surrogates occur in strings only, where this handler's escape is the same as JSON's.
     return text.encode("utf-8", "backslashreplace")

@@ -1,6 +1,6 @@
-"""The JSON-RPC server: takes connections, a thread each, until it is told to stop.
+"""JSON-RPC server: serve each connection in its own thread until stopped.
 
-It ends within two seconds, whatever the methods do: what does not end when it is cancelled is left to
+It stops within two seconds, whatever the methods do: a method that ignores its cancellation is left to
 the end of the process.
 """
 
@@ -20,34 +20,34 @@ from codingagent.rpc.connection import Connection, Log, OpenMethods, Watch
 from codingagent.rpc.listeners import Listener
 from codingagent.rpc.streams import Stream
 
-# A thousand connections are a thousand stacks. Python's own calls need none of it; the deepest of its
-# C code (JSON, regular expressions) stays below.
+# A thousand connections have a thousand stacks. Python's own calls use none of it; the deepest of its C
+# code (JSON, regular expressions) stays below this.
 _STACK_BYTES = 2**20
 
 # Connections that have not shown the token: the owner's is one of them for a moment.
 _STRANGERS = 64
 
-# Of the two seconds, so much for methods that were cancelled.
+# The share of the two seconds for cancelled methods.
 _PATIENCE_S = 1.5
 
-# Out of handles, memory or threads: until another connection has ended, to ask again at once is of no
-# use. Some systems also report here what befell a connection that had not been taken yet.
+# Out of handles, memory or threads: retrying is useless until another connection has ended. Some systems
+# also report here what happened to a connection before it was accepted.
 _EXHAUSTED_PAUSE_S = 0.1
 
-# The listening socket itself is of no use any more.
+# The listening socket itself is unusable.
 _BROKEN = {errno.EBADF, errno.EINVAL, errno.ENOTSOCK}
 
-# One write to a pipe of at most this many bytes is whole, or not at all (Linux).
+# One write to a pipe of at most this many bytes is atomic (Linux).
 _LINE_LIMIT_BYTES = 4096
 
 
 class Server:
-    """Serves connections. Close it by leaving its `with` block.
+    """Serve connections. Leave the `with` block to close it.
 
     Args:
-        open_methods: gives a connection's methods; called in its thread, one context for each.
+        open_methods: returns a connection's methods as a context; called in its thread.
         log: gets one line for each event, from any thread; must not raise.
-        shows_bodies: the log has the messages too, clipped.
+        shows_bodies: log the messages too, clipped.
         token: what each connection must present in its first line; None: nothing.
     """
 
@@ -66,7 +66,7 @@ class Server:
         self._stopped, self._stop = socket.socketpair()
         self._stop.setblocking(False)
         self._watch = Watch()
-        # Shared with the threads of the connections.
+        # Shared with the connections' threads.
         self._lock = threading.Lock()
         self._open: dict[Connection, threading.Thread] = {}
         self._count = 0
@@ -82,12 +82,12 @@ class Server:
         self._stopped.close()
 
     def stop(self) -> None:
-        """Has `serve` or `serve_one` come back; for any thread, and for a signal's handler."""
+        """Make `serve` or `serve_one` return; safe in any thread and in a signal handler."""
         with contextlib.suppress(OSError):
             self._stop.send(b".")
 
     def serve(self, listener: Listener) -> None:
-        """Take connections until `stop` is called."""
+        """Accept connections until `stop` is called."""
         poll = select.poll()
         poll.register(self._stopped, select.POLLIN)
         poll.register(listener, select.POLLIN)
@@ -96,7 +96,7 @@ class Server:
             try:
                 self._start(listener.accept())
             except (BlockingIOError, ConnectionError):
-                continue  # it has gone again
+                continue  # it is already gone
             except PermissionError as fault:
                 self._log(f"a connection was refused: {fault.strerror}")
             except (OSError, RuntimeError) as fault:
@@ -126,10 +126,10 @@ class Server:
         return poll.poll(None if timeout_s is None else timeout_s * 1e3)
 
     def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
-        """Serve a stream in a thread of its own.
+        """Serve a stream in its own thread.
 
         Raises:
-            RuntimeError: if there can't be another thread; the stream is closed.
+            RuntimeError: if no thread can be started; the stream is closed.
         """
         self._count += 1
         number = self._count
@@ -191,7 +191,7 @@ class Server:
 
 @contextlib.contextmanager
 def stopped_by_signals(server: Server) -> Iterator[None]:
-    """Has SIGTERM, SIGHUP and Ctrl-C stop a server within the block; for the main thread.
+    """Stop a server on SIGTERM, SIGHUP or Ctrl-C within the block; main thread only.
 
     Raises:
         KeyboardInterrupt: after the block, if it was Ctrl-C.
@@ -203,7 +203,7 @@ def stopped_by_signals(server: Server) -> Iterator[None]:
         server.stop()
 
     numbers = [signal.SIGTERM, signal.SIGINT]
-    # Ignored, it was nohup's doing.
+    # nohup has it ignored; keep that.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, note) for number in numbers}
@@ -217,7 +217,7 @@ def stopped_by_signals(server: Server) -> Iterator[None]:
 
 
 class HandleLog:
-    """Writes lines to a handle, standard error say; what it does not take at once is lost, and counted."""
+    """Write lines to a handle, such as standard error, without blocking; count the lines it can't take."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle

@@ -1,4 +1,4 @@
-"""What carries one connection, a socket or two pipes: bytes, readiness, and whether the peer is gone."""
+"""Byte streams for one connection, a socket or two pipes: bytes, readiness, and whether the peer is gone."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from typing import Protocol
 
 _CHUNK_BYTES = 64 * 1024
 
-# A pipe that is ready takes so much without blocking (POSIX has 512, Linux a page).
+# A ready pipe takes this much without blocking (POSIX has 512, Linux a page).
 _PIPE_BYTES = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
 
 
@@ -24,7 +24,7 @@ class Stream(Protocol):
         ...
 
     def write_some(self, data: bytes | memoryview) -> int:
-        """Write what can be written at once; return how many bytes.
+        """Write what can be written at once; return the number of bytes.
 
         Raises:
             OSError: if nothing can be written now (BlockingIOError), or never again.
@@ -32,7 +32,7 @@ class Stream(Protocol):
         ...
 
     def wait(self, *, reading: bool) -> bool:
-        """Wait until something can be written, or, if asked for, read; return whether it is to read.
+        """Wait until it is writable or, with `reading`, readable; return whether it is readable.
 
         Raises:
             OSError: if `stop` was called.
@@ -40,11 +40,11 @@ class Stream(Protocol):
         ...
 
     def is_gone(self) -> bool:
-        """Tells, in any thread, whether nobody is there to get an answer."""
+        """Return whether the peer can no longer get an answer; for any thread."""
         ...
 
     def stop(self) -> None:
-        """Has `read` and `wait` end, in any thread."""
+        """Make `read` and `wait` end; for any thread."""
         ...
 
     def close(self) -> None: ...
@@ -54,9 +54,9 @@ class SocketStream:
     """A connected socket.
 
     Args:
-        connection: taken over, and closed by `close`.
-        ends_with_input: the end of input means that the peer is gone (TCP, where a peer that was killed
-            looks like one that has said all it has to say).
+        connection: the stream owns it; `close` closes it.
+        ends_with_input: the end of input means that the peer is gone (TCP, where a killed peer looks the
+            same as one that has sent everything).
     """
 
     def __init__(self, connection: socket.socket, *, ends_with_input: bool) -> None:
@@ -64,7 +64,7 @@ class SocketStream:
         self._gone = select.POLLHUP | select.POLLERR
         if ends_with_input:
             self._gone |= getattr(select, "POLLRDHUP", 0)
-        # Bound once: a ping is little more than these.
+        # Bound once: a ping costs little more than these.
         self._receive = connection.recv
         self._send = connection.send
 
@@ -94,10 +94,10 @@ class SocketStream:
 
 
 class HandleStream:
-    """Two handles: pipes, files, a terminal. The peer is gone when nobody can read what is written.
+    """Two handles: pipes, files, a terminal. The peer is gone when nothing reads the output.
 
-    They are taken over, must not be the same, and are left in blocking mode: others may share what is
-    after them.
+    The stream owns them; they must differ. They stay in blocking mode, because other processes may share the
+    files that they refer to.
     """
 
     def __init__(self, input_handle: int, output_handle: int) -> None:
@@ -152,8 +152,8 @@ class HandleStream:
 def take_stdio() -> HandleStream:
     """Take standard input and output for a connection.
 
-    In their place stand the null device and standard error: what else is printed, by us or by a
-    command, is no answer.
+    The null device and standard error replace them: anything else that is printed, by this program or by a
+    command, is not an answer.
     """
     stream = HandleStream(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""The token of `serve --tcp`: a port of this machine is open to all of its users, a token is not."""
+"""Token of `serve --tcp`: every user of this machine can reach a port; only its owner has the token."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codingagent.errors import UsageError
 
-# 128 bits: nobody guesses them through a socket.
+# 128 bits can't be guessed through a socket.
 _BYTES = 16
 _TOKEN = re.compile(r"[\x21-\x7e]{16,200}")
 _READ_LIMIT_BYTES = 1024
@@ -17,17 +17,17 @@ _READ_LIMIT_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerToken:
-    """What clients must present, and how the person learns it; `value` is None if nothing is needed."""
+    """The token that clients must present (None: none), and what the person is told about it."""
 
     value: str | None
     remark: str
 
 
 def for_server(file: Path | None, *, is_needed: bool) -> ServerToken:
-    """Return the token of a server on a port: the one that a file holds, or a new one.
+    """Return the token of a server on a port: the one in a file, or a new one.
 
     Args:
-        file: where it is kept; made, for its owner alone, if it is not there.
+        file: where it is kept; created, for its owner alone, if missing.
         is_needed: False if the person said that none is.
 
     Raises:
@@ -51,7 +51,7 @@ def read(file: Path) -> str:
         UsageError: if it can't be read, others may read it, or it holds no token.
     """
     try:
-        # A named pipe must not hold us up.
+        # Opening a named pipe must not block.
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
             state = os.fstat(handle)
@@ -80,6 +80,6 @@ def _make(file: Path, token: str) -> None:
         finally:
             os.close(handle)
     except FileExistsError:
-        return  # another server was quicker: its token is read
+        return  # another server was faster: use its token
     except OSError as fault:
         raise UsageError(f"{file} can't be written: {fault.strerror or fault}") from fault
