@@ -1,1 +1,1 @@
-"""Decide what a command or an operation may do: allow, ask or deny. Pure."""
+"""Decide whether a command or an operation is allowed, denied or needs approval. Pure."""

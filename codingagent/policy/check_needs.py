@@ -1,6 +1,6 @@
-"""What a shell line needs in order to start: programs, and the files and modules that they are to run.
+"""Find what a shell line needs to start: programs, and the scripts and modules that they run.
 
-It says less than the line needs rather than more: whatever only the shell would know ends the look.
+It reports too little rather than too much: at anything that only the shell knows, it stops.
 """
 
 import posixpath
@@ -12,15 +12,15 @@ from typing import Literal
 from codingagent.policy.shell_parser import ShellCommand, read_line
 from codingagent.policy.shell_wrappers import SHELLS, Words, is_assignment
 
-# What comes after one of these may never run: then only the first command is sure to.
+# A command after one of these may never run: only the first command is certain to.
 _BRANCHES = re.compile(r"\|\||\b(?:if|case|while|until)\b")
 
-# These run the command among their words as the shell would; any other finds it in a way of its own.
+# These resolve their command like the shell; other wrappers may resolve it differently.
 _HANDING_ON = frozenset(
     {"env", "exec", "command", "builtin", "flock", "ionice", "nice", "nohup", "setsid", "stdbuf"}
     | {"taskset", "time", "timeout", "xargs"}
 )
-# What these do to the shell, nobody can tell from outside.
+# Commands whose effect on the shell is unknown from outside.
 _TURNING = frozenset({".", "source", "eval", "alias", "set", "export", "unset", "hash", "popd"})
 
 _PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
@@ -30,19 +30,19 @@ _OTHERS = frozenset({"node", "ruby", "perl"})
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something without which a line does not start."""
+    """Something that a line needs to start."""
 
     kind: Literal["program", "script", "module"]
     name: str
-    """The program as written, else the path of the script, or the module."""
+    """The program as written, or the path of the script, or the module."""
     folder: str = ""
-    """Where it would be looked for, as seen from where the line starts."""
+    """The folder where it is looked up, relative to where the line starts."""
     by: tuple[str, ...] = ()
-    """The words that are to run it, of a script or a module."""
+    """For a script or a module: the words that run it."""
 
 
 def needs_of(text: str) -> tuple[Need, ...]:
-    """Return what a shell line needs, in the order in which it comes to it."""
+    """Return what a shell line needs, in order of use."""
     line = read_line(text)
     if line.doubts or line.too_large:
         return ()
@@ -67,7 +67,7 @@ def _needs(commands: tuple[ShellCommand, ...], text: str) -> Iterator[Need]:
         yield Need("program", first.text, folder)
         if command.name == "cd":
             there = _folder(command.arguments)
-            # Where a part of the line has a shell of its own, the rest is not moved by this.
+            # A subshell in the line means that `cd` may not apply to the rest.
             if there is None or "(" in text or any(each.name in SHELLS for each in commands):
                 return
             folder = posixpath.join(folder, there)
@@ -84,7 +84,7 @@ def _is_tail(words: Words, of: Words) -> bool:
 
 
 def _folder(arguments: Words) -> str | None:
-    """Return where `cd` goes; None if only the shell knows."""
+    """Return the target of `cd`; None if only the shell knows."""
     words = [word for word in arguments if word.text != "--"]
     if len(words) != 1 or not words[0].literal or words[0].wild or words[0].text[:1] in "-~":
         return None
@@ -92,7 +92,7 @@ def _folder(arguments: Words) -> str | None:
 
 
 def _given(command: ShellCommand, folder: str) -> Iterator[Need]:
-    """Yield what an interpreter is to run, where that is certain."""
+    """Yield the script or module that an interpreter runs, where that is certain."""
     name, before = command.name or "", [command.words[0].text]
     is_python = _PYTHON.fullmatch(name) is not None
     if not (is_python or name in SHELLS or name in _OTHERS):

@@ -1,21 +1,21 @@
-"""Patterns for commands: `rm -r`, `git push`, `mkfs*`, as `policy` explains them to people."""
+"""Match commands against patterns such as `rm -r`, `git push` and `mkfs*` (explained in `rules`)."""
 
 import re
 from functools import cache
 
 from codingagent.policy.shell_parser import ShellCommand
 
-# Tools whose every argument may be a target: `make clean deploy`.
+# Tools where any argument may be a target: `make clean deploy`.
 _TARGETS = frozenset({"make", "gmake", "just", "task", "mvn", "mvnw", "rake", "ant", "gulp"})
 
 
 def first_fitting(patterns: tuple[str, ...], command: ShellCommand) -> str | None:
-    """Return the first of the patterns that means a command; None if none does."""
+    """Return the first pattern that matches a command; None if none does."""
     return next((pattern for pattern in patterns if fits(pattern, command)), None)
 
 
 def fits(pattern: str, command: ShellCommand) -> bool:
-    """Tells whether a command is what a pattern means, as the head of `policy` says."""
+    """Return whether a pattern matches a command, by the rules in the docstring of `rules`."""
     name, wanted = _parts(pattern)
     called = command.name
     if called is None or not name.fullmatch(called):
@@ -55,14 +55,14 @@ def _option_fits(want: str, option: str) -> bool:
     if re.fullmatch(r"-\w", want):
         return re.fullmatch(r"-\w+", option) is not None and want[1] in option
     given = option.partition("=")[0]
-    # Programs take a long option cut short, as far as it is not that of another.
+    # Programs accept an abbreviated long option if it is unambiguous.
     return given == want or (len(given) > 3 and given.startswith("--") and want.startswith(given))
 
 
 def _after_subcommand(texts: list[str], at: int, want: str, name: str) -> int:
-    """Return the place after a subcommand; 0 if it is not there.
+    """Return the position after a subcommand; 0 if it is missing.
 
-    Which options take a value is not known: after one without `=`, both readings are tried.
+    It is unknown which options take a value: after one without `=`, both readings are tried.
     """
     maybe_value = False
     for place, text in enumerate(texts[at:], at + 1):

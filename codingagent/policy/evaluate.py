@@ -1,6 +1,6 @@
-"""A shell line judged by a policy: by every command in it, found by a grammar of the shell.
+"""Judge a shell line by a policy: parse it and judge every command in it.
 
-It is a guard against accidents, since a program may do anything: the wall is the sandbox.
+This guards against accidents, since a program may do anything; protection comes from the sandbox.
 """
 
 import re
@@ -41,13 +41,13 @@ _LOCAL_URL = re.compile(
 def judge_command(
     policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()
 ) -> Verdict:
-    """Judges a shell line by every command in it.
+    """Judge a shell line by every command in it.
 
     Args:
         policy: the rules.
-        command: what the shell would be given.
-        workspace: its absolute path, by which a line may name it.
-        variables: the names of variables that would be set for it.
+        command: the line for the shell.
+        workspace: its absolute path, which a line may contain.
+        variables: the names of variables set for it.
     """
     rules = policy.shell
     if not rules.enabled:
@@ -95,7 +95,7 @@ def _deny_line(policy: Policy, line: ShellLine, workspace: str) -> Deny | None:
 
 
 def _deny_variables(policy: Policy, line: ShellLine, variables: Iterable[str]) -> Deny | None:
-    """Refuses what would make an allowed command run another that is not."""
+    """Refuse variables that would make an allowed command run a disallowed one."""
     if not policy.shell.allowed_commands:
         return None
     names = {*variables, *(name for command in line.commands for name, _ in command.assignments)}
@@ -112,7 +112,7 @@ def _deny_variables(policy: Policy, line: ShellLine, variables: Iterable[str]) -
 def _ask_for_line(
     policy: Policy, line: ShellLine, workspace: str, variables: Iterable[str]
 ) -> Ask | None:
-    """Return all that the person must agree to, each once, and what a yes for always would cover."""
+    """Return everything that needs approval, each item once, and what a yes for always would cover."""
     found: dict[str, str] = {}
     grants: dict[str, None] = {}
     whole = f"exactly the line `{_clipped(line.text)}`"
@@ -154,13 +154,13 @@ def _ask_for_line(
     return Ask(tuple(found), tuple(dict.fromkeys(found.values())), tuple(grants)) if found else None
 
 
-# Commands whose arguments are the paths that they destroy: a yes for always covers a folder's.
+# Commands that destroy the paths in their arguments: a yes for always covers the folder.
 _OF_PATHS = frozenset({"rm", "rimraf", "shred", "srm", "truncate"})
 _LINE_SHOWN_CHARACTERS = 200
 
 
 def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
-    """Return in words where the paths are that a command destroys; nothing if that can't be told."""
+    """Describe where the paths are that a command destroys; return nothing if that is unknown."""
     if command.name not in _OF_PATHS or any(each.name in ("cd", "pushd") for each in line.commands):
         return ()
     operands = [word for word in command.arguments if not word.sure.startswith("-")]
@@ -181,14 +181,14 @@ def _places(command: ShellCommand, line: ShellLine) -> tuple[str, ...]:
 
 
 def _clipped(text: str) -> str:
-    """Return a line for a person to read; what is left out of a long one is told apart by its digest."""
+    """Shorten a line for the person; a digest identifies the omitted part of a long one."""
     if len(text) <= _LINE_SHOWN_CHARACTERS:
         return shown(text)
     return f"{shown(text[:_LINE_SHOWN_CHARACTERS])}…` ({digest_of(text.encode(errors='replace'))[:12]}) `"
 
 
 def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
-    """Return what no pattern can say: rules, with their reasons."""
+    """Return doubts that no pattern can express, with their reasons."""
     found: dict[str, str] = {}
     words = command.arguments
     if command.runs_input and _DOWNLOADS & set(command.reads_from):
@@ -211,7 +211,7 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
 
 
 def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -> dict[str, str]:
-    """Return a doubt for a command that gets options from a variable which the line itself sets."""
+    """Return a doubt for a command whose options come from a variable that the line itself sets."""
     if command.name not in _with_options(rules.approval_required):
         return {}
     given = {_VARIABLE.match(w.text) for w in command.arguments if not w.literal and not w.head}
@@ -225,7 +225,7 @@ def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -
 
 
 def _setting(name: str) -> dict[str, str]:
-    """Return what is to be said of a variable that is set."""
+    """Return the doubt about a variable that is set."""
     if name not in presets.ASKED_VARIABLES:
         return {}
     return {f"shell.variable: {name}": f"it sets {name}, which makes other programs run"}

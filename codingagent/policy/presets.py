@@ -1,20 +1,20 @@
-"""What the presets ask for and refuse, as patterns of `policy`.
+"""The patterns of the policy presets: what needs approval and what is denied.
 
-The lists are meant for a developer's machine. Asked for is what destroys what can't be had back,
-what others see in the person's name, and what reaches beyond the workspace. Ordinary work (tests,
-builds, installs into the project, commits) is not in them.
+The lists are meant for a developer's machine. Approval is needed for what can't be undone, what
+others see in the person's name, and what reaches beyond the workspace. Ordinary work (tests,
+builds, installs into the project, commits) is not listed.
 """
 
 
 def _each(start: str, ends: str) -> tuple[str, ...]:
-    """Return patterns that begin alike; a comma parts their ends."""
+    """Return one pattern per comma-separated ending."""
     return tuple(f"{start} {end.strip()}".strip() for end in ends.split(","))
 
 
 BLOCKED_COMMANDS = (
-    # Another person's rights.
+    # Run with other privileges.
     *("sudo", "su", "doas", "pkexec", "runuser", "chroot", "nsenter", "unshare"),
-    # The machine's disks.
+    # Change the machine's disks.
     *(
         "mount",
         "umount",
@@ -28,11 +28,11 @@ BLOCKED_COMMANDS = (
         "parted",
     ),
     *("wipefs", "blkdiscard", "cryptsetup", "swapon", "swapoff", "losetup", "dmsetup"),
-    # The machine itself.
+    # Stop the machine.
     *("shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kexec"),
     *_each("systemctl", "poweroff,reboot,halt,kexec,suspend,hibernate,rescue,emergency,isolate"),
     *("insmod", "modprobe", "rmmod", "iptables", "ip6tables", "nft", "ufw", "firewall-cmd"),
-    # Its people.
+    # Change its users.
     *(
         "passwd",
         "chpasswd",
@@ -47,7 +47,7 @@ BLOCKED_COMMANDS = (
     *("groupadd", "groupdel", "groupmod", "setenforce"),
 )
 
-# What is gone is gone.
+# Destroy what can't be restored.
 DESTROYING_COMMANDS = (
     *_each("rm", "-r,-R,--recursive,-f,--force"),
     *("rimraf", "npx rimraf", "del-cli", "npx del-cli", "tar --remove-files", "zip -m", "zip -rm"),
@@ -82,7 +82,7 @@ DESTROYING_COMMANDS = (
     *("killall", "pkill", "crontab", "kill -1"),
 )
 
-# What others see.
+# Publish where others see it.
 PUBLISHING_COMMANDS = (
     "git push",
     *_each("npm", "publish,unpublish,deprecate,dist-tag,owner,access,token,login,adduser"),
@@ -125,7 +125,7 @@ PUBLISHING_COMMANDS = (
     ),
 )
 
-# What is outside of the workspace.
+# Reach beyond the workspace.
 REACHING_COMMANDS = (
     *("ssh", "scp", "sftp", "ftp", "tftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat"),
     *("rsync *:*", "rclone", "gsutil", "s3cmd", "sendmail", "mail", "mutt", "aws", "gcloud", "az"),
@@ -164,28 +164,28 @@ REASONS = {
     **dict.fromkeys(PUBLISHING_COMMANDS, "may publish something in your name"),
     **dict.fromkeys(REACHING_COMMANDS, "reaches beyond the workspace"),
 }
-"""Why a command is asked for, after the words that name it."""
+"""The reason for asking, appended to the command's name."""
 
 PROTECTED_PATHS = (
-    # Programs read them when the folder is opened or entered, and run what they say.
+    # Programs read these when the folder is opened or entered, and run what they contain.
     *("**/.git", "**/.codingagent", "**/.vscode", "**/.idea", "**/.zed", "**/.devcontainer"),
     *("**/*.code-workspace", "**/.envrc", "**/.exrc", "**/.nvim.lua", "**/.vimrc"),
-    # They tell agents which programs to start and what they may do.
+    # These tell agents which programs to start and what is allowed.
     *("**/.mcp.json", "**/.claude", "**/.cursor", "**/.codex", "**/.gemini", "**/.windsurf"),
-    # They run at a commit, or on machines that hold the project's keys.
+    # These run at a commit, or on machines that hold the project's keys.
     *("**/.husky", "**/.githooks", "**/.pre-commit-config.yaml", "**/lefthook.yml"),
     *("**/.github/workflows", "**/.github/actions", "**/.gitlab-ci.yml", "**/.circleci"),
     *("**/.travis.yml", "**/.drone.yml", "**/azure-pipelines.yml", "**/bitbucket-pipelines.yml"),
     *("**/Jenkinsfile", "**/.buildkite"),
-    # They say where packages come from and go to, or which program builds.
+    # These set where packages come from and go to, or which program builds.
     *("**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pypirc", "**/.netrc", "**/.ssh"),
     *("**/.cargo/config", "**/.cargo/config.toml"),
 )
 
-# Variables by which another program is loaded or run than the line says. PATH is none of them: every
-# virtual environment sets it, and a script in the workspace may be run by its path all the same.
-# Under a list of allowed commands these may make one of them run what is not on it. Without such a list
-# they are everyday things (PYTHONPATH=src) and nothing is asked.
+# Variables that make a line load or run another program than it says. PATH is not listed: every
+# virtual environment sets it, and a script in the workspace can be run by path anyway. With a list
+# of allowed commands, these could make an allowed command run a disallowed one. Without such a list
+# they are ordinary (PYTHONPATH=src) and need no approval.
 CHOOSING_VARIABLES = frozenset(
     {
         *(

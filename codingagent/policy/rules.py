@@ -1,18 +1,19 @@
-"""What an operation may do: allowed, denied, or only after the person was asked.
+"""Policy rules: whether an operation is allowed, denied or needs approval.
 
-It judges what is written, before anything is done. For files it is a rule; for commands a guard
-against accidents, since a program may do anything: the wall is the sandbox.
+Operations are judged as written, before anything runs. For files this is a rule; for commands it
+guards against accidents, since a program may do anything: protection comes from the sandbox.
 
-A pattern for commands, as in `approval_required`, is a few words. The first is the command's name,
-without folders. Each further word must be found among its arguments:
+A pattern for commands, as in `approval_required`, is a few words. The first is the command's name
+without folders. Each further word must match one of its arguments:
 
 - `-r` is a short option, alone or in a cluster such as `-rf`;
-- `--force` is a long option, also cut short (`--forc`), also with a value (`--force=yes`);
-- `push` is the subcommand: options before it are passed over (`git -C folder push`), and
-  `git commit -m push` is no push. A second such word is the subcommand of the first: `stash drop`;
-- a word with `*` is found anywhere: `of=*`. In a name it works too: `mkfs*`.
+- `--force` is a long option, also abbreviated (`--forc`), also with a value (`--force=yes`);
+- `push` is the subcommand: options before it are skipped (`git -C folder push`), and
+  `git commit -m push` is not a push. A second word is the subcommand of the first: `stash drop`;
+- a word with `*` matches any argument: `of=*`. It also works in a name: `mkfs*`.
 
-A pattern for paths is a glob on the whole path, `**/.vscode`; what names a folder covers all in it.
+A pattern for paths is a glob on the whole path, `**/.vscode`; a match on a folder covers its
+content.
 """
 
 import difflib
@@ -34,12 +35,12 @@ class FilesystemRules:
     enabled: bool = True
     read_only: bool = False
     max_file_size: int = 10 * 1024 * 1024
-    """In bytes, of a file that is written."""
+    """The maximum size in bytes of a written file."""
     allowed_paths: tuple[str, ...] = ()
-    """Where not empty, all other paths are denied."""
+    """If not empty, all other paths are denied."""
     blocked_paths: tuple[str, ...] = ()
     approval_required: tuple[str, ...] = ()
-    """What is written only after asking, by commands too. Empty asks for nothing."""
+    """Paths whose change needs approval, by commands too. Empty: none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,14 @@ class ShellRules:
 
     enabled: bool = True
     allowed_commands: tuple[str, ...] = ()
-    """Where not empty, all other commands are denied, and what can't be judged."""
+    """If not empty, all other commands are denied, and lines that can't be judged."""
     blocked_commands: tuple[str, ...] = ()
     approval_required: tuple[str, ...] = ()
-    """Empty asks for nothing at all: not for doubtful lines, downloads or writing outside either."""
+    """Commands that need approval. Empty: nothing does, not even doubtful lines, downloads or
+    outside writes.
+    """
     timeout: int | None = None
-    """In seconds; no command may have more. None: no limit but the settings'."""
+    """The maximum time of a command in seconds. None: only the settings limit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class NetworkRules:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All rules. The order is the same everywhere: enabled, blocked, allowed, approval."""
+    """All rules. Every section applies them in the order enabled, blocked, allowed, approval."""
 
     name: str
     filesystem: FilesystemRules = field(default_factory=FilesystemRules)
@@ -75,15 +78,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Nothing speaks against it."""
+    """Allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Only if the person agrees.
+    """Allowed only with the person's approval.
 
-    `grants` say in words what a yes for always covers, and are what is remembered of it: little more
-    than what was asked for.
+    `grants` describe what a yes for always covers and are remembered for it: little more than what
+    was asked.
     """
 
     rules: tuple[str, ...]
@@ -101,7 +104,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Not at all. The reason and the suggestion are read by a model."""
+    """Denied. The model reads the reason and the suggestion."""
 
     rule: str
     reason: str
@@ -136,17 +139,17 @@ ASKED_BY_POLICY = "needs your approval, as the policy has it"
 
 
 def judge_read(policy: Policy, path: str) -> Verdict:
-    """Judges reading a file.
+    """Judge reading a file.
 
     Args:
         policy: the rules.
-        path: in its plain form, `a/b`, relative to the workspace.
+        path: in plain form, `a/b`, relative to the workspace.
     """
     return _judge_path(policy.filesystem, path) or Allow()
 
 
 def judge_write(policy: Policy, path: str, size_bytes: int) -> Verdict:
-    """Judges writing a file that will have so many bytes; the path as in `judge_read`."""
+    """Judge writing a file of this size; the path as in `judge_read`."""
     rules = policy.filesystem
     if (denied := _judge_change(rules, path)) is not None:
         return denied
@@ -160,13 +163,13 @@ def judge_write(policy: Policy, path: str, size_bytes: int) -> Verdict:
 
 
 def judge_delete(policy: Policy, path: str) -> Verdict:
-    """Judges deleting a file; the path as in `judge_read`."""
+    """Judge deleting a file; the path as in `judge_read`."""
     rules = policy.filesystem
     return _judge_change(rules, path) or ask_for_path(rules, path) or Allow()
 
 
 def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Verdict:
-    """Judge what an operation leaves at a path, with so many bytes; the path as in `judge_read`."""
+    """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
     if after == "nothing":
         return judge_delete(policy, path)
     return judge_write(policy, path, size_bytes)
@@ -201,7 +204,7 @@ def _judge_change(rules: FilesystemRules, path: str) -> Deny | None:
 
 
 def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
-    """Return why a change there needs a yes; None if it does not."""
+    """Return the approval that a change to a path needs; None if none."""
     pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
@@ -211,16 +214,16 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
 
 
 def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> str | None:
-    """Return the first pattern that fits a path or a folder above it.
+    """Return the first pattern that matches a path or a folder above it.
 
-    Compared as the most forgiving file system would compare, unless `exactly` is asked for: where a
-    rule allows, the same name in other letters is another file.
+    Names are compared as the most lenient file system would, unless `exactly` is set: for a rule
+    that allows, the same name in another case is another file.
     """
     parts = path.split("/")
     names = parts if exactly else [folded(part) or part for part in parts]
     known = "/".join(names)
     by_name, others = _by_name(patterns, exactly)
-    # Of forty patterns hardly one has a name that the path has too.
+    # Of forty patterns, hardly one shares a name with the path.
     places = {place for name in names for place in by_name.get(name, ())}
     for place in sorted(places.union(others)):
         if any(fits(known) for fits in _matchers(patterns[place], exactly)):
@@ -232,7 +235,7 @@ def covering(patterns: tuple[str, ...], path: str, *, exactly: bool = False) -> 
 def _by_name(
     patterns: tuple[str, ...], exactly: bool
 ) -> tuple[Mapping[str, tuple[int, ...]], tuple[int, ...]]:
-    """Return the places of patterns by a name that a path must have to fit, and of those without one."""
+    """Index patterns by a name that a matching path must contain; return those without one separately."""
     by_name: dict[str, tuple[int, ...]] = {}
     others: list[int] = []
     for place, pattern in enumerate(patterns):
@@ -251,7 +254,7 @@ def _known(pattern: str, exactly: bool) -> str:
 
 @cache
 def _matchers(pattern: str, exactly: bool) -> tuple[Callable[[str], bool], ...]:
-    """Return what tells whether a path fits a pattern, and whether it is in a folder that does."""
+    """Return two functions: whether a path matches a pattern, and whether it is in a folder that does."""
     known = _known(pattern, exactly)
     return glob_matcher(known), glob_matcher(f"{known}/**")
 
@@ -262,13 +265,13 @@ _TABLES = {"filesystem": FilesystemRules, "shell": ShellRules, "network": Networ
 
 
 def from_document(document: Mapping[str, object], source: str) -> Policy:
-    """Return the policy that a TOML document describes, over the preset that it `extends`.
+    """Return the policy in a TOML document, on top of the preset that it `extends`.
 
-    What it does not say is as in the preset, `standard` if it names none. A list takes the place of
-    the preset's list, it is not added to it.
+    Missing keys are as in the preset (default: `standard`). A list replaces the preset's list; the
+    two are not merged.
 
     Raises:
-        UsageError: for a key that means nothing, or a value that can't be used; says where.
+        UsageError: for an unknown key or an invalid value; the message says where.
     """
     _check_keys(document, ["extends", *_TABLES], source, "")
     base = document.get("extends", "standard")
@@ -320,11 +323,11 @@ def _checked(value: object, default: object, where: str) -> object:
     return value
 
 
-# --- in words ---------------------------------------------------------------------------------
+# --- descriptions -----------------------------------------------------------------------------
 
 
 def advice(policy: Policy) -> str:
-    """Return what a model should know of the policy before it answers; nothing if all is let through."""
+    """Return what a model should know of the policy before it answers; empty if everything is allowed."""
     files, shell = policy.filesystem, policy.shell
     said = []
     if not files.enabled:
@@ -349,7 +352,7 @@ _NAMES_SHOWN = 12
 
 
 def describe(policy: Policy) -> str:
-    """Return the policy in a line or two, for a person and for the model."""
+    """Describe the policy in a line or two, for the person and for the model."""
     files, shell = policy.filesystem, policy.shell
     if not files.enabled:
         said = ["no file operations"]
@@ -380,7 +383,7 @@ def describe(policy: Policy) -> str:
 
 
 def _named(patterns: tuple[str, ...]) -> str:
-    """Return a list in words: itself while it is short, else the programs it is about."""
+    """Return a list in words: the list itself if it is short, otherwise the programs in it."""
     names = list(patterns)
     if len(names) > _NAMES_SHOWN:
         names = list(dict.fromkeys(pattern.split()[0] for pattern in patterns))

@@ -1,9 +1,9 @@
-"""A shell line taken apart: every command in it, wherever it stands, and what can't be told.
+"""Parse a shell line: every command in it, at any depth, and what is uncertain.
 
-How it works: tree-sitter's grammar for bash finds the commands; a command's words are read by the
-shell's own rules for quotes, from the text and not from the grammar's idea of them; what a command
-hands on to others (`env`, `sh -c`, `find -exec`) is read as if it stood in the line itself. What sh
-(dash, often) reads otherwise than bash is read both ways.
+tree-sitter's bash grammar finds the commands. A command's words are read by the shell's own quoting
+rules, from the text and not from the syntax tree; commands passed to others (`env`, `sh -c`, `find
+-exec`) are read as if they were in the line itself. What sh (often dash) reads differently from
+bash is read both ways.
 """
 
 import re
@@ -27,13 +27,13 @@ from codingagent.policy.shell_wrappers import (
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-# No one writes longer lines than this to be read, and what is not read can't be judged.
+# Nobody writes longer lines for a person to read, and an unread line can't be judged.
 TEXT_LIMIT_BYTES = 16 * 1024
 COMMAND_LIMIT = 200
 _DEPTH_LIMIT = 8
 
-# Where the grammar's time or memory grows with the square of what is in the text: so many of
-# these take it up to a second, ten times as many half a minute and gigabytes.
+# Characters that make the grammar's time or memory grow quadratically: this many take up to a
+# second, ten times as many half a minute and gigabytes.
 _COSTLY = {"\0": 100, **dict.fromkeys("|?@!", 1000), **dict.fromkeys("<>()[$;&", 2000)}
 
 _EXPANSIONS = frozenset(
@@ -48,22 +48,22 @@ _EXPANSIONS = frozenset(
 _REDIRECTS = ("file_redirect", "heredoc_redirect", "herestring_redirect")
 _WRITING = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
 
-# `cat <<'EOF' 2>&1 | tail`: the grammar stumbles over a redirection between the two; put before the
-# here-document it says the same.
+# `cat <<'EOF' 2>&1 | tail`: the grammar fails on a redirection between the two; before the
+# here-document, it means the same.
 _HEREDOC_FIRST = re.compile(
     rb"""(<<-?[ \t]*(?:'[^'\n]+'|"[^"\n]+"|\\?\w+))((?:[ \t]+\d*(?:>>|>|<)&?[ \t]*[^\s<>|&;()]+)+)"""
 )
 _BACKTICKS = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _UNESCAPED = re.compile(r"\\([`\\$])")
-# The first word of what the grammar took for a command, where it overlooked the reserved word.
+# The first word of a supposed command where the grammar missed a reserved word.
 _RESERVED = frozenset({"{", "}", "!", "(", "if", "then", "else", "elif", "do", "while", "until"})
 
-# The grammar's scanner asks C's isalpha() and the like of whole code points, which reads far beyond
-# their tables and may crash. It is shown a letter for each byte of what is not ASCII: to the shell
-# both are parts of a word, and what is read of the words comes from the text itself.
+# The grammar's scanner calls C's isalpha() and the like with whole code points, which reads far
+# beyond their tables and may crash. It is given a letter for each non-ASCII byte: to the shell both
+# are parts of a word, and the words are read from the text itself.
 _ASCII = bytes(byte if byte < 0x80 else ord("x") for byte in range(256))
 
-# What `[` becomes when its inside is read as a command's arguments.
+# Replaces `[` when its content is read as command arguments.
 _TEST = ": "
 
 _BROKEN = "it can't be taken apart: the grammar of the shell does not fit it"
@@ -80,17 +80,17 @@ class ShellCommand:
 
     words: Words = ()
     writes: Words = ()
-    """The files that redirections write to; `2>&1` is none."""
+    """The files that redirections write to; not `2>&1`."""
     assignments: tuple[tuple[str, Word], ...] = ()
-    """The variables that are set for it, or by it."""
+    """The variables set for it, or by it."""
     reads_from: tuple[str, ...] = ()
-    """The names of the commands whose output comes in: by a pipe, or substituted into its words."""
+    """The names of the commands whose output it reads, by a pipe or substituted into its words."""
     runs_input: bool = False
-    """It runs as a program what comes in."""
+    """Whether it runs its input as a program."""
 
     @property
     def name(self) -> str | None:
-        """The name without folders, in lower case; None: it has none, or none that can be told."""
+        """The name without folders, in lower case; None if it has none or it is unknown."""
         return command_name(self.words[0]) if self.words else None
 
     @property
@@ -100,22 +100,22 @@ class ShellCommand:
 
 @dataclass(frozen=True, slots=True)
 class ShellLine:
-    """All that a shell line would run."""
+    """Everything that a shell line would run."""
 
     commands: tuple[ShellCommand, ...] = ()
     doubts: tuple[str, ...] = ()
-    """Why some of it could not be judged, in words for a person."""
+    """Why parts of it could not be judged, worded for a person."""
     too_large: bool = False
-    """It was not read, or not to its end."""
+    """It was not read, or not to the end."""
     fork_bomb: bool = False
-    """A function in it starts itself again and again in the background."""
+    """A function in it starts itself repeatedly in the background."""
     functions: frozenset[str] = frozenset()
-    """The names that it gives to functions of its own."""
+    """The names of the functions that it defines."""
     text: str = ""
 
 
 def read_line(text: str) -> ShellLine:
-    """Find every command in a shell line. It never raises, and takes bounded time and memory."""
+    """Find every command in a shell line. Never raises; takes bounded time and memory."""
     reader = _Reader()
     try:
         commands = reader.read(text, 0, ())
@@ -129,7 +129,7 @@ def read_line(text: str) -> ShellLine:
 
 
 class _TooLargeError(Exception):
-    """The text is longer, or has more in it, than is worth reading."""
+    """The text is too long or too complex to parse."""
 
 
 def _is_hidden(character: str) -> bool:
@@ -140,7 +140,7 @@ def _is_hidden(character: str) -> bool:
 
 @cache
 def _parser() -> "Parser":
-    # 20 ms, which only those pay who judge a command.
+    # Takes 20 ms to import, paid only when a command is judged.
     import tree_sitter
     import tree_sitter_bash
 
@@ -152,34 +152,34 @@ _Span = tuple[int, int]
 
 @dataclass(slots=True)
 class _Found:
-    """A command as it is in the tree, before it is known what it reads and runs."""
+    """A command from the syntax tree, before its input and its inner commands are resolved."""
 
     span: _Span
     words: Words = ()
     writes: Words = ()
     assignments: tuple[tuple[str, Word], ...] = ()
     sources: tuple[_Span, ...] = ()
-    """Where the commands stand whose output it reads."""
+    """The positions of the commands whose output it reads."""
     given: tuple[str, ...] = ()
     """The literal texts that it gets as its input."""
 
 
 @dataclass(slots=True)
 class _Tree:
-    """What a walk over one text's tree has found so far."""
+    """The results so far of walking one text's syntax tree."""
 
     source: bytes
     found: list[_Found] = field(default_factory=list)
     again: list[tuple[_Span, str, bool]] = field(default_factory=list)
-    """Texts within the text to be read by themselves: where, what, and whether doubts count."""
+    """Nested texts to read separately: position, text, and whether doubts count."""
     redirects: dict[int, list["Node"]] = field(default_factory=dict)
-    """Redirections that the grammar hung higher than the command they belong to, by its id."""
+    """Redirections that the grammar attached above their command, by its id."""
     functions: list[tuple[str, _Span]] = field(default_factory=list)
     background: list[_Span] = field(default_factory=list)
 
 
 class _Reader:
-    """Reads a text and the texts in it, and keeps count of all of them."""
+    """Reads a text and its nested texts, and counts them all."""
 
     def __init__(self) -> None:
         self.doubts: list[str] = []
@@ -192,12 +192,12 @@ class _Reader:
         """Return the commands of a text.
 
         Args:
-            text: what a shell would be given.
-            depth: how many commands this text was handed through.
-            reads: the names of the commands that all of it reads from.
+            text: the text for a shell.
+            depth: through how many commands this text was passed.
+            reads: the names of the commands whose output all of it reads.
 
         Raises:
-            _TooLargeError: beyond any limit.
+            _TooLargeError: if any limit is exceeded.
         """
         if depth > _DEPTH_LIMIT:
             self.doubts.append(_DEEP)
@@ -221,7 +221,7 @@ class _Reader:
     # --- the tree ------------------------------------------------------------------------------
 
     def _walk(self, tree: _Tree, root: "Node") -> None:
-        """Note the commands in a tree, in their order. Depth costs no stack."""
+        """Collect the commands of a tree in order. Depth costs no stack."""
         todo: list[tuple[Node, tuple[_Span, ...]]] = [(root, ())]
         while todo:
             node, sources = todo.pop()
@@ -232,7 +232,7 @@ class _Reader:
     def _visit(
         self, tree: _Tree, node: "Node", sources: tuple[_Span, ...]
     ) -> list[tuple["Node", tuple[_Span, ...]]]:
-        """Note what a node is, and return the nodes below it with what those read from."""
+        """Record a node, and return its children with the sources that they read."""
         children = node.children
         match node.type:
             case "command" | "declaration_command" | "unset_command":
@@ -253,7 +253,7 @@ class _Reader:
                     given = tuple((_text_of(tree, _span(name)), value) for value in values)
                     tree.found.append(_Found(_span(node), assignments=given))
             case "test_command" | "compound_statement" if children and children[0].type != "{":
-                # sh has no `[[` and no `((`, and in `[` these are what they are anywhere.
+                # sh has no `[[` and no `((`; inside `[`, these are ordinary words.
                 prefix = "" if children[0].type == "((" else _TEST
                 text = _text_of(tree, (children[0].end_byte, children[-1].start_byte))
                 if set(text) & set("|&;<>") or not prefix:
@@ -268,7 +268,7 @@ class _Reader:
                 if name is not None:
                     tree.functions.append((_text_of(tree, _span(name)), _span(node)))
             case "word" | "string_content" | "regex" if b"`" in (node.text or b""):
-                # In `${x:-`command`}` the grammar does not look.
+                # The grammar does not look for backticks inside `${x:-`command`}`.
                 tree.again += _ticked(tree, node)
             case _:
                 pass
@@ -307,7 +307,7 @@ class _Reader:
     def _note_redirects(
         self, tree: _Tree, node: "Node", sources: tuple[_Span, ...]
     ) -> list[tuple["Node", tuple[_Span, ...]]]:
-        """Hangs redirections where they belong: on the last command, or on a whole group."""
+        """Attach redirections where they belong: to the last command, or to a whole group."""
         body = node.child_by_field_name("body")
         redirects = [child for child in node.children if child.type in _REDIRECTS]
         below = []
@@ -337,9 +337,9 @@ class _Reader:
     def _redirections(
         self, tree: _Tree, redirects: "list[Node]"
     ) -> tuple[Words, tuple[str, ...], tuple[_Span, ...], "list[Node]"]:
-        """Return the files written, the literal texts and the places read, and stray words.
+        """Return the files written, the literal texts, the sources read, and stray words.
 
-        The grammar takes all words after a redirection for its targets: only the first is.
+        The grammar takes all words after a redirection as its targets: only the first is.
         """
         writes: list[Word] = []
         given: list[str] = []
@@ -380,7 +380,7 @@ class _Reader:
     # --- words ---------------------------------------------------------------------------------
 
     def _words(self, tree: _Tree, nodes: "list[Node]") -> Words:
-        """Return the words of nodes. Those with nothing between them are one word."""
+        """Return the words of nodes; adjacent nodes form one word."""
         spans: list[tuple[_Span, list[Node]]] = []
         for node in sorted(nodes, key=lambda n: n.start_byte):
             start, end = _span(node)
@@ -405,7 +405,7 @@ class _Reader:
     # --- what the commands read and run --------------------------------------------------------
 
     def _settle(self, tree: _Tree, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
-        """Return the commands of a tree with those that they hand on to."""
+        """Return the commands of a tree and the commands that they run in turn."""
         names = [
             (found.span[0], name) for found in tree.found if (name := _name(found)) is not None
         ]
@@ -419,7 +419,7 @@ class _Reader:
                     commands[0] = replace(commands[0], words=())
             names += [(span[0], command.name) for command in commands if command.name is not None]
             done.append((span[0], commands))
-        # Inner ones and those before in the pipe end first: what they are is known by then.
+        # Inner commands and those earlier in a pipe end first, so they are already resolved.
         for found in sorted(tree.found, key=lambda f: f.span[1]):
             sources = (name for at, name in names if any(a <= at < b for a, b in found.sources))
             commands = self._run(found, depth, tuple(dict.fromkeys((*reads, *sources))))
@@ -464,7 +464,7 @@ class _Reader:
             for text in texts:
                 commands += self.read(text, level + 1, reads)
             if what.doubts:
-                del self.doubts[before:]  # that the text is not known has been said
+                del self.doubts[before:]  # one doubt already says that the text is unknown
         return commands
 
     def _look_for_bombs(self, tree: _Tree) -> None:
@@ -489,7 +489,7 @@ def _span(node: "Node") -> _Span:
 
 
 def _last_command(body: "Node") -> "Node":
-    """Return the node that redirections after a body belong to."""
+    """Return the node to which redirections after a body belong."""
     while body.type in ("pipeline", "list", "negated_command"):
         body = body.named_children[-1]
     return body
@@ -517,7 +517,7 @@ def _is_quoted(heredoc: "Node") -> bool:
 
 
 def _without_assignments(words: Words) -> tuple[Words, tuple[tuple[str, Word], ...]]:
-    """Parts `A=1 command` as env and sudo take it, and drops a reserved word before a command."""
+    """Split off assignments (`A=1 command`) as env and sudo do; drop a reserved word before a command."""
     assignments: list[tuple[str, Word]] = []
     at = 0
     if words and words[0].text in ("export", "declare", "typeset", "local", "readonly"):
@@ -534,7 +534,7 @@ def _assigned(word: Word) -> tuple[str, Word]:
 
 
 def _expansions(nodes: "list[Node]") -> Iterator[_Span]:
-    """Yield where the outermost expansions in a word stand."""
+    """Yield the positions of the outermost expansions in a word."""
     todo = list(nodes)
     while todo:
         node = todo.pop()
@@ -556,10 +556,10 @@ _MAKES_EXPANSION = re.compile(rb"\$[A-Za-z0-9_@*#?$!({-]|`")
 
 
 def _unquoted(source: bytes, at: int, expansions: dict[int, int]) -> tuple[Word, bool]:
-    """Return the word that begins at a place and ends with the source, by the shell's rules.
+    """Return the word from a position to the end of the source, by the shell's rules.
 
-    And whether it is one word to those rules: a blank or an operator in it, and the grammar that
-    found the word is mistaken.
+    Also return whether it is a single word by those rules: if it contains a blank or an operator,
+    the grammar was wrong.
     """
     out = bytearray()
     head: bytes | None = None

@@ -1,8 +1,7 @@
-"""What a command hands on to others: `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`.
+"""Find the commands that a command runs in turn: `env X=1 rm`, `sh -c 'rm x'`, `find -exec rm {} +`.
 
-It knows the options of the programs that run programs, word by word. What it does not know (an
-option that came with last year's version) makes it take the wrong word for the command: a guard
-against accidents can live with that.
+It knows the options of these programs word by word. An unknown option (from a newer version) makes
+it take the wrong word for the command, which a guard against accidents can accept.
 """
 
 import re
@@ -15,16 +14,16 @@ _STDIN = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a command, without its quotes."""
+    """One word of a command, unquoted."""
 
     text: str
-    """Its expansions are in it as they were written: `$HOME/x`."""
+    """The text, with expansions as written: `$HOME/x`."""
     head: str | None = None
-    """What is before the first expansion; None: the word has none, it is literal."""
+    """The text before the first expansion; None if the word is literal."""
     tail: str = ""
-    """What is after the last expansion."""
+    """The text after the last expansion."""
     wild: bool = False
-    """It holds an unquoted `*`, `?` or `[`."""
+    """Whether it contains an unquoted `*`, `?` or `[`."""
 
     @property
     def literal(self) -> bool:
@@ -32,7 +31,7 @@ class Word:
 
     @property
     def sure(self) -> str:
-        """The text up to the first expansion: enough to know an option by."""
+        """The text up to the first expansion: enough to recognize an option."""
         return self.text if self.head is None else self.head
 
 
@@ -41,17 +40,17 @@ Words = tuple[Word, ...]
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What a command runs: other commands, shell texts, or the text that comes in."""
+    """What a command runs: other commands, shell texts, or its input."""
 
     commands: tuple[Words, ...] = ()
     texts: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     runs_input: bool = False
-    """What it reads, or what was substituted into its words, is run as a program."""
+    """It runs its input, or output substituted into its words, as a program."""
 
 
 def command_name(word: Word) -> str | None:
-    """Return a command's name, without folders and in lower case; None if the line alone won't tell.
+    """Return a command's name without folders, in lower case; None if the line alone does not tell.
 
     `$VENV/bin/python` is `python`: its last part is literal.
     """
@@ -59,29 +58,29 @@ def command_name(word: Word) -> str | None:
         return None
     if not word.literal and "/" not in word.tail:
         return None
-    # Lower case, because some file systems would find sudo under SUDO.
+    # Lower case, because some file systems find sudo under SUDO.
     return (word.text if word.literal else word.tail).rpartition("/")[2].casefold() or None
 
 
 def is_assignment(word: Word) -> bool:
-    """Tells whether a word sets a variable when it is before a command."""
+    """Return whether a word before a command sets a variable."""
     return _ASSIGNMENT.match(word.sure) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How the command line of a wrapper is made, up to the command that it runs."""
+    """The syntax of a wrapper's command line, up to the command that it runs."""
 
     takes: str = ""
-    """The short options that take a value, which may be the next word."""
+    """Short options whose value may be the next word."""
     long: tuple[str, ...] = ()
-    """The long options whose value may be the next word."""
+    """Long options whose value may be the next word."""
     operands: int = 0
-    """How many words of its own come before the command."""
+    """How many words of its own precede the command."""
     text: str = ""
-    """The options whose value is a shell text."""
+    """Options whose value is a shell text."""
     joined: bool = False
-    """The rest is put together again and given to a shell."""
+    """The remaining words are joined and given to a shell."""
 
 
 _SHAPES = {
@@ -129,7 +128,7 @@ _SHAPES = {
     ),
 }
 
-# Programs that run another only after one of these words: `poetry run pytest`.
+# Programs that run another one only after one of these words: `poetry run pytest`.
 _RUNNERS = {
     "bundle": ("exec",),
     "conda": ("run",),
@@ -151,7 +150,7 @@ _RUNNER_SHAPE = _Shape(
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"})
 
-# Interpreters, and the options after which their program stands.
+# Interpreters, and the options that their program follows.
 _PROGRAM_OPTIONS = {
     "python": "cm",
     "pypy": "cm",
@@ -165,14 +164,14 @@ _PROGRAM_OPTIONS = {
 
 
 def is_looked_through(name: str) -> bool:
-    """Return whether a command of this name is known to run other commands, or to go to a folder."""
+    """Return whether a command of this name is known to run other commands, or to change the folder."""
     return name in SHELLS or name in _SHAPES or name in _SPECIAL or name in ("cd", "pushd")
 
 
 def inner(words: Words) -> Inner:
     """Return what a command runs besides itself."""
     name = command_name(words[0])
-    # python3.11 is python; a program's version says nothing on its options.
+    # python3.11 is python; the version does not affect the options.
     plain = re.sub(r"(?<=[a-z])[\d.]+$", "", name or "")
     if name is None:
         return Inner()
@@ -206,7 +205,7 @@ def _wrapped(words: Words, shape: _Shape) -> Inner:
 
 
 def _operand(words: Words, at: int, shape: _Shape) -> int:
-    """Return the place of the first word that is neither an option nor an option's value."""
+    """Return the position of the first word that is neither an option nor an option's value."""
     while at < len(words):
         text = words[at].sure
         at += 1
@@ -214,7 +213,7 @@ def _operand(words: Words, at: int, shape: _Shape) -> int:
             return at
         if text.startswith("--"):
             option, equals, _ = text[2:].partition("=")
-            # GNU programs take an option's name cut short.
+            # GNU programs accept abbreviated option names.
             if not equals and option and any(name.startswith(option) for name in shape.long):
                 at += 1
         elif text.startswith("-") and text != "-":
@@ -227,7 +226,7 @@ def _operand(words: Words, at: int, shape: _Shape) -> int:
 
 
 def _values(words: Words, letter: str) -> Words:
-    """Return the values of an option that stands alone, last in a cluster, or with its value."""
+    """Return the values of an option that is alone, last in a cluster, or joined with its value."""
     found: list[Word] = []
     long = {"c": "--command", "x": "--exec"}[letter]
     for word, following in zip(words, (*words, None)[1:], strict=True):
@@ -241,9 +240,9 @@ def _values(words: Words, letter: str) -> Words:
 
 
 def _text(words: Iterable[Word]) -> Inner:
-    """Return words as one shell text, as eval makes it: doubtful where they are not literal.
+    """Join words into one shell text, as eval does: doubtful where they are not literal.
 
-    Expansions stay in it as written, so that what is around them is seen all the same.
+    Expansions stay in it as written, so that the text around them is still read.
     """
     words = tuple(words)
     sure = all(word.literal for word in words)
@@ -296,7 +295,7 @@ def _source(words: Words) -> Inner:
 
 
 def _interpreter(words: Words, program_options: str) -> Inner:
-    """Tells whether it takes its program from outside. The programs themselves are not read."""
+    """Return what an interpreter runs; programs are not read, only whether they come from outside."""
     for at, word in enumerate(words[1:], 1):
         text = word.sure
         if _STDIN.fullmatch(word.text) or word.text.startswith("<("):
@@ -326,7 +325,7 @@ def _env(words: Words) -> Inner:
 
 
 def _command(words: Words) -> Inner:
-    # `command -v sudo` only asks where it is.
+    # `command -v sudo` only looks it up.
     return (
         Inner()
         if re.match(r"-p?[vV]", words[1].text if words[1:] else "")
@@ -385,7 +384,7 @@ def _git(words: Words) -> Inner:
         at: found for at, word in enumerate(words[:at]) if (found := _ALIAS.match(word.text))
     }
     for place, found in aliases.items():
-        # git takes an alias's name in any case, and never lets one name itself.
+        # Alias names are case-insensitive in git, and an alias never refers to itself.
         if found[1].lower() == verb.lower() and found[2].strip() and not found[2].startswith("!"):
             before = (*words[:place], Word("x.y=z"), *words[place + 1 : at])
             return _found((*before, *map(Word, found[2].split()), *rest))

@@ -1,4 +1,4 @@
-"""Which files a shell line says that it changes, in the workspace and outside of it."""
+"""Find the files that a shell line changes, inside and outside the workspace."""
 
 import re
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from codingagent.policy.shell_parser import ShellCommand, ShellLine
 from codingagent.policy.shell_wrappers import Word, Words
 
-# Commands that change the files they name, and which of those: all, or the last only.
+# Commands that change the files they name, either all of them or only the last.
 _CHANGES_ALL = frozenset(
     {"tee", "rm", "rmdir", "unlink", "mv", "mkdir", "touch", "truncate", "chmod", "chown", "chgrp"}
 )
@@ -19,7 +19,7 @@ _HERE = re.compile(r"\$PWD\b|\$\{PWD\}|\$\(pwd\)")
 
 
 def changed(line: ShellLine, workspace: str) -> list[str]:
-    """Return the files a line writes to as far as it says so: `a/b` inside, `/a/b` outside."""
+    """Return the files that a line writes to, as far as it names them: `a/b` inside, `/a/b` outside."""
     found: list[str] = []
     here = ""
     for command in line.commands:
@@ -40,7 +40,7 @@ def _written(command: ShellCommand) -> Words:
     operands = tuple(word for word in words if not word.sure.startswith("-"))
     name = command.name or ""
     if name in _CHANGES_ALL or (name in ("sed", "perl") and _edits_in_place(words)):
-        # chmod's and chown's first says what is to be, as sed's does.
+        # The first argument of chmod, chown and sed is the mode, owner or script.
         return operands[1:] if name in ("chmod", "chown", "chgrp", "sed", "perl") else operands
     if name in _CHANGES_LAST:
         return (*operands[1:][-1:], *_option_values(words, "-t", "--target-directory"))
@@ -77,7 +77,7 @@ def _behind(word: Word, start: str) -> Word:
 
 
 def _placed(word: Word, here: str, workspace: str) -> str:
-    """Return where a word points: a path in the workspace, one outside, or nothing if it won't tell."""
+    """Return where a word points: a path inside the workspace, one outside, or empty if unknown."""
     text = word.text
     if _HOME.match(text):
         return "/~"
