@@ -145,13 +145,38 @@ def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) ->
         assert (runs(tmp_path), is_complete(desk)) == (1, True)
 
 
-def test_done_without_any_change_needs_no_check(tmp_path: Path) -> None:
-    """A question that was answered has changed nothing."""
+def test_done_without_any_change_is_checked_too(tmp_path: Path) -> None:
+    """Design, after DONE: the check succeeds on the files as they are, whoever changed them."""
     with desk_with(tmp_path) as desk:
         desk.answer(command("ls"))
+        desk.answer(DONE)
+        assert (runs(tmp_path), is_complete(desk)) == (1, False)
+        (desk.workspace / "a.txt").write_text("right\n")
+        desk.drop("[DONE]\nIt is there.\n[/DONE]\n")
+        desk.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(desk)) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "new.txt", ".gitignore"])
+def test_one_that_succeeded_on_other_files_is_run_again_at_done(tmp_path: Path, name: str) -> None:
+    """The person changed one since."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(RIGHT)
+        desk.answer('[READ_FILE path="a.txt"]\n')
+        (desk.workspace / name).write_text("wrong\n")
         desk.drop(DONE)
         desk.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(desk)) == (0, True)
+        assert (runs(tmp_path), is_complete(desk)) == (2, name != "a.txt")
+
+
+def test_one_that_succeeded_is_known_after_a_turn_that_changed_nothing(tmp_path: Path) -> None:
+    """Exactly these files were checked."""
+    with desk_with(tmp_path) as desk:
+        desk.answer(RIGHT)
+        desk.answer('[READ_FILE path="a.txt"]\n')
+        desk.drop(DONE)
+        desk.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(desk)) == (1, True)
 
 
 def test_one_that_is_named_later_is_run_before_done_is_accepted(tmp_path: Path) -> None:

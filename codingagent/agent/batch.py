@@ -61,10 +61,9 @@ RETURNED_LIMIT = 64 * 2**20
 # A name that no shell takes for more than a word, and no option.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
-_FAILED_BESIDE = (
-    "Not taken: an edit in another format beside the commands was not done (see above); send it as a"
-    " command, then DONE again"
-)
+# Of what keeps a DONE from counting so much is named.
+_FAILED_NAMED = 3
+
 _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
@@ -196,8 +195,9 @@ class Execution:
         self._means.show(OperationBegan(index, item.tag, _subject(item)))
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
-        if is_end and self._failed_beside(items):
-            event = Refused(item.tag, _FAILED_BESIDE)
+        if is_end and (failed := self._failed_before(items)):
+            reason = f"Not taken, because this failed: {failed}; mend that, then send DONE again"
+            event = Refused(item.tag, reason)
         elif is_end and not self._check(ends=True):
             event = Refused(item.tag, self._why_not_done())
             self._means.show(
@@ -224,29 +224,29 @@ class Execution:
             event = replace(event, notes=item.notes + event.notes)
         self._end(index, item.id, event)
 
-    def _failed_beside(self, items: Sequence[Step | Problem]) -> bool:
-        """Tells whether an edit that stood beside the commands in another format was not done."""
-        return any(
-            isinstance(item, Step) and item.foreign != "no" and not succeeded(event)
-            for item, event in zip(items, self.session.results, strict=False)
-        )
+    def _failed_before(self, items: Sequence[Step | Problem]) -> str:
+        """Name what of the answer has failed so far; empty: nothing."""
+        results_ = zip(items, self.session.results, strict=False)
+        failed = [item for item, event in results_ if not succeeded(event)]
+        names = ", ".join(map(_named, failed[:_FAILED_NAMED]))
+        more = len(failed) - _FAILED_NAMED
+        return f"{names} and {more} more" if more > 0 else names
 
     # --- the person's check --------------------------------------------------------------------
 
     def _check(self, *, ends: bool) -> bool:
         """Run the person's check if this turn changed a file; return whether its last run succeeded.
 
-        A task that `ends` is checked again if it failed before: the person may have mended it. And it is
-        checked if what there is now was not: the check was named later, or an undo came between.
+        Where the task `ends` it also runs unless it last succeeded on exactly these files: the person may
+        have changed some, or named another check.
         """
         check, session = self._means.check, self.session
         if check is None or session.is_run:
             return True
         is_another = session.checked_by not in ("", check.command)
-        is_open = session.is_failing or session.is_unchecked or is_another
         # One that was interrupted is not run again; but the person may have named another instead.
         was_run = session.checked is not None and not is_another
-        if not was_run and (self._has_changed() or (ends and is_open)):
+        if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             index = len(session.results)
             self._means.show(OperationBegan(index, results.CHECK, check.command))
             operation = RunCommand(check.command, timeout_s=check.timeout_s)
@@ -254,6 +254,14 @@ class Execution:
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self._end_check(found, check.command)
         return not self.session.is_failing
+
+    def _is_checked(self, check: Check) -> bool:
+        """Tell whether the check last succeeded on the files as they are."""
+        session = self.session
+        if session.is_failing or session.is_unchecked or session.checked_by != check.command:
+            return False
+        now = self._means.keeping.take(False, ()) if session.checked_on else None
+        return now is not None and now.id == session.checked_on
 
     def _end_check(self, event: Event, command: str) -> None:
         self.ledger.record(CheckEnded(event, self._means.now(), command))
@@ -387,6 +395,11 @@ def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operati
     for index in range(start, len(items)):
         if isinstance(item := items[index], Step):
             yield item.operation
+
+
+def _named(item: Step | Problem) -> str:
+    is_at = isinstance(item, Problem) and not item.subject
+    return f"{item.tag} at line {item.line}" if is_at else f"{item.tag} '{_subject(item)}'"
 
 
 def _subject(item: Step | Problem) -> str:

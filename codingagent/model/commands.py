@@ -50,7 +50,7 @@ UNTIL = Attribute(
     "until", "TOKEN", "the body then ends only at the closing tag with that word, [/NAME TOKEN]"
 )
 UNCHECKED = Attribute(
-    "unchecked", "true", "also if a Python, JSON or TOML file that could be parsed no longer can"
+    "unchecked", "true", "even if a Python, JSON or TOML file can no longer be parsed"
 )
 
 COMMANDS = (
@@ -70,16 +70,15 @@ COMMANDS = (
     ),
     Command(
         "EDIT_FILE",
-        "Changes part of a file. SEARCH holds whole lines exactly as they stand in the file now, enough"
-        " of them to fit one place only; REPLACE holds what takes their place. Several"
-        " SEARCH/REPLACE blocks may follow one another: all are applied, or none.",
+        "Changes part of a file. SEARCH holds whole lines exactly as they are in the file now, enough"
+        " to fit one place only; REPLACE holds what takes their place. Several such blocks may follow"
+        " one another: all are applied, or none.",
         (
             PATH,
             Attribute(
                 "start_line",
                 "3",
-                "with end_line, in place of SEARCH/REPLACE: the body takes the place of these lines"
-                " (1-based, inclusive)",
+                "with end_line, without SEARCH/REPLACE: the body replaces these lines (1-based, inclusive)",
             ),
             Attribute("end_line", "5", "see start_line; work from the bottom of a file up"),
             UNCHECKED,
@@ -109,7 +108,8 @@ COMMANDS = (
     Command(
         "RUN_COMMAND",
         "Runs shell lines in the workspace. Nothing can be typed into them; what they leave running is"
-        " ended with them. You get the exit code and the output, its middle cut when it is long.",
+        " ended. You get the exit code and the output, its middle cut when it is long: don't pipe it"
+        " into tail or head, which hides a failure.",
         (
             Attribute("timeout", "120", f"seconds allowed, up to {TIMEOUT_LIMIT_S}"),
             Attribute("cwd", "sub/folder", "a folder to run in, relative to the workspace root"),
@@ -121,11 +121,11 @@ COMMANDS = (
         "MESSAGE",
         "Shows a text to the person: what you do and why, or a question.",
         (UNTIL,),
-        "[MESSAGE]\nI will read the parser first.\n[/MESSAGE]",
+        "[MESSAGE]\nShall dates be local or UTC?\n[/MESSAGE]",
     ),
     Command(
         "DONE",
-        "Ends the task, with a summary. Send it only when results have shown that the work is right.",
+        "Ends the task, with a summary, if everything in the same answer succeeds.",
         (UNTIL,),
         "[DONE]\nGreetings are formal now, and tested.\n[/DONE]",
     ),

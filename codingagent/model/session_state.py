@@ -165,6 +165,8 @@ class Session:
     """The last run of the check failed."""
     checked_by: str = ""
     """The command of the last check."""
+    checked_on: str = ""
+    """The checkpoint of the files as they were when the check succeeded last; empty: there is none."""
     is_unchecked: bool = False
     """An operation or an undo has changed a file since the last check.
 
@@ -388,6 +390,7 @@ def _step(session: Session, record: Record) -> Session:
                 checked=record.event,
                 is_failing=not succeeded(record.event),
                 checked_by=record.command,
+                checked_on="",
                 is_unchecked=False,
                 spans=_spans(session, record.event, record.at),
             )
@@ -494,6 +497,8 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
         # The request about this turn is already out.
         told = name
     ends = session.checkpoint and not record.before
+    # The check comes last in a turn, so that the first one after it shows what it ran on.
+    is_checked = not (record.before or session.checked_on) and session.checked is not None
     return replace(
         session,
         parts=(*session.parts, (session.checkpoint, name)) if ends else session.parts,
@@ -503,6 +508,7 @@ def _keep(session: Session, record: CheckpointTaken) -> Session:
         starts=_NONE,
         kept=name,
         told=told,
+        checked_on=name if is_checked and not session.is_failing else session.checked_on,
     )
 
 

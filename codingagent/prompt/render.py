@@ -140,14 +140,14 @@ class Dialect:
     """What a request says in one protocol otherwise than in another.
 
     `guide` is PROTOCOL; `results` gives what came of the last turn, within so many characters;
-    `go_on` says what to do next, `reminder` how to answer, and whether the end may
-    are behind changes; `done` is how the task is ended, `read` the command that asks for a file.
+    `go_on` says what to do next, `reminder` how to answer; `done` is how the task is ended,
+    `read` the command that asks for a file.
     """
 
     guide: str
     results: Callable[[Session, int], str]
     go_on: str
-    reminder: Callable[[Session, bool], str]
+    reminder: Callable[[Session], str]
     done: str
     read: str
 
@@ -259,8 +259,8 @@ def _header(session: Session) -> str:
     )
 
 
-def _reminder(session: Session, is_checked: bool) -> str:
-    return guide.reminder(session.session_id, session.sequence, is_checked=is_checked)
+def _reminder(session: Session) -> str:
+    return guide.reminder(session.session_id, session.sequence)
 
 
 def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> str:
@@ -283,7 +283,7 @@ def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> 
         parts.append(
             f"The person's check {where}: mend that first; {dialect.done} is not accepted while it fails."
         )
-    return "\n\n".join((*parts, dialect.reminder(session, bool(context.environment.check))))
+    return "\n\n".join((*parts, dialect.reminder(session)))
 
 
 def _words(session: Session, room: int) -> list[str]:

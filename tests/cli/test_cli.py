@@ -530,14 +530,14 @@ def test_once_takes_what_lies_there_oldest_first(waiting: Path) -> None:
 
 def test_a_complete_session_that_is_named_is_reopened(waiting: Path) -> None:
     """Design, command line: one named that is complete is reopened, its results in the request."""
-    drop(waiting, f'[READ_FILE path="none"]\n{DONE}')
+    drop(waiting, f"[MESSAGE]\nSo be it.\n[/MESSAGE]\n{DONE}")
     assert run(waiting, "resume", "--once") == 0
     session = session_of(waiting)
     assert len(outboxes(waiting)) == 1
     with started(waiting, "resume", session):
         wait_until(lambda: len(outboxes(waiting)) == 2)
     text = (waiting / "outbox" / f"{session}_seq0002.txt").read_text("utf-8")
-    assert "[FAILED] READ_FILE: File 'none' not found" in text
+    assert "[OK] MESSAGE: Message was shown" in text
     assert "Sequence: 2" in text
 
 

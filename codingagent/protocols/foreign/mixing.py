@@ -23,10 +23,6 @@ from codingagent.protocols.foreign.parser import Found
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 
 _MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
-_NOT_DONE = (
-    "Not taken: beside the commands stand edits in another format that were not used (see above); send"
-    " them as commands, then DONE again"
-)
 
 
 def mixed(found: Reply, other: Found, foreign: Foreign) -> Reply:
@@ -61,9 +57,7 @@ def mixed(found: Reply, other: Found, foreign: Foreign) -> Reply:
             f"{what} in another format beside the commands {'was' if len(placed) == 1 else 'were'} taken,"
             " too: write commands next time"
         )
-    kept: list[Step | Problem] = [
-        Problem("DONE", _NOT_DONE, item.line) if named and _is_end(item) else item for item in ours
-    ]
+    kept = list(ours)
     # From the last on, so that no place moves before it is used.
     for place, _, step in sorted(placed, key=lambda each: each[:2], reverse=True):
         kept.insert(place + 1, step)

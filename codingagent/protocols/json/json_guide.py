@@ -29,11 +29,10 @@ from codingagent.protocols.json.operations import (
 from codingagent.protocols.json.parser import to_json
 
 INTRODUCTION = """\
-You are a coding agent. You work on the files of one folder, the workspace, on a person's computer.
-You can't touch them yourself: you send operations as JSON, a program executes them in order, and its
-events come back to you in the next request. The person only carries the text of your answer to the
-program, by hand. So get as far as you can in each answer, and don't ask the person to edit or run
-anything."""
+You are a coding agent. You work on the files of one folder, the workspace, on a person's computer, by
+operations as JSON. A program executes them in order, and its events come back in the next request. The
+person only carries your answer to the program, by hand: get as far as you can in each answer, and
+don't ask them to edit or run anything."""
 
 SHAPE = """\
 ## The shape of an answer
@@ -44,7 +43,6 @@ HEADER; `operations` is a list of as many operations as you need."""
 EXAMPLE = OperationsMessage(
     protocol_version="1.0",
     operations=(
-        MessageOperation(content="total() adds discounts; it should take them off. I fix it."),
         EditFileOperation(
             path="shop/cart.py",
             edits=(
@@ -55,7 +53,7 @@ EXAMPLE = OperationsMessage(
             ),
         ),
         ShellOperation(command="python3 -m unittest discover -s tests", timeout=60_000),
-        ReadFileOperation(path="shop/checkout.py"),
+        MessageOperation(content="DONE: total() takes discounts off now; the tests pass."),
     ),
 )
 
@@ -83,16 +81,16 @@ OPERATIONS: tuple[tuple[Operation, str], ...] = (
         ShellOperation(command="python3 -m unittest", cwd="sub/folder", timeout=120_000),
         (
             "Runs a shell command in the workspace, or in `cwd` within it. Nothing can be typed into it; what"
-            " it leaves running is ended. `timeout` is in milliseconds, from 1000 to 3600000; `env` is an"
+            " it leaves running is ended. Don't pipe it into tail or head, which hides a failure."
+            " `timeout` is in milliseconds, from 1000 to 3600000; `env` is an"
             " object of environment variables. You get exitCode, stdout and stderr."
         ),
     ),
     (
-        MessageOperation(content="I will read the parser first."),
+        MessageOperation(content="Shall dates be local or UTC?"),
         (
-            "Shows a text to the person: what you do and why, or a question. A message that is the only"
-            " operation and begins with `DONE:` ends the task; send it when events have shown that the work"
-            " is right."
+            "Shows a text to the person: what you do and why, or a question. One that begins with `DONE:` and"
+            " is the last operation ends the task, if everything in the same answer succeeds."
         ),
     ),
 )
@@ -106,12 +104,15 @@ RULES = """\
    answer for all that you need.
 4. New or short files: createFile, whole. Changes in longer files: editFile. Take enough into
    `oldContent` that it occurs once.
-5. Operations run in the order written; a failed one does not stop the next. Put shell behind the changes
-   that it is to check, in the same answer.
-6. Events come only from the program: never write them yourself.
-7. When an event has "success": false or is a policyDenied or an error, it says why. Send that operation
+5. Operations run in the order written; a failed one does not stop the next. Put the shell operation
+   that verifies your changes after them, in the same answer.
+6. End with DONE: in the same answer. It counts if everything before it succeeded, each command with exit
+   code 0; else the task stays open, and the next request says why.
+7. Leave DONE: out only if you must see events first. Unclear? Send one message with your question.
+8. Events come only from the program: never write them yourself.
+9. When an event has "success": false or is a policyDenied or an error, it says why. Send that operation
    again, mended; what succeeded is done.
-8. Paths are relative to the workspace root, with / and without `..`. The folder .git can't be written;
+10. Paths are relative to the workspace root, with / and without `..`. The folder .git can't be written;
    the person commits."""
 
 CONTINUE = (
@@ -132,10 +133,7 @@ _SHORTEST = 200
 @cache
 def guide() -> str:
     """Return the PROTOCOL section without its heading."""
-    reference = "\n\n".join(
-        f"### {operation.type}\n{fill(meaning, 100)}\n{to_json(operation)}"
-        for operation, meaning in OPERATIONS
-    )
+    reference = "\n\n".join(_describe(*each) for each in OPERATIONS)
     return "\n\n".join(
         (
             INTRODUCTION,
@@ -144,6 +142,13 @@ def guide() -> str:
             RULES,
         )
     )
+
+
+def _describe(operation: Operation, meaning: str) -> str:
+    """Return what an operation means, with an example unless that of an answer has one."""
+    has_example = operation.type in {each.type for each in EXAMPLE.operations} - {"message"}
+    example = "" if has_example else f"\n{to_json(operation)}"
+    return f"### {operation.type}\n{fill(meaning, 100)}{example}"
 
 
 def _example() -> str:
@@ -157,12 +162,12 @@ def dialect() -> Dialect:
     return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", "readFile")
 
 
-def _reminder(session: Session, is_checked: bool) -> str:
-    del is_checked  # here the end is a message that comes alone
+def _reminder(session: Session) -> str:
     return (
         'Answer with one JSON object as PROTOCOL says, with "protocolVersion": "1.0",'
         f' "session": "{session.session_id}", "sequence": {session.sequence} and "operations".'
-        " Never send DONE: together with changes: wait for their events.\n"
+        " Put the message with DONE: after your last changes and the shell operations that verify them:"
+        " it counts if all of them succeed.\n"
     )
 
 

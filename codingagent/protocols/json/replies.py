@@ -38,9 +38,9 @@ def read(text: str) -> Reply | None:
         reason = f"The JSON message was not executed: {fault}. Send it again, whole"
         return _lone(Problem("REPLY", reason, 1))
     items = items_of(received)
-    if len(items) == 1:
-        items = (_finished(items[0]),)
-    return Reply(items, _header(bodies[0]), has_outbox=False, notes=())
+    return Reply(
+        (*items[:-1], *map(_finished, items[-1:])), _header(bodies[0]), has_outbox=False, notes=()
+    )
 
 
 def no_message() -> Problem:
@@ -80,7 +80,7 @@ def _bodies(text: str) -> list[str]:
 
 
 def _finished(item: Step | Problem) -> Step | Problem:
-    """Return the end of the session for a lone message that says `DONE:`."""
+    """Return the end of the session for a last message that says `DONE:`."""
     if isinstance(item, Step) and isinstance(item.operation, ShowMessage):
         text = item.operation.text.strip()
         if text.startswith(_DONE):

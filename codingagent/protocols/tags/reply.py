@@ -39,8 +39,9 @@ _INVENTED = (
     "Not taken: before it the answer shows results that this program did not write. Look at the real"
     " ones, then send DONE again"
 )
+_LEFT = "Not taken, because this was not executed: {}; send it, and DONE as the last block"
 _DONE_OPEN = (
-    "DONE has no closing tag, so it was not taken: end the task once results show that it is right"
+    "DONE has no closing tag, so it was not taken: if all else succeeded, send it again, closed"
 )
 
 
@@ -118,8 +119,8 @@ _TOO_MANY = (
 def read(text: str) -> Reply:
     """Read a reply. Never raises: what can't be read is a problem among the items.
 
-    Order is the reply's own. After DONE, and after [END], blocks are named in the notes and are
-    no items (DESIGN, tag blocks: after DONE).
+    Order is the reply's own. Blocks after DONE, or after [END], are no items but named: DONE does not
+    count then (DESIGN, tag blocks: after DONE).
     """
     mended = repair.read(text, commands.HAS_BODY)
     found = mended.scan
@@ -148,6 +149,10 @@ def read(text: str) -> Reply:
             item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the reply)", block.line)
         items.append(item)
         done = isinstance(item, Step) and isinstance(item.operation, Finish)
+    left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
+    if left and items and _finishes(items[-1]):
+        items[-1] = Problem("DONE", _LEFT.format(_list(left)), items[-1].line)
+        unused = []
     if not found.blocks:
         items.append(Problem("REPLY", NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
     notes = [*mended.notes, *found.notes]
@@ -248,7 +253,8 @@ def _read_block(
         operation, notes = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the reply)"
-        return Problem(block.name, reason, block.line, fault.detail, block.notes)
+        path = paths.shown(dict(block.attributes).get("path", "")[:300])
+        return Problem(block.name, reason, block.line, fault.detail, block.notes, subject=path)
     return Step(operation, block.name, block.line, block.notes + notes)
 
 

@@ -91,6 +91,8 @@ class Scan:
     notes: tuple[str, ...]
     around: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     odd: tuple[Block, ...] = field(default=(), compare=False)
+    unread: tuple[str, ...] = field(default=(), compare=False)
+    """Those of the notes that are about what was meant as a block, and is none."""
 
 
 def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
@@ -168,6 +170,7 @@ class _Scanner:
         self._header: dict[str, str] | None = None
         self._ended = False
         self._notes: list[str] = []
+        self._unread: list[str] = []
         self._at = 0
         self._behind_last = 0
         self._counted = (0, 1)
@@ -190,6 +193,7 @@ class _Scanner:
             tuple(self._notes),
             tuple(self._around),
             tuple(self._odd),
+            tuple(self._unread),
         )
 
     # --- one tag -------------------------------------------------------------------------------
@@ -500,9 +504,15 @@ class _Scanner:
         if len(self._notes) < _NOTE_LIMIT:
             self._notes.append(f"line {self._line_number(offset)}: {text}")
 
+    def _note_unread(self, offset: int, text: str) -> None:
+        """Note what was meant as a block, and is none."""
+        before = len(self._notes)
+        self._note(offset, text)
+        self._unread += self._notes[before:]
+
     def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
         if self._has_body.get(name) and self._text.startswith("]", found.end()):
-            self._note(
+            self._note_unread(
                 found.start(),
                 f"[/{name}] closes nothing; if the body before it holds this line as text, send the"
                 f' block again with until="TOKEN" and [/{name} TOKEN]',
@@ -517,7 +527,7 @@ class _Scanner:
         elif name.isupper() and self._lookups < _NOTE_LIMIT:
             self._lookups += 1
             if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
-                self._note(found.start(), f"[{name}] is no command and was ignored")
+                self._note_unread(found.start(), f"[{name}] is no command and was ignored")
 
     # --- where things stand --------------------------------------------------------------------
 

@@ -161,9 +161,9 @@ def _last_line(text: str, at: int, session: str, sequence: int) -> int:
 
     With several such lines it is the last of them.
     """
-    lines = (guide.reminder(session, sequence, is_checked=each).strip() for each in (False, True))
-    ends = [found + len(line) for line in lines if (found := text.rfind(f"\n{line}", at)) >= 0]
-    return max(ends, default=-2) + 1
+    line = guide.reminder(session, sequence).strip()
+    found = text.rfind(f"\n{line}", at)
+    return found + len(line) + 1 if found >= 0 else -1
 
 
 # --- answers ---------------------------------------------------------------------------------------

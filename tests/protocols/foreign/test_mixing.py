@@ -52,8 +52,8 @@ def test_an_edit_that_names_its_file_is_done_in_its_place() -> None:
     )
 
 
-def test_what_is_not_certain_is_named_first_and_the_task_does_not_end() -> None:
-    """Design, replies: else they are named first in the results, and DONE does not count."""
+def test_what_is_not_certain_is_named_first() -> None:
+    """Design, replies: else they are named first in the results. So a DONE after them does not count."""
     found = read(f"{RUN}\n{whole('a.py', 'x')}\n{DONE}")
     assert kinds(found) == [
         (
@@ -61,10 +61,7 @@ def test_what_is_not_certain_is_named_first_and_the_task_does_not_end() -> None:
             ' if it is meant, send [CREATE_FILE path="a.py"] with all of it, or [EDIT_FILE path="a.py"]'
         ),
         RunCommand,
-        (
-            "DONE: Not taken: beside the commands stand edits in another format that were not used (see"
-            " above); send them as commands, then DONE again"
-        ),
+        Finish,
     ]
 
 
@@ -74,7 +71,7 @@ def test_an_edit_that_can_not_be_read_is_named_first() -> None:
         "SEARCH/REPLACE: SEARCH/REPLACE at line 7 was not used: no path stands above it; write the path on"
         " the line above it"
     )
-    assert isinstance(found.items[-1], Problem)
+    assert isinstance(found.items[0], Problem)
 
 
 def test_an_edit_of_a_file_that_a_command_changes_comes_after_it() -> None:
@@ -102,7 +99,7 @@ def test_what_comes_after_done_is_named() -> None:
     found = read(f"{RUN}\n{DONE}\n{search('a.py', 'a', 'b')}")
     first, _, last = kinds(found)
     assert "it changes 'a.py' after DONE; send it as a command before DONE" in str(first)
-    assert str(last).startswith("DONE: Not taken")
+    assert last is Finish
 
 
 def test_a_deletion_in_words_is_done_unless_a_command_does_it() -> None:

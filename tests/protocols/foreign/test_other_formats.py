@@ -126,7 +126,7 @@ def test_beside_commands_a_no_leaves_the_task_open(tmp_path: Path) -> None:
         desk.answer(f"{DIFF}\n{DONE}")
         assert path.read_text() == CART
         assert not desk.conversation.session.is_complete
-        assert "[FAILED] DONE: Not taken: an edit in another format" in desk.results()
+        assert "Not taken, because this failed: EDIT_FILE 'cart.py'" in desk.results()
 
 
 def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
         "[OK] CREATE_FILE: Created 'z/y.py'",
         "[OK] EDIT_FILE: Edited 'q/y.py'",
         "[OK] CREATE_FILE: Created 'new.py'",
-        "[FAILED] DONE: Not taken: beside the commands stand edits in",
+        "[FAILED] DONE: Not taken, because this failed: SEARCH/REPLAC",
     ]
     assert (desk.workspace / "q" / "y.py").read_text() == "b = 2\n"
     assert (desk.workspace / "src" / "x.py").read_text() == "a = 1\n"

@@ -201,11 +201,11 @@ def test_a_message_that_says_done_ends_the_session(
     assert desk.conversation.session.is_complete
 
 
-def test_done_beside_changes_does_not_end_it(desk: Desk) -> None:
-    """It waits for their events."""
-    told = take(desk, message(create("a.txt"), say("DONE: x")))
-    assert [event["type"] for event in told] == ["createFile", "message"]
-    assert not desk.conversation.session.is_complete
+def test_done_after_changes_ends_it(desk: Desk) -> None:
+    """Design, after DONE: all of the answer succeeded."""
+    desk.drop(message(create("a.txt"), say("DONE: x")))
+    desk.conversation.take("reply.txt")
+    assert desk.conversation.session.is_complete
 
 
 # --- which request it answers ----------------------------------------------------------------------

@@ -110,7 +110,10 @@ def test_one_bad_block_never_costs_the_others() -> None:
     assert reply.read(text).items == (
         Step(ReadFile("a"), "READ_FILE", 1),
         Problem(
-            "READ_FILE", "REJECTED: Path is outside workspace: '../x' (line 2 of the reply)", 2
+            "READ_FILE",
+            "REJECTED: Path is outside workspace: '../x' (line 2 of the reply)",
+            2,
+            subject="../x",
         ),
         Step(ReadFile("b"), "READ_FILE", 3),
     )
@@ -237,10 +240,15 @@ def test_after_done_nothing_more_is_executed_and_it_is_named() -> None:
     found = reply.read(
         '[DONE]\nok\n[/DONE]\n[DELETE_FILE path="a"]\n[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n'
     )
-    assert found.items == (Step(Finish("ok"), "DONE", 1),)
-    assert found.notes == (
-        "not executed, because it stands after DONE: DELETE_FILE at line 4, RUN_COMMAND at line 5",
+    assert found.items == (
+        Problem(
+            "DONE",
+            "Not taken, because this was not executed: DELETE_FILE at line 4, RUN_COMMAND at line 5; send"
+            " it, and DONE as the last block",
+            1,
+        ),
     )
+    assert found.notes == ()
 
 
 def test_a_done_that_is_no_done_ends_nothing() -> None:
@@ -269,7 +277,8 @@ def test_what_stands_behind_the_end_is_named_and_not_executed() -> None:
 def test_of_many_blocks_after_done_twenty_are_named() -> None:
     """Design, tag blocks: what stood there is named, within reason."""
     found = reply.read("[DONE]\nok\n[/DONE]\n" + '[DELETE_FILE path="a"]\n' * 100)
-    assert found.notes[0].endswith("DELETE_FILE at line 23 and 80 more")
+    [problem] = found.items
+    assert "DELETE_FILE at line 23 and 80 more; send it" in str(problem)
 
 
 # --- whose reply it is -----------------------------------------------------------------------------

@@ -1,0 +1,166 @@
+"""DONE counts if it is true: everything of its answer succeeded, and nothing of it is left."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codingagent.model.journal_entries import Protocol
+from codingagent.model.settings import Settings
+from tests.agent.test_requests_asked import (
+    BAD_JSON_EDIT,
+    DONE,
+    EDIT,
+    command,
+    create,
+    message,
+    short,
+    working,
+)
+from tests.helpers import Desk, desk_at
+from tests.killing import command_line_here, kill_when
+
+END = {"type": "message", "content": "DONE: It works."}
+
+
+def answered(desk: Desk, text: str) -> str:
+    """Return the results of an answer, with blanks folded; "" if it ended the task."""
+    desk.drop(text)
+    desk.conversation.take("reply.txt")
+    if desk.conversation.session.is_complete:
+        return ""
+    return " ".join(desk.request().partition("## Previous Command Results\n")[2].split())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        DONE,
+        "[DONE]\n",
+        create("b.py", "x = 1") + command("test -e b.py") + DONE,
+        '[READ_FILE path="a.py"]\n' + DONE,
+        "[MESSAGE]\nNothing is to be done.\n[/MESSAGE]\n" + DONE,
+        create("b.py", "x = 1") + DONE + "[END]\nIt works now.\n",
+        create("b.py", "x = 1") + DONE + DONE,
+    ],
+)
+def test_it_ends_the_task_after_what_succeeded(tmp_path: Path, answer: str) -> None:
+    """Design, after DONE: it completes the session if everything of the same answer succeeded."""
+    with working(tmp_path) as desk:
+        assert answered(desk, answer) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (EDIT + DONE, "EDIT_FILE 'a.py'"),
+        (command("exit 3") + DONE, "RUN_COMMAND 'exit 3'"),
+        (EDIT + create("b.py", "x = 1") + command("exit 3") + DONE, "EDIT_FILE 'a.py', RUN_COMMAND 'exit 3'"),
+        (command("sudo true") + DONE, "RUN_COMMAND 'sudo true'"),
+        ('[CREATE_FILE path="../b.py"]\nx\n[/CREATE_FILE]\n' + DONE, "CREATE_FILE '../b.py'"),
+        ('[EDIT_FILE path="a.py"]\nno markers\n[/EDIT_FILE]\n' + DONE, "EDIT_FILE 'a.py'"),
+        (
+            "".join(command(f"exit {code}") for code in range(2, 7)) + DONE,
+            "RUN_COMMAND 'exit 4' and 2 more",
+        ),
+    ],
+)  # fmt: skip
+def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: str) -> None:
+    """The next request, whole and short, names what failed in one line, besides the results."""
+    with working(tmp_path) as desk:
+        results = answered(desk, answer)
+        assert f"{why}; mend that, then send DONE again" in results
+        for text in (desk.request(), short(desk)):
+            lines = [line for line in text.splitlines() if line.startswith("[FAILED] DONE: ")]
+            assert len(lines) == 1
+            assert lines[0].startswith("[FAILED] DONE: Not taken, because this failed: ")
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (DONE + create("b.py", "x = 1"), "CREATE_FILE at line 4"),
+        (DONE + "[END]\n" + command("touch ran"), "RUN_COMMAND at line 5"),
+        ('[WRITE_FILE path="b.py"]\nx\n[/WRITE_FILE]\n' + DONE, "[WRITE_FILE] is no command"),
+    ],
+)  # fmt: skip
+def test_it_does_not_count_where_something_is_left(tmp_path: Path, answer: str, what: str) -> None:
+    """Design, after DONE: nothing more of that answer is executed; what is left is named."""
+    with working(tmp_path) as desk:
+        results = answered(desk, answer)
+        line = results.partition("[FAILED] DONE: Not taken, because this was not executed: ")[2]
+        assert what in line.partition("; send")[0]
+        assert sorted(path.name for path in desk.workspace.iterdir()) == ["a.py"]
+
+
+@pytest.mark.parametrize("check", ["true", "false"])
+def test_a_check_does_not_make_up_for_what_failed(tmp_path: Path, check: str) -> None:
+    """It runs all the same, and the next request tells what came of it."""
+    with working(tmp_path, check) as desk:
+        results = answered(desk, create("b.py", "x = 1") + command("exit 3") + DONE)
+        assert "Not taken, because this failed: RUN_COMMAND 'exit 3'" in results
+        assert results.count("CHECK: Ran") == 1
+
+
+def test_it_counts_once_what_failed_is_mended(tmp_path: Path) -> None:
+    """Why it did not count is told once, and the next answer may end the task."""
+    with working(tmp_path) as desk:
+        answered(desk, command("test -e b.py") + DONE)
+        assert "Not taken" not in answered(desk, '[READ_FILE path="a.py"]\n')
+        assert answered(desk, create("b.py", "x = 1") + command("test -e b.py") + DONE) == ""
+
+
+@pytest.mark.parametrize("says", ["no", "yes"])
+def test_what_the_person_refused_keeps_the_task_open(tmp_path: Path, says: str) -> None:
+    """Design, after DONE: nothing asked for approval was refused. With a yes it counts."""
+    with desk_at(tmp_path, settings=Settings(sandbox="off")) as desk:
+        desk.drop(command("rm -rf build") + DONE)
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 3
+    word = "approve" if says == "yes" else "deny"
+    assert command_line_here(tmp_path, word, desk.session_id)[0] == 0
+    session = desk.home.sessions.load(desk.session_id)
+    assert session.is_complete == (says == "yes")
+    if says == "no":
+        request = desk.home.mailbox.outbox_path(desk.session_id, 2).read_text("utf-8")
+        assert (
+            "[FAILED] DONE: Not taken, because this failed: RUN_COMMAND 'rm -rf build'" in request
+        )
+
+
+@pytest.mark.parametrize(
+    ("operations", "is_complete"),
+    [
+        ((END,), True),
+        (({"type": "shell", "command": "true"}, END), True),
+        (({"type": "shell", "command": "exit 3"}, END), False),
+        ((BAD_JSON_EDIT, END), False),
+        ((END, {"type": "shell", "command": "true"}), False),
+    ],
+)
+def test_in_json_it_counts_alike(
+    tmp_path: Path, operations: tuple[object, ...], *, is_complete: bool
+) -> None:
+    """Design, operations and events: `DONE:` as the last message of other operations."""
+    protocol: Protocol = "json"
+    with working(tmp_path, protocol=protocol) as desk:
+        desk.drop(json.dumps(json.loads(message(*operations))))
+        desk.conversation.take("reply.txt")
+        assert desk.conversation.session.is_complete == is_complete
+        if not is_complete and operations[-1] is END:
+            assert "Not taken, because this failed: " in desk.request()
+
+
+def test_why_it_did_not_count_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
+    """Design, nothing is lost: killed before the request is written, it is told in that request."""
+    with desk_at(tmp_path, settings=Settings(sandbox="off")) as desk:
+        desk.drop(command("echo x >> count; exit 3") + DONE)
+    journal = tmp_path / "sessions" / desk.session_id / "journal.jsonl"
+    kill_when(tmp_path, ("resume", "--once"), lambda: b"Not taken" in journal.read_bytes())
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
+    request = desk.home.mailbox.outbox_path(desk.session_id, 2).read_text("utf-8")
+    assert request.count("[FAILED] DONE: ") == 1
+    assert (desk.workspace / "count").read_text() == "x\n"
+    (desk.home.mailbox.inbox / "next.txt").write_text('[READ_FILE path="count"]\n')
+    assert command_line_here(tmp_path, "resume", "--once")[0] == 0
+    request = desk.home.mailbox.outbox_path(desk.session_id, 3).read_text("utf-8")
+    assert "[FAILED] DONE: " not in request
