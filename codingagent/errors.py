@@ -1,16 +1,16 @@
-"""What can go wrong, and whose doing it is.
+"""Exceptions, by who can fix the cause and the exit status.
 
-CodingAgentError            the person's or the machine's doing: one line on stderr, an exit status
-├── UsageError              wrong words, settings or folders: exit status 2
+CodingAgentError            the person or the machine: one line on stderr, an exit status
+├── UsageError              wrong arguments, settings or folders: exit status 2
 ├── WorkError               a file that can't be read or written, a damaged session: exit status 1
-├── ApprovalError           an operation waits for a yes that nobody here can give: exit status 3
+├── ApprovalError           an operation needs an approval that nobody here can give: exit status 3
 └── InterruptError          Ctrl-C; the session can be resumed: exit status 130
-OperationError              the model's doing: becomes a result that goes back to the model
+OperationError              the model: becomes a result that goes back to the model
 """
 
 
 class CodingAgentError(Exception):
-    """A fault that ends the command with one line: what, where, what to do instead."""
+    """An error that ends the command with one line: what, where, and what to do instead."""
 
     exit_status = 1
 
@@ -22,7 +22,7 @@ class UsageError(CodingAgentError):
 
 
 class WorkError(CodingAgentError):
-    """The work failed on the way: input and output, or a damaged file."""
+    """The work failed midway: input and output, or a damaged file."""
 
     exit_status = 1
 
@@ -34,7 +34,7 @@ class ApprovalError(CodingAgentError):
 
 
 class InterruptError(CodingAgentError):
-    """The person stopped us; the message says how to go on."""
+    """The person interrupted the program; the message says how to continue."""
 
     exit_status = 130
 
@@ -44,7 +44,7 @@ class OperationError(Exception):
 
     Args:
         reason: one line, shown as the result's summary.
-        detail: further lines for the model (the true lines of a file, say), or empty.
+        detail: further lines for the model (the actual lines of a file, say), or empty.
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:

@@ -1,1 +1,1 @@
-"""Keep the workspace around each turn, and undo turns."""
+"""Checkpoint the workspace around each turn, and undo turns."""

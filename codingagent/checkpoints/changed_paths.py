@@ -1,4 +1,4 @@
-"""Which paths a checkpoint has to look at: git compares metadata and names what is new."""
+"""List the paths that a checkpoint must read: git compares metadata and names new files."""
 
 import contextlib
 import os
@@ -16,7 +16,8 @@ from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_index_reader import Tracked
 from codingagent.workspace.git_repository import repository_above, repository_in
 
-# What other programs run is covered though git ignores it; the last rule of a command line decides.
+# Files that other programs execute are covered even if git ignores them; the last rule of a command
+# line wins.
 _PROTECTED = tuple(
     f"--exclude=!{pattern}{inside}"
     for pattern in PROTECTED_PATHS
@@ -24,7 +25,7 @@ _PROTECTED = tuple(
     for inside in ("", "/**")
 )
 
-# git lists a hundred thousand files in a fraction of this.
+# git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
 
 _UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
@@ -32,24 +33,24 @@ _UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re
 
 @dataclass(slots=True)
 class Listing:
-    """Paths to look at, as git names them."""
+    """The paths to read, as git names them."""
 
     known: dict[bytes, tuple[int, str]] = field(default_factory=dict)
-    """Covered, and their metadata changed: what they were."""
+    """Covered paths whose metadata changed, with their old state."""
     new: set[bytes] = field(default_factory=set)
     left: list[LeftOut] = field(default_factory=list)
     ignored: list[bytes] = field(default_factory=list)
     tracked: list[bytes] = field(default_factory=list)
-    """What the workspace's own repositories track though it is ignored; some of it may be gone."""
+    """Paths that the workspace's own repositories track though they are ignored; some may be gone."""
 
 
 class Lister:
-    """Lists the paths of a workspace.
+    """List the paths of a workspace.
 
     Args:
-        store: which runs git.
+        store: runs git.
         hidden: folders that are never listed, though they may be inside.
-        repositories: how many repositories inside the workspace are listed at once.
+        repositories: how many nested repositories are listed at once.
     """
 
     def __init__(self, store: Store, hidden: Iterable[Path], repositories: int) -> None:
@@ -88,7 +89,7 @@ class Lister:
         for done in ignored_:
             listing.ignored += _without_parents(fields(done.stdout))
         if with_ignored:
-            # What has just gone is among the known ones still, and may be ignored when it is there again.
+            # A removed path is still among the known ones, and may be ignored when it returns.
             names = self._by_repository([*listing.ignored, *listing.known])
             for prefix, inner in names.items():
                 listing.tracked += self._tracked_of(prefix, inner)
@@ -96,7 +97,7 @@ class Lister:
         return listing
 
     def _by_repository(self, paths: Iterable[bytes]) -> dict[bytes, list[bytes]]:
-        """Return paths by the folder of the repository that they are in, and counted from there."""
+        """Group paths by the repository folder that contains them, relative to that folder."""
         root = os.fsencode(self._store.root)
         known: dict[bytes, bytes] = {b"": b""}
 
@@ -118,9 +119,9 @@ class Lister:
         return found
 
     def _tracked_of(self, prefix: bytes, names: list[bytes]) -> list[bytes]:
-        """Return what a repository tracks of some names, which count from its folder, or below them.
+        """Return what a repository tracks of some names, relative to its folder, or below them.
 
-        git would add none of it to a store of ours, but for the person these files are like any other.
+        git adds none of it to the checkpoint store, but to the person these are ordinary files.
         """
         root = self._store.root / os.fsdecode(prefix)
         with contextlib.ExitStack() as stack:
@@ -148,13 +149,13 @@ class Lister:
         return [prefix + path[len(above) :] for path in tracked if _is_plain(path)]
 
     def _replaced(self, listing: Listing) -> Iterable[tuple[bytes, Done]]:
-        """List repositories that took a file's place: git names those nowhere."""
+        """List repositories that replaced a file: git does not name those."""
         for path in tuple(listing.known):
             if os.path.lexists(os.path.join(self._store.root, os.fsdecode(path), ".git")):
                 yield from self._repository(listing, path + b"/", 1)
 
     def _add_new(self, listing: Listing, waiting: list[tuple[bytes, Done]]) -> None:
-        """Add the paths that are not covered yet, with those in repositories among them."""
+        """Add the paths that are not covered yet, including those in nested repositories."""
         repositories = 0
         while waiting:
             prefix, done = waiting.pop()
@@ -172,7 +173,7 @@ class Lister:
     def _repository(
         self, listing: Listing, path: bytes, number: int
     ) -> Iterable[tuple[bytes, Done]]:
-        """List a repository inside the workspace, which git names as one folder."""
+        """List a nested repository, which git names as one folder."""
         shown = os.fsdecode(path)
         if number > self._repositories:
             reason = f"more than {self._repositories} repositories at once"
@@ -192,10 +193,10 @@ class Lister:
         return ((path, new),)
 
     def _together(self, *calls: Callable[[], Done]) -> list[Done]:
-        """Make calls that wait for git all at once; raises what the first of them raised.
+        """Make several calls that wait for git at the same time; raise the first error among them.
 
-        git opens what is called .gitignore, and waits for ever if that is a pipe. A command could have
-        made one; so whoever takes long is let go on by writing nothing into every such pipe.
+        git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
+        made. So after a while, every such pipe is opened for writing and closed to unblock git.
         """
         answers: dict[int, Done | Exception] = {}
 
@@ -212,7 +213,7 @@ class Lister:
             for thread in threads:
                 thread.join(_PATIENCE_S)
         finally:
-            # Also where we are interrupted: nothing of ours is left waiting.
+            # Also after an interrupt: none of our threads is left waiting.
             while any(thread.is_alive() for thread in threads):
                 _let_go(self._store.root)
                 for thread in threads:
@@ -227,7 +228,7 @@ class Lister:
 
 
 def _let_go(root: Path) -> None:
-    """End the waiting of whoever reads a pipe that is called .gitignore."""
+    """Unblock every reader of a pipe named .gitignore."""
     for folder, _, names in walk_names(os.fspath(root)):
         if ".gitignore" in names:
             with contextlib.suppress(OSError):
@@ -238,7 +239,7 @@ def _let_go(root: Path) -> None:
 
 
 def _without_parents(names: list[bytes]) -> list[bytes]:
-    """Leaves out folders of which git also names what is in them: those are not ignored as such."""
+    """Drop folders of which git also names content: those are not ignored as a whole."""
     parents = set()
     for name in names:
         folder = name.rstrip(b"/").rpartition(b"/")[0]
@@ -249,12 +250,12 @@ def _without_parents(names: list[bytes]) -> list[bytes]:
 
 
 def _is_plain(path: bytes) -> bool:
-    """Return whether a path leads only downwards: whoever made the repository may have written its index."""
+    """Return whether a path leads only downwards; the repository's author may have forged its index."""
     return not {b"", b".", b".."} & set(path.split(b"/"))
 
 
 def _escaped(path: str) -> str:
-    """Return a path as a pattern of an ignore file."""
+    """Return a path escaped as an ignore pattern."""
     return re.sub(r"([\\*?\[\] ])", r"\\\1", path)
 
 

@@ -1,4 +1,4 @@
-"""What checkpoints hold and how they differ: values alone."""
+"""Value types: checkpoints, file states, and how two checkpoints differ."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,13 +8,13 @@ ChangeKind = Literal["added", "deleted", "modified", "mode", "type", "left_out"]
 _TYPE = 0o170000
 _LINK = 0o120000
 
-# More names than that nobody reads; the count says how many there are.
+# Nobody reads more names than this; the count covers the rest.
 NAMED_LIMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A path that was not covered or not put back, and why; a folder's path ends with /."""
+    """A path that was not covered or not restored, and why; a folder's path ends with /."""
 
     path: str
     reason: str
@@ -22,11 +22,11 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The files as they stood at one moment; `id` finds them again.
+    """The files at one moment; `id` finds them again.
 
-    `left_out` names what is not covered, up to a limit; `left_out_count` is the number of all.
-    `set_aside` is where a damaged store is now; if it is not empty, earlier checkpoints are in there.
-    `missed` are paths that had changed again before it came to them.
+    `left_out` lists paths that are not covered, up to a limit; `left_out_count` counts all.
+    `set_aside` is the new path of a damaged store, or empty; earlier checkpoints are in there.
+    `missed` lists paths that had changed again before they were read.
     """
 
     id: str
@@ -50,9 +50,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a path differs between two checkpoints; None stands for nothing there.
+    """How a path differs between two checkpoints; None means that nothing is there.
 
-    The kind is `left_out` if one of the two did not cover the path: then nobody knows how it changed.
+    The kind is `left_out` if one of the two did not cover the path, so the change is unknown.
     """
 
     path: str
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back (also what already stood so), and what was left alone and why."""
+    """The paths restored (including those already correct), and those left alone with the reason."""
 
     paths: tuple[str, ...]
     left_alone: tuple[LeftOut, ...]

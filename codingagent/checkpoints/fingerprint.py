@@ -1,4 +1,4 @@
-"""A quick look at a whole folder, by names and metadata alone: has anything changed since the last one?"""
+"""Fingerprint a folder by names and metadata, to detect changes since the last look."""
 
 import hashlib
 import os
@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
-# A second change within one tick of the disk's clock does not show. The system's ticks are 10 ms at
-# most; a disk that keeps whole seconds may keep only every other one.
+# A second change within one clock tick of the disk does not show. System ticks are 10 ms at most; a
+# disk that stores whole seconds may store only even ones.
 _TICK_NS = 100 * 10**6
 _COARSE_TICK_NS = 2 * 10**9
 _SECOND_NS = 10**9
@@ -15,26 +15,26 @@ _SECOND_NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a look at a folder told: two that are equal saw the same."""
+    """The fingerprint of a folder; two equal ones saw the same files."""
 
     digest: bytes
     newest_ns: int
-    """When the youngest file changed."""
+    """The newest modification time."""
     at_ns: int
 
     @property
     def is_sure(self) -> bool:
-        """Tells whether every change since would show in the next look."""
+        """Return whether any later change would show in the next fingerprint."""
         tick = _TICK_NS if self.newest_ns % _SECOND_NS else _COARSE_TICK_NS
         return self.newest_ns < self.at_ns - tick
 
 
 def survey(root: str, left_out: Collection[str]) -> Survey:
-    """Look at all files and links below a folder; read none of them, and follows no link.
+    """Fingerprint all files and links below a folder without reading them or following links.
 
     Args:
         root: the folder.
-        left_out: paths that are passed over, a folder's with / at its end. `.git` always is.
+        left_out: paths to skip; a folder's path ends with /. `.git` is always skipped.
     """
     at_ns = time.time_ns()
     hasher = hashlib.blake2b(digest_size=20)

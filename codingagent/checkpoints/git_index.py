@@ -1,7 +1,7 @@
-"""git's index, version 2, as bytes: which files a checkpoint covers, and what they looked like.
+"""Read and write git's index (version 2): the files that a checkpoint covers, with their metadata.
 
-git compares it with the files' metadata, which is fast; only we write it. So nothing is ever read
-through git, whose own ways to a file follow links and run the filters that a workspace names.
+git compares it with the files' metadata, which is fast; only this code writes it. So git never
+reads a file, which would follow links and run the filters that a workspace configures.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _SECOND = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A file's metadata, as far as git compares it."""
+    """The metadata of a file that git compares."""
 
     ctime_ns: int
     mtime_ns: int
@@ -32,7 +32,7 @@ class Look:
     size_bytes: int
 
 
-# Differs from every file: git lists the path, and we look at its content.
+# Differs from every file, so git lists the path and its content is read.
 UNKNOWN = Look(0, 0, 0, 0, 0, 0, 0)
 
 
@@ -49,12 +49,12 @@ def entry(path: bytes, mode: int, blob: str, look: Look) -> bytes:
 
 
 def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
-    """Return an index with some entries put in by their paths, or taken out (None).
+    """Return an index with some entries added or replaced by path, or removed (None).
 
-    A path in it is a file or a folder, never both: the one put in stays.
+    A path is a file or a folder, never both: the added one wins.
 
     Raises:
-        ValueError: if the index is not whole.
+        ValueError: if the index is damaged.
     """
     names, starts = _parsed(index)
     every = {**_conflicts(names, updates), **updates}
@@ -82,13 +82,13 @@ def empty() -> bytes:
 
 
 def is_whole(index: bytes) -> bool:
-    """Tells whether an index is as it was written."""
+    """Return whether the checksum of an index is correct."""
     body = memoryview(index)[:-_DIGEST_BYTES]
     return len(index) >= len(empty()) and _digest(body) == index[-_DIGEST_BYTES:]
 
 
 def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
-    """Return the entries' paths, and where each begins and the last one ends."""
+    """Return the paths of the entries, and the offsets where each begins and the last one ends."""
     if not is_whole(index):
         raise ValueError("the index is not whole")
     kind, version, count = _HEADER.unpack_from(index)
@@ -110,7 +110,7 @@ def _parsed(index: bytes) -> tuple[list[bytes], list[int]]:
 
 
 def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dict[bytes, None]:
-    """Return the entries that can't be beside those put in: the listings were not of one moment."""
+    """Return the entries that conflict with added ones, since the listings are from different moments."""
     conflicts: dict[bytes, None] = {}
     if not names:
         return conflicts
@@ -134,5 +134,5 @@ def _conflicts(names: list[bytes], updates: Mapping[bytes, bytes | None]) -> dic
 
 
 def _digest(body: "bytes | memoryview") -> bytes:
-    # SHA-1, because git's format says so; it guards against torn writes here, not against people.
+    # SHA-1 is git's format; here it guards against torn writes, not against attackers.
     return hashlib.sha1(body, usedforsecurity=False).digest()

@@ -1,7 +1,7 @@
-"""A git directory of our own: objects and commits, and nothing that a workspace could have a say in.
+"""Private git directory for checkpoints: objects and commits that the workspace can't influence.
 
-git never reads a file of the workspace here, save its ignore files. It compares metadata and names
-paths; content comes to it through a pipe. So no filter, hook or link of the workspace has a chance.
+git reads no file of the workspace here except ignore files. It compares metadata and names paths;
+content comes to it through a pipe. So no filter, hook or link of the workspace takes effect.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from typing import Protocol
 from codingagent.checkpoints import git_index
 from codingagent.errors import WorkError
 
-# Content held in memory at once: twice this while it is handed over.
+# Content held in memory at once; twice this while it is passed on.
 _BATCH_BYTES = 24 * 1024 * 1024
 
 _BRANCH = "refs/heads/main"
 _INDEX = re.compile(r"index\.([0-9a-f]{40})")
 
-# No entry of the index is younger than this: git then never reads a file to be sure.
+# No index entry is newer than this: git then never reads a file to be sure.
 _INDEX_TIME = (0, 0)
 
 _CONFIG = """\
@@ -57,14 +57,14 @@ _CONFIG = """\
 [pack]
 \tthreads = 1
 """
-# These win over every .gitattributes: whatever is there, bytes stay as they are.
+# These override every .gitattributes, so bytes stay unchanged.
 _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n"
 
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 
 class Done(Protocol):
-    """What a program that has ended left behind."""
+    """The result of a program that has ended."""
 
     @property
     def returncode(self) -> int: ...
@@ -77,23 +77,23 @@ class Done(Protocol):
 
 
 Run = Callable[[Sequence[str], Mapping[str, str], bytes], Done]
-"""Runs a program to its end: its arguments, its whole environment, its standard input."""
+"""Runs a program to its end, given its arguments, whole environment and standard input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """The program, by its full path, and what runs it."""
+    """The git program by its full path, and the function that runs it."""
 
     program: str
     run: Run
 
 
 class GitError(WorkError):
-    """git could not do what it was asked to."""
+    """git failed."""
 
 
 class Store:
-    """The git directory at `path`, for the files of the folder `root`."""
+    """The git directory at `path`, for the files below `root`."""
 
     def __init__(self, path: Path, root: Path, git: Git) -> None:
         self.path = path
@@ -103,10 +103,10 @@ class Store:
     # --- the directory -------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make what is missing, and remove what a kill has left.
+        """Create what is missing, and remove what a kill has left.
 
         Raises:
-            WorkError: if that can't be.
+            WorkError: if that fails.
         """
         try:
             for folder in ("objects/pack", "refs/heads", "info"):
@@ -121,7 +121,7 @@ class Store:
             ) from fault
 
     def _settle(self) -> None:
-        """Put our settings in place, whoever may have written others there."""
+        """Write our settings, replacing whatever was there."""
         is_windows = os.name == "nt"
         config = _CONFIG.format(
             nowhere=os.devnull.replace("\\", "\\\\"),
@@ -136,17 +136,17 @@ class Store:
                 (self.path / name).write_text(text, "utf-8", newline="\n")
 
     def _clean(self) -> None:
-        """Remove locks and halves: whoever held them is dead, since there is one of us at a time."""
+        """Remove locks and partial files: only one process uses the store, so their owner is dead."""
         leftovers = [*self.path.glob("*.lock"), *self.path.glob("refs/heads/*.lock")]
         leftovers += [*self.path.glob("objects/pack/tmp_*"), *self.path.glob("*.new")]
         for path in (*leftovers, *self.path.glob("fast_import_crash_*")):
             path.unlink(missing_ok=True)
 
     def set_aside(self) -> Path:
-        """Rename the directory, so that nothing in it is lost and a new one can be made.
+        """Rename the directory, so that nothing in it is lost and a new one can be created.
 
         Raises:
-            WorkError: if that can't be.
+            WorkError: if that fails.
         """
         number = 1
         while os.path.lexists(aside := self.path.with_name(f"{self.path.name}.damaged-{number}")):
@@ -166,11 +166,11 @@ class Store:
         return self.path / "index.empty"
 
     def index(self, commit: str) -> Path:
-        """Return where the index that belongs to a commit is: its name ties the two together."""
+        """Return the path of a commit's index, whose name ties the two together."""
         return self.path / f"index.{commit}" if commit else self._empty_index
 
     def latest(self) -> str:
-        """Return the latest commit that has its index, else the branch's, which lost it, else ""."""
+        """Return the latest commit with an index, else the branch's commit (its index is lost), else ""."""
         with contextlib.suppress(OSError):
             branch = self._branch()
             named = [m[1] for name in os.listdir(self.path) if (m := _INDEX.fullmatch(name))]
@@ -184,7 +184,7 @@ class Store:
             return ""
 
     def write_index(self, commit: str, data: bytes) -> None:
-        """Put a commit's index in place whole; from here on the commit is the latest.
+        """Write a commit's index atomically, which makes the commit the latest.
 
         Raises:
             WorkError: if it can't be written.
@@ -218,16 +218,16 @@ class Store:
         index: Path | None = None,
         tree: Path | None = None,
     ) -> Done:
-        """Run git and return what it wrote.
+        """Run git and return its output.
 
         Args:
             words: the command.
-            data: for its standard input.
-            index: the index it sees; an empty one unless said.
-            tree: the folder it runs in and lists; the workspace unless said.
+            data: the standard input.
+            index: the index to use; an empty one by default.
+            tree: the folder to run in and list; the workspace by default.
 
         Raises:
-            GitError: if it ends with a fault.
+            GitError: if it fails.
         """
         try:
             self._settle()
@@ -238,9 +238,9 @@ class Store:
         folder = os.fspath(tree or self.root)
         variables = {
             "GIT_DIR": os.fspath(self.path),
-            # Without this a file `commondir` there would have another folder's config obeyed.
+            # Without this, a file `commondir` there would make git obey another folder's config.
             "GIT_COMMON_DIR": os.fspath(self.path),
-            # What is missing is missing: nothing is fetched, by whatever program a config names.
+            # Missing objects stay missing: nothing is fetched by a program that a config names.
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_ALLOW_PROTOCOL": "",
             "GIT_WORK_TREE": folder,
@@ -266,10 +266,10 @@ class Store:
         return done
 
     def blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the content of each of these objects, read in batches that memory can hold.
+        """Yield the content of each object, read in batches that fit in memory.
 
         Raises:
-            GitError: if one is not there.
+            GitError: if one does not exist.
         """
         batch: list[str] = []
         left = _BATCH_BYTES
@@ -282,10 +282,10 @@ class Store:
         yield from self._batch(batch)
 
     def sizes(self, ids: Iterable[str]) -> list[tuple[str, int]]:
-        """Return each object's size.
+        """Return the size of each object.
 
         Raises:
-            GitError: if one is not there.
+            GitError: if one does not exist.
         """
         names = list(ids)
         if not names:
@@ -300,7 +300,7 @@ class Store:
         answer = memoryview(self.git("cat-file", "--batch", data=_lines(names)).stdout)
         at = 0
         for name in names:
-            # "<id> blob <size>"; an id has 40 digits, so the line is found near the start.
+            # "<id> blob <size>"; an id has 40 digits, so the line is near the start.
             head = bytes(answer[at : at + 400]).partition(b"\n")[0]
             size = self._size(name, head.decode("utf-8", "replace"))
             at += len(head) + 1
@@ -316,14 +316,14 @@ class Store:
 
 @dataclass(slots=True)
 class Import:
-    """Content and one commit on their way into the store."""
+    """Content and one commit being written to the store."""
 
     store: Store
     _chunks: list[bytes] = field(default_factory=list)
     _held: int = 0
 
     def blob(self, data: bytes) -> None:
-        """Take content in.
+        """Add content.
 
         Raises:
             GitError: if it can't be stored.
@@ -334,7 +334,7 @@ class Import:
             self._run()
 
     def commit(self, parent: str, entries: Mapping[bytes, tuple[int, str] | None]) -> str:
-        """Make a commit that differs from its parent in these paths; return its id.
+        """Create a commit that differs from its parent in these paths; return its id.
 
         Raises:
             GitError: if it can't be stored.
@@ -346,7 +346,7 @@ class Import:
         ]
         if parent:
             lines.append(b"from %s\n" % parent.encode())
-        # First what goes: a file may be where a folder was.
+        # Removals first: a file may replace a folder.
         gone = [path for path, what in entries.items() if what is None]
         lines += [b"D %s\n" % _quoted(path) for path in gone]
         for path, what in entries.items():
@@ -358,17 +358,18 @@ class Import:
         return self._run().decode("ascii", "replace").strip()
 
     def _run(self) -> bytes:
-        # `--done`: if we are killed while git still reads, what came so far must not pass for all.
+        # `--done`: if we are killed while git still reads, partial input must not pass for all of
+        # it.
         data = b"".join((*self._chunks, b"done\n"))
         self._chunks.clear()
         self._held = 0
-        # `--force`: a kill may have left a later commit, which nobody ever heard of.
+        # `--force`: a kill may have left a later commit that nothing refers to.
         words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
         return self.store.git(*words, data=data).stdout
 
 
 def fields(data: bytes) -> list[bytes]:
-    """Return what git ends with a zero byte each."""
+    """Split NUL-terminated output of git."""
     return data.split(b"\0")[:-1]
 
 
@@ -389,7 +390,7 @@ def _has(path: Path, text: str) -> bool:
 
 
 def _first(said: str) -> str:
-    """Return the one line of git's that says what happened."""
+    """Return the line of git's output that says what happened."""
     if any(words in said for words in _FULL):
         return "the disk is full"
     lines = [line for line in said.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""A workspace's history: where its checkpoints are, how a turn is kept there, and taken back."""
+"""Connect a session with its checkpoints: take them around turns, and undo turns."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator
@@ -21,19 +21,19 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.session_log import Ledger
 
-# Of what a command changed in protected files as much is compared to be shown.
+# How much of a command's changes to protected files is compared for display.
 _SHOWN_BYTES = 200_000
 
 _TICK_NS = 10**7
 
 
 def keeping(archive: Archive, folders: tuple[Path, ...], show: Callable[[Notice], None]) -> Keeping:
-    """Return what a keeper keeps the workspace with.
+    """Return the functions with which a keeper takes checkpoints.
 
     Args:
-        archive: where.
-        folders: what must be durable before anyone hears of it.
-        show: gets what goes wrong.
+        archive: the checkpoints.
+        folders: folders to sync before a checkpoint is reported.
+        show: receives notices of failures.
     """
     return Keeping(
         lambda ignored, held: _keep(
@@ -57,7 +57,7 @@ def _keep(
     show: Callable[[Notice], None],
     take: Callable[[Checkpoints], Checkpoint],
 ) -> Checkpoint | None:
-    """Take a checkpoint; without one a turn goes on, and can't be taken back."""
+    """Take a checkpoint; if that fails, the turn continues but can't be undone."""
     checkpoints = archive.opened()
     if checkpoints is None:
         return None
@@ -72,7 +72,7 @@ def _keep(
 
 
 def _prepare(archive: Archive, shown: str) -> bool:
-    """Keep the workspace ahead of time, and compares it; what goes wrong is said when it matters."""
+    """Take a checkpoint ahead of time and compare it; failures are reported when it is needed."""
     checkpoints = archive.opened()
     if checkpoints is None:
         return True
@@ -83,7 +83,7 @@ def _prepare(archive: Archive, shown: str) -> bool:
 
 
 def _uncovered(archive: Archive, old: str, new: str, changed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the changed paths that can't be taken back by these two checkpoints."""
+    """Return the changed paths that these two checkpoints can't undo."""
     checkpoints = archive.opened() if changed else None
     if checkpoints is None:
         return ()
@@ -95,7 +95,7 @@ def _uncovered(archive: Archive, old: str, new: str, changed: tuple[str, ...]) -
 
 
 def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
-    """Return what differs between two checkpoints; None if that can't be known."""
+    """Return the differences between two checkpoints; None if unknown."""
     checkpoints = archive.opened() if old and new else None
     if checkpoints is None:
         return None
@@ -108,7 +108,7 @@ def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
 
 
 def is_uncovered(archive: Archive, commit: str, path: str) -> bool:
-    """Return whether a checkpoint leaves out a path, so that what is there now would be lost."""
+    """Return whether a checkpoint does not cover a path, so that its current content would be lost."""
     checkpoints = archive.opened() if commit else None
     try:
         return checkpoints is not None and checkpoints.leaves_out(commit, path)
@@ -119,11 +119,11 @@ def is_uncovered(archive: Archive, commit: str, path: str) -> bool:
 def _outside(
     archive: Archive, old: str, new: str, since: str, own: Collection[str]
 ) -> tuple[LeftOut, ...]:
-    """Return what neither of two checkpoints holds and what changed since a time."""
+    """Return what neither of two checkpoints covers and what changed since a time."""
     checkpoints = archive.opened()
     if checkpoints is None:
         return ()
-    # The system's clock for files may be a tick behind.
+    # The system's clock for files may be one tick behind.
     since_ns = int(datetime.fromisoformat(since).timestamp() * 10**9) - _TICK_NS
     try:
         return checkpoints.changed_outside(old, new, since_ns, own)
@@ -132,7 +132,7 @@ def _outside(
 
 
 def _difference(archive: Archive, old: str, new: str, names: tuple[str, ...]) -> str:
-    """Return how content differs between two checkpoints; empty if that can't be known."""
+    """Return a diff of content between two checkpoints; empty if unknown."""
     checkpoints = archive.opened()
     if checkpoints is None:
         return ""
@@ -143,7 +143,7 @@ def _difference(archive: Archive, old: str, new: str, names: tuple[str, ...]) ->
 
 
 def _put_back(archive: Archive, target: str, known: str, names: tuple[str, ...]) -> Restored | None:
-    """Make files what they are in one checkpoint, where they still are as in another."""
+    """Restore files to one checkpoint where they are still as in another."""
     checkpoints = archive.opened()
     return None if checkpoints is None else checkpoints.restore(target, known, names)
 
@@ -154,7 +154,7 @@ def finish_undo(
     archive: Archive,
     show: Callable[[Notice], None],
 ) -> None:
-    """End an undo that a kill interrupted; without git it waits."""
+    """Finish an undo that a kill interrupted; without git, leave it pending."""
     checkpoints = archive.opened() if ledger.session.undoing is not None else None
     if checkpoints is not None:
         _undo(home, ledger, checkpoints, show).finish()
@@ -171,7 +171,7 @@ def _undo(
     session = ledger.session
     found = steps(home.records(session.session_id))
     folders = (Path(session.workspace), home.root)
-    # What operations changed is undone even if git ignores it.
+    # Files that operations changed are undone even if git ignores them.
     held = frozenset(
         change.place
         for record in home.records(session.session_id)
@@ -184,10 +184,10 @@ def _undo(
 
 @contextlib.contextmanager
 def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[Step, ...]]]:
-    """Yield a session's checkpoints, to be looked at, and the steps between them.
+    """Yield a session's checkpoints, for reading, and the steps between them.
 
     Raises:
-        UsageError: if there is no git, or the workspace is gone.
+        UsageError: if git is missing, or the workspace is gone.
         WorkError: if the workspace can't be opened.
     """
     with contextlib.closing(Archive(place_of(home, session))) as archive:
@@ -212,13 +212,13 @@ def take_back(
     *,
     force: bool = False,
 ) -> None:
-    """Take back the last turns of a session, or a run, or with None the last undo.
+    """Undo the last turns of a session or run; with None, redo the last undo.
 
-    With `force` also what someone changed again since.
+    With `force`, also undo what someone has changed since.
 
     Raises:
-        UsageError: if there is no git, or nothing to take back.
-        WorkError: if the disk does not let it.
+        UsageError: if git is missing, or there is nothing to undo.
+        WorkError: if the disk fails.
     """
     with contextlib.closing(Archive(place_of(home, ledger.session))) as archive:
         checkpoints = _opened(archive)

@@ -1,4 +1,4 @@
-"""Where a session, or a run, does its work, and what is there that is ours."""
+"""Folders of a session or run: its workspace, the agent's own folders in it, and its checkpoints."""
 
 import os
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from codingagent.workspace.workspace import temporary_name
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
-# git waits for ever at a .gitignore that is a pipe, and a reply could make one.
+# git blocks forever on a .gitignore that is a pipe, and an answer could make one.
 GIT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where work is done.
+    """The folders of a session or run.
 
-    `root` is the workspace; `hidden` are folders of ours that may be in it; `temporary` is what
-    sandboxed commands see as /tmp; `store` is where checkpoints are kept, None for none.
+    `root` is the workspace; `hidden` are the agent's own folders, which may be in it; `temporary`
+    is the /tmp of sandboxed commands; `store` holds checkpoints, or is None.
     """
 
     root: Path
@@ -35,7 +35,7 @@ class Place:
 
 
 def place_of(home: Home, session: Session) -> Place:
-    """Return where a session, or a run, does its work.
+    """Return the folders of a session or run.
 
     Raises:
         UsageError: as `check_present`.
@@ -49,10 +49,10 @@ def place_of(home: Home, session: Session) -> Place:
 
 
 def check_present(session: Session) -> None:
-    """Refuses a session, or a run, whose workspace is gone: it can't go on in another.
+    """Refuse a session or run whose workspace is gone: it can't continue in another.
 
     Raises:
-        UsageError: if that is so.
+        UsageError: if the workspace is gone.
     """
     if not Path(session.workspace).exists():
         what = "run" if session.is_run else "session"
@@ -63,10 +63,10 @@ def check_present(session: Session) -> None:
 
 
 def place_of_runs(home: Home, root: Path) -> Place:
-    """Return where all runs in a workspace do their work.
+    """Return the folders shared by all runs in a workspace.
 
-    They come by the thousand: what is kept of the workspace is for all of them. Each has its own /tmp
-    below `temporary`.
+    Runs number in the thousands, so they share one checkpoint store. Each has its own /tmp below
+    `temporary`.
     """
     key = digest_of(os.fsencode(root.resolve()))[:12]
     folder = home.runs.folder
@@ -74,13 +74,13 @@ def place_of_runs(home: Home, root: Path) -> Place:
 
 
 def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
-    """Return the folders that are ours and may be inside the workspace."""
+    """Return the agent's own folders that may be inside the workspace."""
     folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
 class Archive:
-    """Where the workspace as it was is kept; it is opened when it is first needed."""
+    """The checkpoints of a workspace, opened when first needed."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -95,7 +95,7 @@ class Archive:
         """
         if not self._is_open:
             self._is_open = True
-            # Late: the first request needs none.
+            # Imported late: the first request needs none.
             from codingagent.checkpoints.git_objects import Git
             from codingagent.checkpoints.store import Checkpoints, Site
 
@@ -108,6 +108,6 @@ class Archive:
         return self._checkpoints
 
     def close(self) -> None:
-        """Return back what it holds open."""
+        """Close what it holds open."""
         if self._checkpoints is not None:
             self._checkpoints.close()

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps in mind beside the files: permissions, and what it left out."""
+"""Checkpoint metadata beside the files: permissions, and what was not covered."""
 
 import json
 import stat
@@ -13,19 +13,20 @@ IGNORED = "ignored"
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a commit says beside its files."""
+    """The metadata of a commit."""
 
     usual: tuple[int, int] = (0o644, 0o755)
-    """Permissions of a file that may not be run, and of one that may."""
+    """The most common permissions of a non-executable and of an executable file."""
     unusual: Mapping[str, int] = field(default_factory=dict)
     left: tuple[LeftOut, ...] = ()
     is_partial: bool = False
     """Not all ignored paths are in `left`."""
     tracked: tuple[str, ...] = ()
-    """Paths that are covered though `left` names them, or a folder above: the workspace's own
-    repository tracks them, or operations were about to change them."""
+    """Paths that are covered though `left` names them or a folder above: the workspace's repository
+    tracks them, or operations were about to change them.
+    """
     held: Mapping[str, int] = field(default_factory=dict)
-    """Contents that are kept for operations alone, and their sizes; their sum has a limit."""
+    """Contents kept only because of operations, with their sizes, whose sum is limited."""
 
     def mode(self, path: str, git_mode: int) -> int:
         if stat.S_ISLNK(git_mode):
@@ -58,12 +59,13 @@ class Notes:
 
 
 class Covering:
-    """Which paths a checkpoint left out, though something may have stood there."""
+    """Answer which paths a checkpoint did not cover, though something may have been there."""
 
     def __init__(self, notes: Notes, *, is_doubtful: bool) -> None:
         self._paths = frozenset(left.path for left in notes.left)
         self._tracked = frozenset(notes.tracked)
-        # Not all ignored paths are known, and the rules were changed: each new file may be an old one.
+        # Not all ignored paths are known, and the rules changed: a new file may have existed
+        # before.
         self._is_doubtful = notes.is_partial and is_doubtful
 
     def leaves_out(self, path: str) -> bool:
@@ -80,7 +82,7 @@ class Covering:
 
 
 def most_common(modes: Iterable[int | None]) -> tuple[int, int]:
-    """Return the permissions that most files have, of those that may not be run and those that may."""
+    """Return the most common permissions of non-executable and of executable files."""
     counted = Counter(mode for mode in modes if mode is not None)
     ordered = [mode for mode, _ in counted.most_common()]
     plain = next((mode for mode in ordered if not mode & 0o100), 0o644)

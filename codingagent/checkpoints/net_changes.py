@@ -1,4 +1,4 @@
-"""What file operations made of the workspace, told by the records of their starts alone."""
+"""Derive from the journal how file operations changed the workspace."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,23 +13,23 @@ Expected = Mapping[str, frozenset[str | None]]
 
 
 def expected(starts: Iterable[OperationStarted]) -> Expected | None:
-    """Return what stands now at each path that was to be changed; None if a command may have changed more."""
+    """Return the expected state of each changed path; None if a command may have changed more."""
     found: dict[str, frozenset[str | None]] = {}
     for start in starts:
         if start.event is None:
             return None
-        # One that failed on the way has left all as it was.
+        # An operation that failed on the way left everything unchanged.
         for change in start.changes:
             found[change.place] = frozenset((change.before, change.after))
     return found
 
 
 def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) -> tuple[str, ...]:
-    """Return how the files differ, in words: from what changed first, and what was then begun.
+    """Describe the net changes of earlier changes followed by operations.
 
     Args:
-        earlier: how they differed before these operations.
-        starts: the operations; each is done.
+        earlier: the changes before these operations.
+        starts: the operations, all completed.
     """
     kinds: dict[str, ChangeKind] = {change.path: change.kind for change in earlier}
     first: dict[str, ContentChange] = {}
@@ -51,7 +51,7 @@ def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) ->
 
 
 def done(session: Session) -> tuple[OperationStarted, ...]:
-    """Return what was begun since the checkpoint, without what failed."""
+    """Return the operations since the checkpoint, except failed ones."""
     failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
     return tuple(start for start in session.starts if start.index not in failed)
 

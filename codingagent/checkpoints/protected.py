@@ -1,10 +1,10 @@
-"""Protected files that a command changed unasked: found at the turn's end, then kept or put back.
+"""Find protected files that a command changed unasked at the end of a turn; keep or restore them.
 
-How it works. The checkpoints before and after each part of the turn say which files changed, whoever
-changed them. What was asked for beforehand is left out. The rest is journalled, then asked about, then the
-answer is carried out: from a kill in between it goes on with the same files and the same answer. Putting
-back is a part of the turn with checkpoints of its own, so that undo and redo cover it like the rest. A
-file that no longer is as it was shown is left alone.
+The checkpoints before and after each part of the turn show which files changed, whoever changed
+them. Files approved beforehand are left out. The rest is journalled, then asked about, then the
+answer is carried out: after a kill in between, it continues with the same files and the same
+answer. Restoring is a part of the turn with its own checkpoints, so undo and redo cover it. A file
+that differs from what was shown is left alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import Ask
 
 NAME = "changed-files"
-"""What the question is called where an operation has its id."""
+"""The name of the question, used where an operation has its id."""
 
-# So many files are named in a line; more reasons than that nobody reads either.
+# How many files one line names, and how many reasons.
 _NAMED = 20
 
 _SHOWN_CHARACTERS = 20_000
@@ -41,7 +41,7 @@ _NO_GIT = "the checkpoints can't be read any more"
 
 
 class LedgerLike(Protocol):
-    """A session's record and what it says."""
+    """A session's journal and its state."""
 
     @property
     def session(self) -> Session: ...
@@ -49,14 +49,14 @@ class LedgerLike(Protocol):
 
 
 class WorkspaceLike(Protocol):
-    """The workspace, looked at."""
+    """Read access to the workspace."""
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """A file that the turn changed, and the checkpoints before the first and after the last change."""
+    """A file that the turn changed, and the checkpoints before its first and after its last change."""
 
     first: Change
     last: Change
@@ -77,9 +77,9 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What a turn changed, and what is to be done about the protected files among it.
+    """What a turn changed, and how its protected files are settled.
 
-    `ask_for` returns what the policy asks before a file is changed, None for nothing.
+    `ask_for` returns the approval that a change to a path needs, or None.
     """
 
     ledger: LedgerLike
@@ -96,7 +96,7 @@ class Protection:
         return tuple(self._changes())
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the next request tells of this turn's files besides its results."""
+        """Return what the next request says about this turn's files besides the results."""
         session, settled = self.ledger.session, self.ledger.session.settled
         own = {each.place for start in session.written for each in start.changes}
         changed = [
@@ -113,7 +113,7 @@ class Protection:
         return tuple(said)
 
     def _changes(self) -> Mapping[str, _Changed]:
-        """Return what differs after the turn, by path; a turn without commands says it itself."""
+        """Return the differences after the turn by path; without commands, from the turn's own operations."""
         session = self.ledger.session
         ran = (*session.results, session.checked)
         if not any(event is not None and may_change_anything(event) for event in ran):
@@ -132,10 +132,10 @@ class Protection:
     # --- what of it is protected ---------------------------------------------------------------
 
     def look(self) -> None:
-        """Look for protected files that were changed unasked; the record names them.
+        """Find protected files that were changed unasked, and journal them.
 
         Raises:
-            WorkError: if the record can't be written.
+            WorkError: if the journal can't be written.
         """
         changes = tuple(
             ProtectedChange(path, what.before, what.after)
@@ -149,7 +149,7 @@ class Protection:
         ask, session = self.ask_for(path), self.ledger.session
         if ask is None or session.agreed.issuperset(ask.grants):
             return False
-        # What an operation made of it was asked for beforehand; a command may have changed it again.
+        # A file operation was approved beforehand; a command may have changed its file again.
         made = [
             each.after for start in session.written for each in start.changes if each.place == path
         ]
@@ -161,7 +161,7 @@ class Protection:
             return True
 
     def question(self) -> Question:
-        """Return what is asked about the files that were found."""
+        """Return the question about the files found."""
         found = self.ledger.session.found
         names = [paths.shown(change.path) for change in found]
         asks = [ask for change in found if (ask := self.ask_for(change.path)) is not None]
@@ -188,13 +188,13 @@ class Protection:
             tuple(dict.fromkeys(grant for ask in asks for grant in ask.grants)) if few else (),
         )
 
-    # --- what becomes of it --------------------------------------------------------------------
+    # --- settling them -------------------------------------------------------------------------
 
     def settle(self, answer: Answer) -> None:
-        """Keep what was found, or put it back.
+        """Keep the files found, or restore them.
 
         Raises:
-            WorkError: if the disk does not let it, or the record can't be written.
+            WorkError: if the disk fails or the journal can't be written.
         """
         found = self.ledger.session.found
         if answer.decision != "no":
@@ -205,7 +205,7 @@ class Protection:
                 Remark(f"protected files that a command changed are kept{how}: {_named(names)}")
             )
             return
-        # What they are now must be held, for good, before it is overwritten.
+        # Their current content must be durable before it is overwritten.
         self.keeper.before()
         self.keeper.means.sync()
         done: list[str] = []

@@ -1,7 +1,7 @@
-"""Looks at files for a checkpoint, and puts them back. No link on the way is ever followed.
+"""Read files for a checkpoint, and restore them, without ever following a link.
 
-A link, a file where a folder was, a folder of our own: all that is an obstacle, and the path is left
-alone. Content is put in place whole: a file of another name first, then a rename.
+A link on the way, a file in place of a folder, one of the agent's own folders: each is an obstacle,
+and the path is left alone. Content is written atomically, to a temporary name and then renamed.
 """
 
 import contextlib
@@ -21,35 +21,35 @@ _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getatt
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Nothing has this name, or a folder has it."""
+    """Nothing exists at the path, or a folder does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A file or a link: its bytes (a link's are its target), and what the system says of it."""
+    """A file or link: its bytes (a link's are its target) and its metadata."""
 
     data: bytes
     found: os.stat_result
 
     @property
     def mode(self) -> int:
-        """Gives type and permissions; those of a link mean nothing."""
+        """Type and permissions; a link's permissions are meaningless."""
         if stat.S_ISLNK(self.found.st_mode):
             return stat.S_IFLNK
         return stat.S_IFREG | (self.found.st_mode & 0o777)
 
 
 class ObstacleError(OperationError):
-    """A path can't be looked at or put back; the reason is for the person."""
+    """A path can't be read or restored; the reason is for the person."""
 
 
 class Ground:
-    """A workspace's files, one after the other; sorted paths cost least.
+    """A workspace's files, one at a time; sorted paths cost least.
 
     Args:
         root: the workspace, held open.
-        hidden: folders that do not exist here, though they may be inside.
-        temporary_name: the name under which a file is written before it takes its own.
+        hidden: folders to ignore, though they may be inside.
+        temporary_name: returns the name under which a file is written before its rename.
     """
 
     def __init__(
@@ -64,15 +64,15 @@ class Ground:
         self._at = ""
 
     def close(self) -> None:
-        """Return back what is held open."""
+        """Close what is held open."""
         self._place.close()
         self._at = ""
 
     def look(self, path: str, limit_bytes: int) -> Absent | Present:
-        """Return what has this name.
+        """Return what exists at this path.
 
         Raises:
-            ObstacleError: if it is neither file nor link, is too large or can't be read.
+            ObstacleError: if it is neither a file nor a link, is too large or can't be read.
         """
         folder, _, name = path.rpartition("/")
         try:
@@ -96,13 +96,13 @@ class Ground:
             raise ObstacleError(f"larger than {limit_bytes // 10**6} MB")
         handle = self._place.folder.open_file(name, _OPEN)
         try:
-            # What is said of the bytes was so before they were read: a later change shows in it.
+            # Metadata is from before the bytes were read, so a later change shows in it.
             opened = os.fstat(handle)
             if not stat.S_ISREG(opened.st_mode):
                 raise ObstacleError("neither a file nor a link")
             data = os.read(handle, min(opened.st_size, limit_bytes) + 1)
             while len(data) <= limit_bytes and len(data) != opened.st_size:
-                # It grows or shrinks, or the disk gives less than was asked for.
+                # The file grows or shrinks, or the disk returns less than requested.
                 if not (more := os.read(handle, limit_bytes + 1 - len(data))):
                     break
                 data += more
@@ -113,10 +113,10 @@ class Ground:
         return Present(data, opened)
 
     def remove(self, path: str) -> None:
-        """Remove a file or a link, and the folders that become empty by it.
+        """Remove a file or link, and the folders that become empty.
 
         Raises:
-            ObstacleError: if that can't be.
+            ObstacleError: if that fails.
         """
         folder, _, name = path.rpartition("/")
         with self._acting(folder, name, create=False):
@@ -131,34 +131,34 @@ class Ground:
                 self._place.folder.rmdir(name)
 
     def put(self, path: str, state: State, data: bytes, check: Callable[[], object]) -> None:
-        """Put a file or a link in place whole; make missing folders.
+        """Write a file or link atomically; create missing folders.
 
         Args:
-            path: where.
+            path: its path.
             state: its type and permissions.
             data: a file's bytes, or a link's target.
-            check: called when all is ready; what it raises leaves everything as it was.
+            check: called when all is ready; an error in it leaves everything unchanged.
 
         Raises:
-            ObstacleError: if that can't be.
+            ObstacleError: if that fails.
         """
         folder, _, name = path.rpartition("/")
         temporary = self._temporary_name(name)
         with self._acting(folder, name, create=True):
             target = self._place.folder
             try:
-                # A leftover of an earlier kill, or a trap: it is removed, never followed.
+                # A leftover of an earlier kill, or a trap: remove it, never follow it.
                 with contextlib.suppress(FileNotFoundError):
                     target.unlink(temporary)
                 if state.is_link:
                     _make_link(target, temporary, data)
                 else:
                     _make_file(target, temporary, data, state.mode)
-                # It may look at this path, not at another: the walk must still be here.
+                # The check may only look at this path, so that the walk is still here.
                 check()
                 found = target.lstat(name)
                 if found is not None and stat.S_ISDIR(found.st_mode):
-                    # An empty one; with anything in it this fails, and all stays as it is.
+                    # Only an empty folder; with anything in it this fails and changes nothing.
                     target.rmdir(name)
                 target.rename(temporary, name)
             finally:
@@ -180,7 +180,7 @@ class Ground:
             raise
 
     def _go(self, folder: str, *, create: bool) -> None:
-        """Goes to a folder from the root, or stays if the walk is there already."""
+        """Go to a folder from the root, or stay if the walk is there already."""
         if folder and folder == self._at:
             return
         self.close()
@@ -194,9 +194,9 @@ class Ground:
 
 
 def _refuse_protected(name: str) -> None:
-    """No checkpoint covers what some file system would take for `.git` or a home of ours."""
+    """Refuse a name that some file system would take for `.git` or an agent home."""
     if name.isascii():
-        # Quick, because it is asked of every name: nothing else in ASCII folds to one of the two.
+        # Fast, since every name passes here: nothing else in ASCII folds to one of the two.
         lower = name.lower()
         if "git" not in lower and "codingagent" not in lower:
             return
@@ -222,7 +222,7 @@ def _make_link(folder: Folder, name: str, target: bytes) -> None:
 
 
 def _words(fault: OSError) -> str:
-    """Return the reason without the path, which is beside it."""
+    """Return the reason without the path, which is shown beside it."""
     if fault.errno in (errno.ENOTDIR, errno.ELOOP):
         return "a file or a link stands where a folder was"
     if fault.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):

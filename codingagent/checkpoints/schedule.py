@@ -1,9 +1,9 @@
-"""When the workspace is kept: before a turn that changes it, after it, or where it pauses for the person.
+"""When to checkpoint: around a turn that may change files, and at approval pauses.
 
-How it works. A turn whose operations alone changed files is known by their starts in the journal. So the
-checkpoint after it need not hold up the request: it takes in just these paths, and only with the bytes
-that the journal says, whenever it comes. What the person changes meanwhile is not the turn's. A command
-may change anything; what it did must be looked at before anybody else can change it.
+If only operations changed files, the journal's start records say which. So the checkpoint after
+such a turn need not delay the request: it covers just these paths, and only with the bytes that the
+journal names, whenever it is taken. What the person changes meanwhile is not part of the turn. A
+command may change anything, so its changes must be read before anyone can make others.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -20,12 +20,12 @@ from codingagent.model.journal_entries import CheckpointTaken, Record
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import Notice, Remark
 
-# Of what a checkpoint leaves out so much is named.
+# How many uncovered paths are named.
 _LEFT_OUT_NAMED = 20
 
 
 class LedgerLike(Protocol):
-    """A session's record and what it says."""
+    """A session's journal and its state."""
 
     @property
     def session(self) -> Session: ...
@@ -34,45 +34,45 @@ class LedgerLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What keeps the workspace; whatever gives None could not, and has said so."""
+    """The functions that take and compare checkpoints; one that returns None failed and has said so."""
 
     take: Callable[[bool, Collection[str]], Checkpoint | None]
-    """Keeps the workspace, and what git ignores if it is named; True: it is to be known what that is."""
+    """Take a checkpoint, covering named paths even if git ignores them; True: also list what is ignored."""
     take_only: Callable[[str, Expected], Checkpoint | None]
-    """Keeps it as in a checkpoint, and of these paths what is expected there."""
+    """Take a checkpoint like an earlier one, with the expected state of these paths."""
     prepare: Callable[[str], bool]
-    """Keeps it ahead of time, for who compares it with that checkpoint; False: to be tried once more."""
+    """Take one ahead of time, to compare with that checkpoint; False: try again later."""
     uncovered: Callable[[str, str, tuple[str, ...]], tuple[str, ...]]
-    """Gives those of the paths that neither of two checkpoints holds as they are now."""
+    """Return the paths whose change these two checkpoints can't undo."""
     outside: Callable[[str, str, str, Collection[str]], tuple[LeftOut, ...]]
-    """Returns what neither of two checkpoints holds and what changed since a time, without some paths."""
+    """Return what neither checkpoint covers and what changed since a time, except some paths."""
     changes: Callable[[str, str], tuple[Change, ...] | None]
-    """Gives what differs between two checkpoints; None if that can't be known."""
+    """Return the differences between two checkpoints; None if unknown."""
     difference: Callable[[str, str, tuple[str, ...]], str]
-    """Returns how the content of some paths differs between two checkpoints; empty if that can't be known."""
+    """Return a diff of some paths between two checkpoints; empty if unknown."""
     put_back: Callable[[str, str, tuple[str, ...]], Restored | None]
-    """Makes paths what they are in one checkpoint, where they still are as in another; None: no git."""
+    """Restore paths to one checkpoint where they are still as in another; None: no git."""
     sync: Callable[[], None]
-    """Makes all that was written durable."""
+    """Make everything written durable."""
     now: Callable[[], str]
-    """UTC, ISO 8601 with Z."""
+    """Return the current time: UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Keeps the workspace for one session. A turn goes on without, if it must."""
+    """Take the checkpoints of one session. A turn continues without them if it must."""
 
     ledger: LedgerLike
     means: Keeping
 
     def before(self, held: Collection[str] = ()) -> None:
-        """Keep the workspace as it is before a turn, or a part of it; some paths even if git ignores them."""
+        """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""
         if (found := self.means.take(True, {*held, *self._written()})) is not None:
             self._record(found, before=True)
 
     def after(self) -> None:
-        """Keep it as it is after a turn, or where it pauses; say what of it no undo covers."""
+        """Checkpoint after a turn or at a pause; say what undo does not cover."""
         session = self.ledger.session
         commands = [start.at for start in session.starts if start.event is None]
         if (found := self.means.take(bool(commands), self._written())) is None:
@@ -88,20 +88,20 @@ class Keeper:
             self.means.show(Remark(f"{what}: {', '.join(names)}{more}"))
 
     def _written(self) -> set[str]:
-        """Return what operations of this turn changed."""
+        """Return the paths that operations of this turn changed."""
         return {each.place for start in self.ledger.session.written for each in start.changes}
 
     @property
     def can_wait(self) -> bool:
-        """Tells whether the turn so far is known by its operations."""
+        """Return whether the turn's changes so far are known from its operations."""
         session = self.ledger.session
         return bool(session.checkpoint) and net_changes.expected(session.starts) is not None
 
     def catch_up(self) -> None:
-        """Take the checkpoint after the last turn, if that one has none yet and is known all the same.
+        """Take the checkpoint after the last turn if it is still missing and can be derived.
 
         Raises:
-            WorkError: if the record can't be written.
+            WorkError: if the journal can't be written.
         """
         session = self.ledger.session
         expected = net_changes.expected(session.starts)
@@ -110,12 +110,12 @@ class Keeper:
             return
         found = self.means.take_only(session.checkpoint, expected)
         if found is not None:
-            # What the record names must outlive whatever the record outlives.
+            # A checkpoint must be at least as durable as the record that names it.
             self.means.sync()
             self._record(found, before=False)
 
     def changed(self) -> tuple[str, ...] | None:
-        """Return what differs from when the last request was written, a line each; None: not known."""
+        """Return the changes since the last request, one per line; None if unknown."""
         session = self.ledger.session
         waits = bool(session.checkpoint)
         earlier = self.means.changes(session.shown, session.checkpoint or session.kept)
@@ -138,7 +138,7 @@ class Keeper:
             names = ", ".join(map(paths.shown, uncovered))
             reasons = "ignored by git, too large, or changed again at once"
             self.means.show(Remark(f"undo does not cover {names}: {reasons}"))
-        # Behind its request the session is one further already.
+        # Once its request is written, the session is one turn further.
         waited = session.checkpoint and not before
         sequence = session.checkpoint_of if waited else session.sequence
         self.ledger.record(
@@ -147,7 +147,7 @@ class Keeper:
 
 
 def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
-    """Return the paths that file operations changed, without those that came and went in one turn."""
+    """Return the paths that file operations changed, except files created and removed in one turn."""
     first: dict[str, PathChange] = {}
     last: dict[str, PathChange] = {}
     for change in file_changes(events):

@@ -1,8 +1,8 @@
-"""The workspace's files as they stood before and after each turn, whoever changed them.
+"""Take, compare and restore checkpoints of the workspace, whoever changed its files.
 
-git's metadata comparison finds the few files to look at; we read them ourselves, without following
-links, and hand their content to a git directory of our own. What is covered is what git would add:
-not what is ignored, no `.git`, no large files; repositories inside the workspace are covered too.
+git's metadata comparison finds the few files to read; this code reads them without following links,
+and stores their content in a private git directory. A checkpoint covers what git would add: not
+ignored files, `.git` or large files; nested repositories are covered too.
 """
 
 import contextlib
@@ -37,16 +37,16 @@ from codingagent.model.observations import digest_of
 from codingagent.workspace.dirfd import Folder, open_root
 from codingagent.workspace.walk import is_temporary
 
-# In a commit: the files, and beside them what git's trees can't say.
+# In a commit: the files, and the metadata that git's trees can't hold.
 _FILES = "files"
 _NOTES = "notes"
 
-# Ignored paths that are kept in mind one by one; a whole ignored folder is one.
+# Ignored paths that are recorded individually; a wholly ignored folder counts as one.
 _IGNORED_LIMIT = 20_000
 
 _ID = re.compile(r"[0-9a-f]{40}")
 
-# Of what no checkpoint holds so many files are looked at after a command.
+# How many uncovered files are examined after a command.
 _LOOKS = 5_000
 
 # Windows allows 32,767 characters in a command line.
@@ -55,16 +55,16 @@ _WORDS_LIMIT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one checkpoint takes in; the first of all may take in more files."""
+    """The limits of one checkpoint; the first of all may take in more files."""
 
     file_bytes: int = 5_000_000
-    # All that is ignored or larger, and kept all the same because operations change it.
+    # All ignored or large content that is kept because operations change it.
     held_bytes: int = 100_000_000
     new_files: int = 50_000
     first_files: int = 500_000
     new_bytes: int = 10**9
     repositories: int = 500
-    # A file that changed this recently may change again without its time of change telling.
+    # A file changed this recently may change again with the same modification time.
     recent_ns: int = 2 * 10**9
 
 
@@ -73,10 +73,10 @@ class Site:
     """A workspace.
 
     Args:
-        root: its folder, links in the name resolved.
-        hidden: folders that are none of its business, though they may be inside.
-        temporary_name: the name under which a file is written before it takes its own.
-        open_folder: how to hold the root.
+        root: its folder, with links resolved.
+        hidden: folders that are not covered, though they may be inside.
+        temporary_name: returns the name under which a file is written before its rename.
+        open_folder: opens the root.
     """
 
     root: Path
@@ -87,39 +87,39 @@ class Site:
 
 @dataclass(slots=True)
 class _Found:
-    """What looking at those paths brought."""
+    """The results of reading paths."""
 
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
-    """For the index."""
+    """Entries for the index."""
     changes: dict[bytes, tuple[int, str] | None] = field(default_factory=dict)
-    """For the commit."""
+    """Changes for the commit."""
     modes: dict[str, int | None] = field(default_factory=dict)
     left: list[LeftOut] = field(default_factory=list)
     expected: Expected | None = None
-    """By path, the digests that it may have; None: all are to be kept as they are."""
+    """By path, the digests that it may have; None: keep every path as it is."""
     missed: list[str] = field(default_factory=list)
     is_settled: bool = True
-    """The index need not be written for the sake of metadata alone."""
+    """The index need not be rewritten for metadata alone."""
     new_bytes: int = 0
     held: frozenset[str] = frozenset()
-    """What is to be covered even if it is ignored or large."""
+    """Paths to cover even if ignored or large."""
     forced: frozenset[bytes] = frozenset()
-    """Those of them that are ignored."""
+    """The ignored ones among them."""
     held_blobs: dict[str, int] = field(default_factory=dict)
 
 
 class _DamagedError(WorkError):
-    """The store can't be gone on with."""
+    """The store can't be used any more."""
 
 
 class Checkpoints:
     """The checkpoints of one session.
 
     Args:
-        store: a folder for them alone; it is made at the first checkpoint.
+        store: a folder for checkpoints only, created at the first one.
         site: the workspace.
-        git: the program and what runs it.
-        limits: what one checkpoint takes in.
+        git: the program and the function that runs it.
+        limits: the limits of one checkpoint.
 
     Raises:
         WorkError: if the workspace can't be opened.
@@ -145,21 +145,21 @@ class Checkpoints:
         self._hidden = hidden
 
     def close(self) -> None:
-        """Return back the handle on the workspace."""
+        """Close the handle on the workspace."""
         self._folder.close()
 
     # --- taking --------------------------------------------------------------------------------
 
     def take(self, *, with_ignored: bool = True, held: Collection[str] = ()) -> Checkpoint:
-        """Keep the files as they are now. A damaged store is set aside, and a new one is begun.
+        """Checkpoint the files as they are now; set a damaged store aside and begin a new one.
 
         Args:
-            with_ignored: look which paths are ignored. Only a checkpoint to which files may be put
-                back needs it: what it ignored is then left alone, though later ones may cover it.
-            held: paths to be covered even if they are ignored or large, up to a limit for all.
+            with_ignored: list the ignored paths. Only a checkpoint that may be restored needs it:
+                paths that it ignored are then left alone, though later ones may cover them.
+            held: paths to cover even if ignored or large, up to a total limit.
 
         Raises:
-            WorkError: if it can't be kept; earlier checkpoints stay as they are.
+            WorkError: if it can't be taken; earlier checkpoints are unchanged.
         """
         self._check_root()
         if (standing := self._still_standing()) is not None and self._covers(standing.id, held):
@@ -173,12 +173,12 @@ class Checkpoints:
             return replace(again, set_aside=os.fspath(aside))
 
     def take_only(self, since: str, expected: Expected) -> Checkpoint:
-        """Keep what a checkpoint has, but of some paths what is expected there now.
+        """Take a checkpoint like an earlier one, with the expected state of some paths.
 
-        A path that has neither of its digests was changed by somebody else meanwhile: it is `missed`.
+        A path with none of its digests was changed by someone else meanwhile: it is `missed`.
 
         Args:
-            since: the checkpoint.
+            since: the earlier checkpoint.
             expected: for each path the digests of what may be there; None for nothing.
 
         Raises:
@@ -187,7 +187,7 @@ class Checkpoints:
         self._check_root()
         try:
             if self._store.latest() != since:
-                # A kill may have come between this very checkpoint and the record of it.
+                # A kill may have come between this checkpoint and its journal record.
                 self._notes(since)
                 self._rebuild_index(since)
             return self._take(with_ignored=False, expected=expected, held=expected.keys())
@@ -195,10 +195,10 @@ class Checkpoints:
             raise WorkError(str(fault)) from fault
 
     def prepare(self, compared: str) -> bool:
-        """Take a checkpoint ahead of time: `take` gives it as long as nothing has changed since.
+        """Take a checkpoint ahead of time: `take` returns it while nothing has changed since.
 
-        Gives whether that is sure. Where something has changed just now, a further change might not
-        show: then it is to be asked for again a little later.
+        Return whether that is certain. Right after a change, another change might not show: then
+        prepare again a little later.
 
         Args:
             compared: a checkpoint that it will be compared with, or "".
@@ -211,7 +211,7 @@ class Checkpoints:
             return True
         self._standing = None
         taken = self.take()
-        # What is ignored may be known only now; then the next look is the first.
+        # The ignored paths may be known only now; then the next fingerprint is the first.
         if self._survey().digest != first.digest or not first.is_sure:
             return False
         self._standing = replace(taken, set_aside=""), first
@@ -224,7 +224,7 @@ class Checkpoints:
         return survey(os.fspath(self._site.root), self._ignored | hidden)
 
     def _still_standing(self) -> Checkpoint | None:
-        """Return what was prepared, if the files are as they were then."""
+        """Return the prepared checkpoint if the files have not changed since."""
         if self._standing is None:
             return None
         taken, then = self._standing
@@ -244,12 +244,12 @@ class Checkpoints:
         """Return whether a checkpoint does not cover a path, though something may have been there.
 
         Raises:
-            WorkError: if it is not there, or the store is damaged.
+            WorkError: if the checkpoint does not exist, or the store is damaged.
         """
         return Covering(self._notes(commit), is_doubtful=False).leaves_out(path)
 
     def _covers(self, commit: str, held: Collection[str]) -> bool:
-        """Return whether a checkpoint of the files as they are now covers all of these."""
+        """Return whether a checkpoint of the current files covers all of these paths."""
         covering = Covering(self._notes(commit), is_doubtful=False)
         return not any(
             covering.leaves_out(os.fsdecode(path))
@@ -258,7 +258,7 @@ class Checkpoints:
         )
 
     def _unlisted(self, commit: str, held: Collection[str]) -> frozenset[bytes]:
-        """Return those of some paths that a checkpoint's index does not have."""
+        """Return the paths that are missing in a checkpoint's index."""
         listed: set[bytes] = set()
         for batch in _batches(held):
             done = self._store.git("ls-files", "-z", "--", *batch, index=self._store.index(commit))
@@ -284,7 +284,7 @@ class Checkpoints:
             above = {path for name in listing.tracked for path in _folders_above(name)}
             self._ignored = frozenset(map(os.fsdecode, {*listing.ignored} - above))
         if expected is not None:
-            # What is tracked and was gone may be there again.
+            # A tracked path that was gone may be there again.
             listing.new.update(map(os.fsencode, expected.keys() & {*notes.tracked}))
             listing = _only(listing, notes, expected)
         stream = Import(self._store)
@@ -311,11 +311,11 @@ class Checkpoints:
         return Checkpoint(new, left[:NAMED_LIMIT], len(left), missed=tuple(found.missed))
 
     def _latest(self) -> str:
-        """Return the commit to go on from, with its index in place; "" if there is none."""
+        """Return the commit to continue from, with its index in place; "" if there is none."""
         commit = self._store.latest()
         if commit and not _ID.fullmatch(commit):
             raise _DamagedError(f"{self._store.path} is damaged: its branch names no commit")
-        # Only a kill of the machine damages it: looking once, at the start, is enough.
+        # Only a machine crash damages it: one check at the start is enough.
         if commit and not (self._known and self._store.index(commit).exists()):
             self._mend_index(commit)
         return commit
@@ -329,7 +329,7 @@ class Checkpoints:
             self._rebuild_index(commit)
 
     def _rebuild_index(self, commit: str) -> None:
-        """Make a lost index anew; the next look is at every file, since nothing is known of them."""
+        """Rebuild a lost index; the next checkpoint reads every file, since no metadata is known."""
         entries: dict[bytes, bytes | None] = {}
         try:
             listed = self._store.git("ls-tree", "-r", "-z", "--full-tree", commit, _FILES).stdout
@@ -343,10 +343,10 @@ class Checkpoints:
         self._store.write_index(commit, git_index.merged(git_index.empty(), entries))
 
     def _check_sound(self, commit: str) -> None:
-        """Tells damage from a full disk, after git has failed.
+        """Distinguish a damaged store from a full disk after git has failed.
 
         Raises:
-            _DamagedError: if the trees of the commit can't all be read.
+            _DamagedError: if not all trees of the commit can be read.
         """
         if commit:
             try:
@@ -359,11 +359,11 @@ class Checkpoints:
         try:
             index = git_index.merged(path.read_bytes(), entries)
         except (OSError, ValueError) as fault:
-            self._known = None  # the next look at it is a thorough one
+            self._known = None  # the next check is a thorough one
             raise WorkError(f"{path} can't be read: {fault}; try again") from fault
         self._store.write_index(new, index)
 
-    # --- looking -------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------
 
     def _examine_all(
         self, listing: Listing, stream: Import, found: _Found, *, is_first: bool
@@ -372,7 +372,7 @@ class Checkpoints:
         new, left = _bounded(listing.new - listing.known.keys(), limit)
         found.left += left
         with contextlib.closing(self._ground()) as ground:
-            # By folder: the walk then stays where it is.
+            # By folder, so that the walk stays where it is.
             for path in sorted({*new, *listing.known}, key=lambda path: path.rpartition(b"/")):
                 self._examine(path, listing.known.get(path), found, ground, stream)
 
@@ -425,7 +425,7 @@ class Checkpoints:
         found.new_bytes += len(look.data)
 
     def _check_held(self, path: bytes, look: Present, found: _Found) -> None:
-        """Count what is kept for operations alone."""
+        """Count the content that is kept only because of operations."""
         size, blob = len(look.data), _blob_id(look.data)
         if path not in found.forced and size <= self._limits.file_bytes:
             return
@@ -438,7 +438,7 @@ class Checkpoints:
     def _noted(
         self, found: _Found, listing: Listing, notes: Notes, *, with_ignored: bool, commit: str
     ) -> Notes:
-        """Return what the next commit says beside its files."""
+        """Return the metadata of the next commit."""
         usual = notes.usual if commit else most_common(found.modes.values())
         unusual = dict(notes.unusual)
         for path, mode in found.modes.items():
@@ -458,7 +458,8 @@ class Checkpoints:
         others = sorted(found.left, key=lambda left: left.path)
         left = (*others, *ignored[:_IGNORED_LIMIT])
         new = Notes(usual, unusual, left, is_partial, tracked, found.held_blobs)
-        # What could not be held is left out by its own name; what was not there is known not to be there.
+        # Content that could not be held is left out by its own name; a path that was empty is known
+        # to be.
         covering, refused = Covering(new, is_doubtful=False), {each.path for each in others}
         known = {path for path in found.held - refused if covering.leaves_out(path)}
         return replace(new, tracked=tuple(sorted({*tracked, *known} - refused)))
@@ -477,7 +478,7 @@ class Checkpoints:
         """Return how the files differ between two checkpoints, sorted by path.
 
         Raises:
-            WorkError: if one is not there, or the store is damaged.
+            WorkError: if one does not exist, or the store is damaged.
         """
         if self._compared is not None and self._compared[:2] == (old, new):
             return self._compared[2]
@@ -509,7 +510,7 @@ class Checkpoints:
     def _mode_changes(
         self, old: str, notes: tuple[Notes, Notes], seen: Collection[str]
     ) -> Iterable[Change]:
-        """Yield the changes of permissions that git's trees do not show."""
+        """Yield the permission changes that git's trees do not show."""
         before, after = notes
         differing = {
             path
@@ -532,16 +533,16 @@ class Checkpoints:
     def diff(
         self, old: str, new: str, paths: Collection[str] = (), limit_bytes: int = 2_000_000
     ) -> str:
-        """Return the differences of content as a unified diff; binary files are only named.
+        """Return a unified diff of content; binary files are only named.
 
         Args:
-            old: a checkpoint.
-            new: another.
-            paths: only these; all if there are none.
-            limit_bytes: as much of content is compared; the files beyond it are counted in a last line.
+            old: the older checkpoint.
+            new: the newer one.
+            paths: only these; all if empty.
+            limit_bytes: how much content is compared; a last line counts the other files.
 
         Raises:
-            WorkError: if a checkpoint is not there, or the store is damaged.
+            WorkError: if a checkpoint does not exist, or the store is damaged.
         """
         differing = [
             change
@@ -575,10 +576,10 @@ class Checkpoints:
         return shown
 
     def covers(self, old: str, new: str, paths: Collection[str]) -> frozenset[str]:
-        """Return those of the paths whose change between two checkpoints can be taken back.
+        """Return the paths whose change between two checkpoints can be undone.
 
         Raises:
-            WorkError: if a checkpoint is not there, or the store is damaged.
+            WorkError: if a checkpoint does not exist, or the store is damaged.
         """
         unknown = {change.path for change in self.changes(old, new) if change.kind == "left_out"}
         held: set[str] = set()
@@ -593,13 +594,13 @@ class Checkpoints:
     def changed_outside(
         self, old: str, new: str, since_ns: int, own: Collection[str]
     ) -> tuple[LeftOut, ...]:
-        """Return what neither checkpoint holds and what came, changed or went since a moment.
+        """Return paths that neither checkpoint covers and that appeared, changed or vanished since a time.
 
-        The system's own times tell, which no program sets. Of folders a bounded number of files is looked at.
-        What operations changed, `own`, is not among it.
+        It compares the system's change times, which no program can set. In folders, a bounded
+        number of files is examined. Paths that operations changed, `own`, are excluded.
 
         Raises:
-            WorkError: if a checkpoint is not there, or the store is damaged.
+            WorkError: if a checkpoint does not exist, or the store is damaged.
         """
         before = {left.path for left in self._notes(old).left}
         covering = Covering(self._notes(old), is_doubtful=False)
@@ -621,21 +622,21 @@ class Checkpoints:
         ]
         return (*found, *gone)
 
-    # --- putting back --------------------------------------------------------------------------
+    # --- restoring -----------------------------------------------------------------------------
 
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored:
-        """Put paths back to their state in one checkpoint, if what is there is in another.
+        """Restore paths to one checkpoint where they are as in another.
 
-        Nothing is lost by it: what `now` does not hold is never overwritten or removed. Killed on the way
-        and run again, with the same `now` or a new one, it ends the same.
+        Nothing is lost: what `now` does not hold is never overwritten or removed. If it is killed
+        and run again, with the same `now` or a new one, the result is the same.
 
         Args:
             target: the checkpoint to go back to.
             now: a checkpoint taken just before.
-            paths: what to put back.
+            paths: the paths to restore.
 
         Raises:
-            WorkError: if a checkpoint is not there, or the store is damaged.
+            WorkError: if a checkpoint does not exist, or the store is damaged.
         """
         wanted = set(paths)
         differing = [change for change in self.changes(target, now) if change.path in wanted]
@@ -649,7 +650,7 @@ class Checkpoints:
                     left.append(LeftOut(change.path, "one of the checkpoints did not cover it"))
                 else:
                     certain.append(change)
-            # What goes makes room for what comes; the innermost first, so that folders empty.
+            # Removals make room for additions; innermost first, so that folders become empty.
             for change in reversed(certain):
                 if change.old is None:
                     putting.remove(change)
@@ -659,7 +660,7 @@ class Checkpoints:
         return Restored(tuple(sorted({*done, *same} - refused)), tuple(left))
 
     def _put_all(self, changes: list[Change], putting: "_Putting") -> None:
-        """Put content back, read in batches; several paths may share one."""
+        """Write content, read in batches; several paths may share one blob."""
         by_blob: dict[str, list[Change]] = {}
         for change in changes:
             assert change.old is not None
@@ -668,13 +669,13 @@ class Checkpoints:
             for change in by_blob[blob]:
                 putting.put(change, data)
 
-    # --- what several of these need ------------------------------------------------------------
+    # --- shared helpers ------------------------------------------------------------------------
 
     def _notes(self, commit: str) -> Notes:
         if self._known is not None and self._known[0] == commit:
             return self._known[1]
         try:
-            # What is no id could be an option, or a name that moves.
+            # Anything else could be an option, or a name that moves.
             ids = [f"{commit}:{_NOTES}"] if _ID.fullmatch(commit) else []
             ((_, data),) = self._store.blobs(ids)
             return Notes.decoded(data)
@@ -691,7 +692,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class _Putting:
-    """Puts one path after the other back, and notes what came of it."""
+    """Restore one path after the other, and record the results."""
 
     ground: Ground
     limit_bytes: int
@@ -721,10 +722,10 @@ class _Putting:
             self.done.append(path)
 
     def _is_done(self, change: Change) -> bool:
-        """Tells whether the path is as it should.
+        """Return whether the path is already as it should be.
 
         Raises:
-            ObstacleError: if it is in a way that no checkpoint has.
+            ObstacleError: if its state is one that no checkpoint has.
         """
         look = self.ground.look(change.path, self.limit_bytes)
         if _fits(look, change.old):
@@ -735,7 +736,7 @@ class _Putting:
 
 
 def _only(listing: Listing, notes: Notes, expected: Expected) -> Listing:
-    """Leaves in a listing what is expected alone; of the rest all is as it was noted before."""
+    """Restrict a listing to the expected paths; the rest stays as recorded before."""
     names = set(map(os.fsencode, expected))
     return Listing(
         {path: what for path, what in listing.known.items() if path in names},
@@ -769,7 +770,7 @@ def _fits(look: Absent | Present, state: State | None) -> bool:
 
 
 def _blob_id(data: bytes) -> str:
-    # SHA-1, because git knows content by it; nobody is kept from anything by it here.
+    # git identifies content by SHA-1; it is no security measure here.
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
@@ -794,7 +795,7 @@ def _metadata(found: os.stat_result, recent_ns: int) -> git_index.Look:
 
 
 def _bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOut]]:
-    """Leaves out the topmost folders with the most new files, until the rest are not too many."""
+    """Drop the topmost folders with the most new files until the rest is within the limit."""
     by_folder: dict[bytes, list[bytes]] = {}
     for path in new:
         folder, slash, _ = path.partition(b"/")
@@ -812,9 +813,9 @@ def _bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOu
 
 
 def _is_younger(path: str, since_ns: int, looks: Iterator[int], apart: Collection[str]) -> bool:
-    """Return whether a file, or anything in a folder, changed since a moment; links are not followed.
+    """Return whether a file, or anything in a folder, changed since a time, without following links.
 
-    Those that are `apart` don't count; if they are folders, what is in them does.
+    Paths in `apart` don't count; the content of folders in it does.
     """
     waiting = [path.rstrip("/")]
     while waiting and next(looks, None) is not None:

@@ -1,9 +1,9 @@
-"""Takes turns back: the files that they changed are as they were before, by commands or by operations.
+"""Undo turns: restore the files that they changed, by commands or by operations.
 
-How it works. The workspace as it is now is kept first, so that an undo is a step like a turn is and can
-be taken back itself. Then each file that the steps changed gets the content that it had before the first
-of them that changed it. All of it is journalled, so that one that was killed is finished: what is
-already as it should be is left as it is.
+The current workspace is checkpointed first, so that an undo is a step like a turn and can be undone
+itself. Then each file that the steps changed gets the content that it had before the first of them
+that changed it. Everything is journalled, so that an interrupted undo is finished later: files that
+are already correct are left alone.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,12 +20,12 @@ from codingagent.model.ui_events import Notice, Remark
 
 _UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
 
-# A note to the model names so many files; the listing has all.
+# How many files a note to the model names; the file list has all.
 _NAMED = 20
 
 
 class CheckpointsLike(Protocol):
-    """Where the workspace as it was is kept."""
+    """The checkpoints of the workspace."""
 
     def take(self, *, held: Collection[str]) -> Checkpoint: ...
     def changes(self, old: str, new: str) -> tuple[Change, ...]: ...
@@ -33,7 +33,7 @@ class CheckpointsLike(Protocol):
 
 
 class LedgerLike(Protocol):
-    """A session's record and what it says."""
+    """A session's journal and its state."""
 
     @property
     def session(self) -> Session: ...
@@ -42,26 +42,26 @@ class LedgerLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Takes back steps of one session; `steps` are all that its journal has."""
+    """Undo steps of one session; `steps` are all steps in its journal."""
 
     ledger: LedgerLike
     checkpoints: CheckpointsLike
     steps: tuple[Step, ...]
     held: frozenset[str]
-    """What operations of the session changed: it is kept even if git ignores it."""
+    """Paths that the session's operations changed; covered even if git ignores them."""
     sync: Callable[[], None]
-    """Makes all that was written durable: before anything is overwritten, what it was must be."""
+    """Make everything written durable: old content must be on disk before it is overwritten."""
     now: Callable[[], str]
     show: Callable[[Notice], None]
     force: bool = False
-    """Take back also what someone changed again since."""
+    """Also undo what someone has changed since."""
 
     def turns(self, count: int) -> None:
-        """Take back the last turns that changed something and are not taken back yet.
+        """Undo the last turns that changed something and are not undone yet.
 
         Raises:
-            UsageError: if there are not so many, or a turn is under way.
-            WorkError: if a checkpoint can't be taken or read, or the disk does not let it.
+            UsageError: if there are fewer, or a turn is in progress.
+            WorkError: if a checkpoint can't be taken or read, or the disk fails.
         """
         self._check_phase()
         present = self.checkpoints.take(held=self.held)
@@ -83,7 +83,7 @@ class Undo:
         self._begin(tuple(sorted(chosen)), present.id)
 
     def redo(self) -> None:
-        """Take the last undo back.
+        """Redo: undo the last undo.
 
         Raises:
             UsageError, WorkError: as `turns`.
@@ -99,10 +99,10 @@ class Undo:
         self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
 
     def finish(self) -> None:
-        """Finishes what was begun.
+        """Finish an interrupted undo.
 
         Raises:
-            WorkError: if a checkpoint can't be read, or the disk does not let it.
+            WorkError: if a checkpoint can't be read, or the disk fails.
         """
         began = self.ledger.session.undoing
         assert began is not None, "only what was begun is finished"
@@ -130,11 +130,11 @@ class Undo:
         self.show(Remark(note))
 
     def _is_open(self, step: Step) -> bool:
-        """Return whether a step can be taken back: one that was, only by force, and what was left of it."""
+        """Return whether a step can be undone; an undone one only with force, for the files it left."""
         return not step.undone or (self.force and bool(step.left))
 
     def _how_to_force(self, began: UndoBegan, edited: set[str]) -> str:
-        """Return why a file was left, and the command that takes back exactly what was left."""
+        """Return why a file was left, and the command that undoes exactly those left."""
         if self.steps[began.steps[0]].undoes:
             how = "undo --redo --force"
         else:
@@ -147,7 +147,7 @@ class Undo:
         return f"it was changed again since; `{how}` takes that back too"
 
     def _told(self, began: UndoBegan, after: str, left_alone: str) -> str:
-        """Return what all undos since the last answer come to; empty if they cancel out."""
+        """Describe the net effect of all undos since the last answer; empty if they cancel out."""
         now = (*self.steps, undo_step(began, after, "", ()))
         undos = [index for index, step in enumerate(now) if step.undoes]
         first = undos[-1 - self.ledger.session.undos :][0]
@@ -196,13 +196,13 @@ class Undo:
         self.finish()
 
     def _touched(self, index: int, present: str) -> set[str]:
-        """Return the files to take back of a step: of one that was undone, those that were left."""
+        """Return the files of a step to undo; for an undone step, those that were left."""
         found = {change.path for change in self._changes_of(index, present)}
         step = self.steps[index]
         return found & set(step.left) if step.undone else found
 
     def _changes_of(self, index: int, present: str) -> tuple[Change, ...]:
-        """Return what a step changed; without a checkpoint after it, it lasts until the next one, or now."""
+        """Return what a step changed; without a checkpoint after it, it lasts until the next or to now."""
         step = self.steps[index]
         later = (other.before for other in self.steps[index + 1 :])
         return self.checkpoints.changes(step.before, step.after or next(later, present))

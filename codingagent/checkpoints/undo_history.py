@@ -1,4 +1,4 @@
-"""What can be taken back of a session: its steps, each between two checkpoints of the workspace."""
+"""The steps of a session that can be undone, each between two checkpoints."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ from codingagent.model.journal_entries import CheckpointTaken, Record, UndoBegan
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A turn or a part of one, or an undo, with the checkpoints before and after it.
+    """A turn, a part of one, or an undo, with the checkpoints before and after it.
 
-    A turn that paused for approval has several parts: what the person did meanwhile is in none of them.
-    `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then. `uncovered` are
-    files that operations changed and no checkpoint holds. Of an undo, `undoes` are the steps that it took
-    back, `kept` the files of theirs that it left, because someone had changed them again. `undone` says
-    that a later undo took this step back, all but `left`.
+    A turn that paused for approval has several parts: what the person did meanwhile is in none of
+    them. `sequence` is 0 for an undo; `after` is empty if no checkpoint could be taken then.
+    `uncovered` lists files that operations changed and no checkpoint covers. For an undo, `undoes`
+    lists the undone steps, and `kept` their files that it left because someone had changed them.
+    `undone` means that a later undo undid this step, except `left`.
     """
 
     sequence: int
@@ -30,20 +30,20 @@ class Step:
 
 
 def _ends(found: list[Step], record: CheckpointTaken) -> bool:
-    """Tells whether a checkpoint is the one after the last step; a turn that only read has none before."""
+    """Return whether a checkpoint ends the last step; a read-only turn has none before it."""
     if not found or found[-1].after or found[-1].undoes:
         return False
     return found[-1].sequence == record.sequence
 
 
 def steps(records: Iterable[Record]) -> tuple[Step, ...]:
-    """Return all steps of a journal that can be taken back, or were, in order."""
+    """Return all steps of a journal that can be undone, or were, in order."""
     found: list[Step] = []
     began: UndoBegan | None = None
     for record in records:
         match record:
             case CheckpointTaken(before=True):
-                # Of one before it nothing came after: what it began with is known all the same.
+                # The earlier one has no checkpoint after it, but its beginning is known.
                 found.append(Step(record.sequence, record.name, "", record.at, record.left_out))
             case CheckpointTaken() if _ends(found, record):
                 left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
@@ -61,12 +61,12 @@ def steps(records: Iterable[Record]) -> tuple[Step, ...]:
 
 
 def undo_step(began: UndoBegan, after: str, at: str, kept: tuple[str, ...]) -> Step:
-    """Return the step that an undo is."""
+    """Return the step of an undo."""
     return Step(0, began.name, after, at, undoes=began.steps, kept=kept)
 
 
 def settled(found: Sequence[Step]) -> tuple[Step, ...]:
-    """Return steps with what later undos left of each; an undo that was itself undone counts no more."""
+    """Return the steps with what later undos left of each; an undone undo no longer counts."""
     done = list(found)
     taken_back: dict[int, tuple[str, ...]] = {}
     for index in reversed(range(len(done))):
@@ -78,5 +78,5 @@ def settled(found: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def turns_undone(found: Iterable[Step]) -> frozenset[int]:
-    """Return the turns of which a part is undone."""
+    """Return the turns that are undone at least in part."""
     return frozenset(step.sequence for step in found if step.sequence and step.undone)

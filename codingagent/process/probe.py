@@ -98,7 +98,7 @@ def main() -> int:
 def _judge(look: Callable[[_Order], _Verdict], order: _Order) -> _Verdict:
     try:
         return look(order)
-    except Exception as fault:  # noqa: BLE001  # noqa: BLE001  # one failed probe must not hide the others
+    except Exception as fault:  # noqa: BLE001  # one failed probe must not hide the others
         return False, f"could not be checked: {fault}"
 
 
@@ -218,11 +218,11 @@ def _workspace_writable(order: _Order) -> _Verdict:
 
 
 def _tmp_writable(_: _Order) -> _Verdict:
-    return _is_writable("/tmp")  # noqa: S108  # noqa: S108  # the sandbox's own
+    return _is_writable("/tmp")  # noqa: S108  # the sandbox's own
 
 
 def _shared_memory(_: _Order) -> _Verdict:
-    return _is_writable("/dev/shm")  # noqa: S108  # noqa: S108  # as above
+    return _is_writable("/dev/shm")  # noqa: S108  # as above
 
 
 # --- processes, sockets, the network ---------------------------------------------------------------

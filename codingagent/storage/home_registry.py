@@ -11,7 +11,7 @@ import os
 import secrets
 from pathlib import Path
 
-_TOKEN = ".home"  # noqa: S105  # noqa: S105  # the name of its file
+_TOKEN = ".home"  # noqa: S105  # the name of its file
 
 
 def is_known(home: Path) -> bool:
