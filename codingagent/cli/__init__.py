@@ -1,1 +1,1 @@
-"""Shows: the ways in, each thin."""
+"""The command line and its screens: thin front ends of the agent."""

@@ -1,4 +1,4 @@
-"""The system's clipboard, and the terminal's where the system is another machine's."""
+"""Read and write the system's clipboard, or the terminal's when the person works on another machine."""
 
 import base64
 import os
@@ -10,7 +10,7 @@ from typing import TextIO
 from codingagent.errors import WorkError
 from codingagent.process.runner import find_program, run_tool
 
-# xterm and others drop what is longer; tmux passes on about as much.
+# xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
 
 _PATIENCE_S = 5.0
@@ -19,7 +19,7 @@ _REMEDY = "attach the file itself, or pipe an answer: `codingagent paste < FILE`
 
 
 def lacking(variables: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return what the clipboard lacks here, and what to do; None if there is one."""
+    """Return why there is no clipboard here and what to do; None if there is one."""
     if program():
         return None
     if variables.get("WAYLAND_DISPLAY"):
@@ -41,7 +41,7 @@ def read() -> str:
     Raises:
         WorkError: if there is no clipboard here, or nothing can be read from it.
     """
-    import pyperclip  # type: ignore[import-untyped]  # its stubs are a package of their own
+    import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
 
     _check_there_is_one()
     try:
@@ -61,7 +61,7 @@ def write(text: str) -> None:
     _check_there_is_one()
     try:
         _within_patience(lambda: pyperclip.copy(text))
-        # Its program may fail without a word of it to us: no such display, say.
+        # Its program may fail without telling us: no such display, for example.
         is_lost = bool(text.strip()) and not str(_within_patience(pyperclip.paste)).strip()
     except (pyperclip.PyperclipException, OSError, ValueError) as fault:
         raise WorkError(
@@ -72,19 +72,19 @@ def write(text: str) -> None:
 
 
 def program() -> str:
-    """Return what reaches the clipboard here, in a word; empty if nothing does."""
+    """Return the name of the program that reaches the clipboard here; empty if none does."""
     import pyperclip
 
     copying, _ = pyperclip.determine_clipboard()
     made_by = str(getattr(copying, "__qualname__", "")).partition(".")[0]
     if not made_by:
-        return ""  # what stands in for one is no function
+        return ""  # pyperclip's placeholder for a missing one is not a function
     word = made_by.removeprefix("init_").removesuffix("_clipboard")
     return {"wl": "wl-clipboard", "osx_pbcopy": "pbcopy", "osx_pyobjc": "pyobjc"}.get(word, word)
 
 
 def _within_patience(call: Callable[[], object]) -> object:
-    """Return what a call gives; the clipboard's program may wait for a desktop that is not there."""
+    """Return the result of a call, within a time limit: the program may wait for a missing desktop."""
     found: list[object] = []
     faults: list[Exception] = []
 
@@ -105,21 +105,21 @@ def _within_patience(call: Callable[[], object]) -> object:
 
 
 def is_the_terminals(variables: Mapping[str, str]) -> bool:
-    """Return whether the clipboard is the terminal's: the person is at another machine, or here has none."""
+    """Return whether to use the terminal's clipboard: the person is on another machine, or none is here."""
     is_remote = variables.get("SSH_TTY") or variables.get("SSH_CONNECTION")
     return bool(is_remote or (variables.get("TMUX") and not program()))
 
 
 def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> None:
-    """Ask the terminal to take a text (OSC 52). Whether it did can't be known: many do not allow it.
+    """Ask the terminal to put a text on its clipboard (OSC 52). Many terminals refuse silently.
 
     Args:
         text: the text.
-        terminal: ours.
-        tmux: what is between it and the person's own terminal.
+        terminal: this process's terminal.
+        tmux: the tmux between it and the person's own terminal.
 
     Raises:
-        WorkError: if the text is too long for terminals, or tmux will not pass it on.
+        WorkError: if the text is too long for terminals, or tmux refuses to pass it on.
     """
     data = text.encode("utf-8", "replace")
     encoded = base64.b64encode(data)
@@ -131,14 +131,14 @@ def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> 
     if tmux is not None:
         if tmux.take(data):
             return
-        # Before 3.2 it passes on what comes in these marks, unasked.
+        # Before 3.2, tmux passes on what these marks enclose, without a setting.
         sequence = f"\x1bPtmux;\x1b{sequence}\x1b\\"
     terminal.write(sequence)
     terminal.flush()
 
 
 class Tmux:
-    """The tmux that we run in, which has the person's own terminal."""
+    """The tmux that this process runs in, which has the person's own terminal."""
 
     def __init__(self, program: str, variables: Mapping[str, str]) -> None:
         self._program = program
@@ -146,24 +146,24 @@ class Tmux:
 
     @classmethod
     def around(cls, variables: Mapping[str, str], *outside: Path) -> "Tmux | None":
-        """Return the one that we run in, if we do; `outside` as of `find_program`."""
+        """Return the tmux that this process runs in, if any; `outside` as for `find_program`."""
         found = find_program("tmux", *outside) if variables.get("TMUX") else None
         return None if found is None else cls(found, variables)
 
     def take(self, data: bytes) -> bool:
-        """Have it pass a text to the terminal's clipboard; False if it is too old to know how.
+        """Have tmux pass a text to the terminal's clipboard; return False if its version is too old.
 
-        By default (`set-clipboard external`, 3.3) it does not pass on what programs send themselves.
+        By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
 
         Raises:
-            WorkError: if it is set not to, or does not know that the terminal can.
+            WorkError: if its settings forbid it, or it does not know that the terminal can.
         """
         if fault := self.fault():
             raise WorkError(fault)
         return self._run("load-buffer", "-w", "-", data=data)[0] == 0
 
     def fault(self) -> str:
-        """Return why it would not pass on a text, and what to set; empty if it does."""
+        """Return why it would not pass on a text, and what to set; empty if it would."""
         asked = "#{set-clipboard}|#{client_termfeatures}|#{client_termname}"
         _, said = self._run("display-message", "-p", asked)
         setting, features, terminal, *_ = f"{said.strip()}|||".split("|")

@@ -1,4 +1,4 @@
-"""The commands `copy` and `paste`: requests and answers by way of the clipboard, or of pipes."""
+"""The commands `copy` and `paste`: carry requests and answers through the clipboard, or pipes."""
 
 import os
 import sys
@@ -18,10 +18,10 @@ from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
 
 def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget: int) -> None:
-    """Put the request that waits on the clipboard; piped, print it.
+    """Put the waiting request on the clipboard; in a pipe, print it.
 
-    In parts they are in `outbox/parts/` too, and go to the clipboard one after the other; piped, the
-    names of their files are printed. `budget` is what a request may have, in characters.
+    In parts it is also written to `outbox/parts/`, and the parts go to the clipboard one after the other; in
+    a pipe their file names are printed. `budget` is the limit of a request, in characters.
 
     Raises:
         UsageError: if no request waits, or a part would be too small.
@@ -41,7 +41,7 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget
     pieces = _pieces(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not sys.stdout.isatty():
-        # Whoever pipes it on has their own way to the clipboard.
+        # The reader of the pipe has its own way to the clipboard.
         sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
         return
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
@@ -68,7 +68,7 @@ def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
 
 
 def _put(text: str, *outside: Path) -> tuple[str, str]:
-    """Put a text on the clipboard; return what was done, and what to do if that does not help."""
+    """Put a text on the clipboard; return what was done, and what to try if that does not help."""
     if not clipboard.is_the_terminals(os.environ):
         clipboard.write(text)
         return "is on the clipboard", ""
@@ -79,22 +79,22 @@ def _put(text: str, *outside: Path) -> tuple[str, str]:
 
 
 def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
-    """Save an answer in the inbox: from a pipe, from an editor, else from the clipboard.
+    """Save an answer in the inbox: from a pipe, an editor, or else the clipboard.
 
     Args:
-        home: whose inbox.
-        session: the one that is meant, unless the answer says that it is for another one that waits.
-        ask: asks which session it is for, if it names none and several wait; None: the person named one.
-        edits: from an editor.
+        home: the home of the inbox.
+        session: the session it is for, unless the answer names another one that waits.
+        ask: asks which session it is for if it names none and several wait; None: the person named one.
+        edits: read it from an editor.
 
     Raises:
-        UsageError: if it is empty, the request itself, or nobody knows which session it is for.
+        UsageError: if it is empty, the request itself, or its session is unknown.
         WorkError: if there is no clipboard, or the inbox can't be written.
     """
     if edits:
         data = _written()
     elif not sys.stdin.isatty():
-        # In bytes: the inbox knows more encodings than one.
+        # As bytes: the inbox detects the encoding.
         data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
     else:
         data = clipboard.read().encode("utf-8", "replace")
@@ -114,11 +114,11 @@ def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None
 
 
 class Glance:
-    """Looks at the clipboard now and then, and brings what answers the waiting request to the inbox.
+    """Poll the clipboard, and save what answers the waiting request in the inbox.
 
     Args:
-        home: where the inbox is.
-        complain: gets one line if there is no clipboard; then nobody looks any more.
+        home: the home of the inbox.
+        complain: gets one line if there is no clipboard; polling then stops.
     """
 
     def __init__(self, home: Home, complain: Callable[[str], None]) -> None:

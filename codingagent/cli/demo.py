@@ -1,7 +1,7 @@
-"""The whole loop on a small real task, in a home that is thrown away. Only the answers are recorded.
+"""Play the whole loop on a small real task, in a temporary home. Only the answers are recorded.
 
-Everything else is real: the same files, the same loop, the commands executed. An answer is recorded
-as a chat gave it, but for the session's id, which is new each time.
+Everything else is real: the files, the loop, the commands. Each answer is recorded as a chat gave it,
+except for the session's id, which is new each time.
 """
 
 import os
@@ -18,12 +18,12 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.storage import homes
 
-# Stands for the session's id in the recorded answers.
+# Placeholder for the session's id in the recorded answers.
 _RECORDED_SESSION = "00000000"
 
 
 def play(show: Callable[[Notice], None]) -> None:
-    """Plays the recorded session; the answers are dropped into the inbox as a person would do it.
+    """Play the recorded session; save the answers in the inbox as a person would.
 
     Raises:
         WorkError: if the temporary folder can't be used.
@@ -56,7 +56,7 @@ def play(show: Callable[[Notice], None]) -> None:
 
 
 class _RecordedPerson:
-    """Saves the next recorded answer in the inbox whenever the agent waits."""
+    """Save the next recorded answer in the inbox whenever the agent waits."""
 
     def __init__(
         self, replies: Path, inbox: Path, session_id: str, show: Callable[[Notice], None]
@@ -67,14 +67,14 @@ class _RecordedPerson:
         self._show = show
 
     def wait(self, timeout_s: float) -> Mapping[str, Hint]:
-        del timeout_s  # nobody is waited for
+        del timeout_s  # nothing to wait for
         reply = next(self._replies, None)
         assert reply is not None, "the recorded answers end with DONE"
         text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self._session_id)
         if os.name == "nt":
             text = text.replace("python3 ", "python ")
         self._show(Remark(f"(here the recorded answer {reply.stem} is saved in the inbox)"))
-        # Written elsewhere and renamed into place, as a good download does it.
+        # Written under another name and renamed, as browsers do with downloads.
         part = self._inbox / f"{reply.stem}.part"
         part.write_text(text, "utf-8")
         part.rename(self._inbox / reply.name)

@@ -1,4 +1,4 @@
-"""What `doctor` prints: what this machine offers, one line each, with the remedy for what is missing."""
+"""The command `doctor`: check what this machine offers, one line each, with a remedy for what is missing."""
 
 import contextlib
 import itertools
@@ -25,10 +25,10 @@ _WORDS = {True: "ok", False: "MISSING", None: "-"}
 _PROMISES = {True: "enforced", False: "NOT enforced", None: "does not apply"}
 _MARKS = {True: ("✓", "good"), False: ("✗", "bad"), None: ("–", "dim")}
 
-# An event of the inbox comes within milliseconds, or never.
+# An inbox event comes within milliseconds, or never.
 _WATCH_S = 1.0
 
-# The longest name of a finding, and a mark.
+# The longest name of a finding, plus a mark.
 _NAME_CELLS = 12
 
 
@@ -36,18 +36,18 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
     """Print what this machine offers.
 
     Args:
-        home: is outside of every sandbox, and is tried from inside one.
-        was_found: nobody named it.
+        home: must be out of reach of every sandbox; tested from inside one.
+        was_found: the person did not name it.
         json: one object a line.
-        verbose: every promise of the sandbox has a line of its own, as with `json`.
+        verbose: a line for every promise of the sandbox, as with `json`.
     """
-    # What is tried from inside must be there, and a home need not be.
+    # The test from inside needs an existing folder, and a home may not exist yet.
     outside = next((folder for folder in (home, *home.parents) if folder.is_dir()), home)
     of_sandbox = findings(outside, homes.default_workspace(home))
     look = look_of(sys.stdout)
     if not json and not verbose:
         of_sandbox = _summed_up(of_sandbox)
-    # Each line as soon as it is known: the sandbox takes a second.
+    # Each line is printed as soon as it is known: the sandbox takes a second.
     for finding in itertools.chain(of_sandbox, _own(home, was_found=was_found)):
         if json:
             write_json_line(sys.stdout, asdict(finding))
@@ -57,7 +57,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
 
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the promises of the sandbox as one finding; those that do not hold stay."""
+    """Yield the sandbox's promises as one finding, and separately those that do not hold."""
     sandbox: Finding | None = None
     promises: list[Finding] = []
     for finding in found:
@@ -84,7 +84,7 @@ def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
-    """Yield what concerns the person's own place: clipboard, inbox, terminal, folders, editor."""
+    """Yield findings about the person's setup: clipboard, inbox, terminal, folders, editor."""
     yield _clipboard()
     try:
         homes.check_home(home, was_found=was_found)
@@ -127,10 +127,10 @@ def _no_inbox(home: Path) -> Finding:
 
 
 def _watching(inbox: Path) -> Finding:
-    """Try whether the system tells of a file in this very folder: not every disk does."""
+    """Check whether the system reports new files in this very folder: not every disk does."""
     from codingagent.storage.watch import Watch
 
-    # Hidden, and no .txt: a session that waits passes it over.
+    # Hidden, and not .txt: a waiting session ignores it.
     trial = inbox / f".codingagent-doctor-{os.getpid()}.tmp"
     slow = "it is looked at once a second all the same"
     with Watch(inbox) as watch:

@@ -1,4 +1,4 @@
-"""Errands: `say`, `refresh`, `approve` and `deny`, handed to the process that holds the home's lock."""
+"""Hand `say`, `refresh`, `approve` and `deny` to the process that holds the home's lock."""
 
 import contextlib
 import os
@@ -29,18 +29,18 @@ _SAY_SO_AFTER_S = 2.0
 def locked_or_handed(
     home: Home, errand: Errand, complain: Callable[[str], None]
 ) -> Iterator[tuple[Report | None, str]]:
-    """Hold the home's lock, or has the one who holds it do an errand.
+    """Hold the home's lock, or have its holder run an errand.
 
-    Gives its report, or None if the lock is ours and the errand is to be done by whoever called; and the
-    errand's name, under which it may have been begun by one who was killed.
+    Yield its report, or None if this process has the lock and must run the errand itself; and the errand's
+    name, under which a killed process may have begun it.
 
     Args:
-        home: where.
-        errand: what is to be done.
+        home: the home.
+        errand: the work to do.
         complain: gets a line if it takes long.
 
     Raises:
-        UsageError: if it is too long to be handed over, or whoever holds the lock waits for us.
+        UsageError: if it is too long to be handed over, or the lock's holder waits for this process.
         WorkError: if it can't be handed over.
         InterruptError: for Ctrl-C; the errand is withdrawn, if that is still possible.
     """
@@ -73,7 +73,7 @@ def locked_or_handed(
 def _wait(
     home: Home, name: str, stack: contextlib.ExitStack, complain: Callable[[str], None]
 ) -> Report | None:
-    """Wait for the report on an errand; None if the lock is ours and it was not done, or not to its end."""
+    """Wait for the report on an errand; None if this process has the lock and the errand is not finished."""
     desk = home.desk
     started = looked = time.monotonic()
     has_complained = False
@@ -84,7 +84,7 @@ def _wait(
         looked = time.monotonic()
         if not (busy := _lock(home, stack)):
             report = _report(desk, name)
-            # Begun by one who was killed: `say` knows the name.
+            # A killed process had begun it: `say` recognizes the name.
             desk.forget(name)
             return report
         desk.keep(name)
@@ -95,10 +95,10 @@ def _wait(
 
 
 def _lock(home: Home, stack: contextlib.ExitStack) -> str:
-    """Take the home's lock; return who holds it, if another does.
+    """Take the home's lock; return its holder, if another process has it.
 
     Raises:
-        WorkError: if it can't be taken by anyone.
+        WorkError: if nothing can take it.
     """
     try:
         stack.enter_context(home.locked())
@@ -113,10 +113,10 @@ def _report(desk: Desk, name: str) -> Report | None:
 
 
 class Attendant:
-    """Does the errands that others leave while a session waits for its answer, or for a yes.
+    """Run errands that other processes leave while a session waits for an answer or for approval.
 
     Args:
-        home: on whose desk they lie.
+        home: the home whose queue holds the errands.
         show: gets a line about what was done.
     """
 
@@ -126,14 +126,14 @@ class Attendant:
         self._conversation: Conversation | None = None
 
     def sit_with(self, conversation: "Conversation") -> None:
-        """Names the session at work: words may come for it while it waits for a yes."""
+        """Set the current session: words may come for it while it waits for approval."""
         self._conversation = conversation
 
     def __call__(self, conversation: "Conversation") -> bool:
-        """Do all that are there; return whether the request was written anew.
+        """Run all waiting errands; return whether the request was rewritten.
 
         Raises:
-            WorkError: if the disk does not let it; that is reported too.
+            WorkError: if the disk fails; this is reported too.
         """
         is_new = False
         for left in self._desk.take():
@@ -143,7 +143,7 @@ class Attendant:
         return is_new
 
     def answer_to(self, awaited: ApprovalAwaited) -> Answer | None:
-        """Return the answer that someone gave elsewhere to what awaits approval here."""
+        """Return the answer given elsewhere to the question that waits here, if any."""
         for left in self._desk.take():
             try:
                 errand = queued_request.decode_errand(left.data)
@@ -167,7 +167,7 @@ class Attendant:
         return None
 
     def _do(self, left: Left, conversation: "Conversation") -> str | None:
-        """Do an errand and report; return in words how the request was written anew, None if it was not."""
+        """Run an errand and report; return how the request was rewritten, in words, or None."""
         try:
             what = _do(left, conversation)
         except CodingAgentError as fault:
@@ -209,10 +209,10 @@ def write_request(conversation: "Conversation", *, after: What) -> None:
     """Write the request that is due after words or a refresh.
 
     Raises:
-        WorkError: if the disk does not let it, with a way out; what was said is in the record all the same.
+        WorkError: if the disk fails, with a remedy; the words are in the journal anyway.
     """
     try:
-        # Not `recover`: nothing of an answer is executed by this, and it may come in mid-turn.
+        # Not `recover`: this must not execute any of an answer, and it may come in the middle of a turn.
         conversation.write_due()
     except WorkError as fault:
         session_id = conversation.session.session_id

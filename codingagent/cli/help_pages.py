@@ -1,4 +1,4 @@
-"""The pages of `codingagent help`: their names, and how one is shown."""
+"""The pages of `codingagent help`: list them and show one."""
 
 import difflib
 import sys
@@ -8,7 +8,7 @@ from importlib.resources import files
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 
-# A page of `codingagent/docs` each. A test compares the names with the files there.
+# One page of `codingagent/docs` each. A test compares the names with the files there.
 TOPICS = {
     "chats": "Which chats work, their limits, how to save an answer.",
     "answers": "What an answer may say, and what is repaired in it.",
@@ -49,12 +49,12 @@ def page(topic: str) -> str:
     if topic not in TOPICS:
         raise KeyError(topic)
     text = (files("codingagent") / "docs" / f"{topic}.md").read_text("utf-8")
-    # Remarks mark what is generated; they are for the writer.
+    # These comments mark generated text, for the writer.
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("<!-- "))
 
 
 def show_page(topic: str) -> None:
-    """Show a page: laid out on a terminal, and as it is written anywhere else."""
+    """Show a page: rendered on a terminal, as Markdown anywhere else."""
     text = page(topic)
     if is_living(sys.stdout):
         from codingagent.cli.terminal import Console
@@ -65,7 +65,7 @@ def show_page(topic: str) -> None:
 
 
 def unknown(word: str, commands: Iterable[str]) -> UsageError:
-    """Return the error for a word that is neither a topic nor a command, with the nearest that is."""
+    """Return the error for a word that is neither a topic nor a command, with the closest match."""
     close = difflib.get_close_matches(word.lower(), [*TOPICS, *commands], n=1, cutoff=0.5)
     hint = f"did you mean '{close[0]}'?" if close else "`codingagent help` lists the topics"
     return UsageError(f"there is no help on '{word}'; {hint}")

@@ -1,4 +1,4 @@
-"""The loop of `new` and `resume`: waits on the inbox and hands each finished reply to the conversation."""
+"""The loop of `new` and `resume`: wait on the inbox and hand each complete answer to the conversation."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,34 +12,34 @@ from codingagent.model.paths import shown
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
 
-# Network drives, WSL and containers send no events, so the folder is looked at all the same.
+# Network drives, WSL and containers send no events, so the folder is polled too.
 LOOK_EVERY_S = 1.0
 
-# Where something is written all the time, what was made ready ahead would never hold.
+# Where files change all the time, a request prepared ahead would never stay valid.
 _PREPARATIONS = 5
 
-# A browser makes a file first, and fills it when the last byte has come.
+# A browser creates the file first, and fills it when the last byte has come.
 _EMPTY_S = 3.0
 
-# An answer in one of these is not the answer's text.
+# A document of these types does not hold the answer as plain text.
 _DOCUMENTS = frozenset(
     (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pages", ".html", ".htm", ".mhtml", ".epub", ".zip")
 )
 
 
 class Patience(Protocol):
-    """Waits until something may have happened, at most so long; gives what was heard, by file name."""
+    """Wait for a possible event, up to a time limit; return hints by file name."""
 
     def wait(self, timeout_s: float) -> Mapping[str, Hint]: ...
 
 
 class Inbox:
-    """What is in the inbox, and which of it is finished.
+    """The files in the inbox, and which of them are complete.
 
     Args:
-        look: gives the files that are there now, oldest first.
-        left_alone: files as they lay there before; they are passed over until they change.
-        look_at_others: gives the files that are there and can't be taken as they are.
+        look: returns the files that are there now, oldest first.
+        left_alone: files from before the session; ignored until they change.
+        look_at_others: returns the files that are there but can't be taken.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Inbox:
         look_at_others: Callable[[], list[Letter]] = list,
     ) -> None:
         self.given = 0
-        """How many letters were given to be taken."""
+        """Number of files returned by `next`."""
         self._look = look
         self._left_alone = set(left_alone)
         self._look_at_others = look_at_others
@@ -59,19 +59,19 @@ class Inbox:
         self._hints: dict[str, Hint] = {}
 
     def hear(self, hints: Mapping[str, Hint]) -> None:
-        """Take note of what the system said; a hint holds until the file is seen to change again."""
+        """Record the system's hints; each holds until the file is seen to change again."""
         self._hints.update(hints)
 
     def next(self) -> tuple[Letter | None, bool]:
-        """Return the oldest letter if it is finished, and whether there is any letter at all.
+        """Return the oldest file if it is complete, and whether there is any file at all.
 
-        An older letter that is still being written holds up the younger: order is by time.
+        An older file that is still being written delays the younger ones: the order is by time.
         """
         letters = [letter for letter in self._look() if not self._is_left_alone(letter)]
         self._tracker = self._tracker.after({letter.name: letter.sighting for letter in letters})
         for letter in letters:
             if letter.sighting.size_bytes == 0:
-                continue  # empty files wait, and hold up nobody
+                continue  # empty files wait, and delay no others
             first = self._tracker.first[letter.name]
             hint = self._hints.get(letter.name, Hint.NOTHING)
             if is_finished(first, letter.sighting, hint):
@@ -82,7 +82,7 @@ class Inbox:
         return None, False
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
-        """Return what to do about files that can't be taken, each once; those that may still grow wait."""
+        """Return what to do about files that can't be taken, once each; those that may still grow wait."""
         others = self._look_at_others()
         self._others = self._others.after({letter.name: letter.sighting for letter in others})
         found: list[str] = []
@@ -96,11 +96,11 @@ class Inbox:
         return found
 
     def names_left_alone(self) -> list[str]:
-        """Return the letters that are there since before, oldest first."""
+        """Return the files that are there from before, oldest first."""
         return [letter.name for letter in self._look() if self._is_left_alone(letter)]
 
     def leave(self, letter: Letter) -> None:
-        """Leave a letter where it is, until it changes: it is for another session."""
+        """Ignore a file until it changes: it is for another session."""
         self._left_alone.add(_lying(letter))
 
     def _is_left_alone(self, letter: Letter) -> bool:
@@ -108,7 +108,7 @@ class Inbox:
 
 
 def _advice(letter: Letter) -> str:
-    """Say what is wrong with a file of the inbox, and what to do."""
+    """Return what is wrong with a file in the inbox, and what to do."""
     name = shown(letter.name)
     stem, dot, suffix = name.rpartition(".")
     if not letter.sighting.size_bytes:
@@ -132,21 +132,21 @@ def follow(
     attend: "Callable[[Conversation], bool]" = lambda _: False,
     say: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Take replies until the session is complete.
+    """Take answers until the session is complete.
 
-    Return the session that the next one is for, if the conversation follows answers to others; else "".
+    Return the session that the next answer is for, if the conversation follows answers to others; else "".
 
     Args:
-        conversation: the session at work.
-        inbox: where replies come.
-        patience: what wakes us.
-        glance: called each time before we wait: it may bring replies to the inbox from elsewhere.
-        attend: does what others ask meanwhile; tells whether the request was written anew.
+        conversation: the current session.
+        inbox: where answers arrive.
+        patience: waits for events.
+        glance: called before each wait: it may bring answers to the inbox from elsewhere.
+        attend: runs errands of other processes; returns whether the request was rewritten.
         say: tells the person what to do about a file that can't be taken.
 
     Raises:
-        UsageError: if nobody knows which session a reply is for.
-        WorkError: if the disk does not let it; the session can be resumed.
+        UsageError: if the session of an answer is unknown.
+        WorkError: if the disk fails; the session can be resumed.
         KeyboardInterrupt: passed on.
     """
     announced = preparations = 0
@@ -175,9 +175,9 @@ def follow(
 
 
 def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]:
-    """Take the replies that are there now, each a turn of its own; what is still growing stays.
+    """Take the answers that are there now, each as its own turn; files that still grow stay.
 
-    Return the session that the next one is for, as `follow` does, and whether one still grows.
+    Return the session that the next answer is for, as `follow` does, and whether a file still grows.
 
     Raises:
         UsageError, WorkError, KeyboardInterrupt: as `follow`.

@@ -1,13 +1,13 @@
-"""Read answers from a terminal: only what a person types after a question is shown, never a paste.
+"""Read answers from a terminal: only what a person types after a question counts, never a paste.
 
-How it works. Python's own `input` reads through two buffers, the terminal's and its own, so a line that was
-typed or pasted before a question answers it. Here the terminal hands over each key as it comes (no line
-mode, no echo by the system), and three rules decide:
+Python's own `input` reads through two buffers, the terminal's and its own, so a line that was typed or
+pasted before a question would answer it. Here the terminal delivers each key at once (no line mode, no
+echo by the system), and three rules decide:
 
-- `discard` runs before a prompt appears. It reads until nothing more comes: a flush by the system leaves
-  what is still on its way, and half a line typed before would make the other half an answer.
-- A paste is no answer. Most terminals mark one when asked to ("bracketed paste"); of the others it is known
-  by more than one line in one go.
+- `discard` runs before a prompt appears. It reads until nothing more comes: a flush by the system would
+  miss input that is still on its way, and the second half of an earlier line would become an answer.
+- A paste is never an answer. Most terminals mark a paste on request ("bracketed paste"); for the others,
+  several lines at once are taken for one.
 - A line counts only if nothing else came with its Enter.
 """
 
@@ -24,27 +24,27 @@ from codingagent.cli.layout import cells
 
 _Other = TypeVar("_Other")
 
-# Keys, and the pieces of a paste, that come this soon after one another came in one go.
+# Keys, or pieces of a paste, that follow one another this quickly came at once.
 _TOGETHER_S = 0.05
-# A person pauses at least so long between what they typed before and their answer.
+# A person pauses at least this long between earlier typing and an answer.
 _QUIET_S = 0.5
-# A paste whose end never comes must not lock the person out.
+# A paste that never ends must not lock the person out.
 _PASTE_END_S = 3.0
 _LOOK_ELSEWHERE_S = 0.2
 
-# What a system's own line editing takes at most (Linux, N_TTY_BUF_SIZE).
+# The limit of a system's own line editing (Linux, N_TTY_BUF_SIZE).
 _LONGEST = 4096
 
 
 class PasteError(Exception):
-    """What came was pasted, or several lines in one go; all of it was discarded."""
+    """The input was pasted, or had several lines at once; all of it was discarded."""
 
 
 def is_ours(terminal: TextIO) -> bool:
-    """Return whether what is typed comes to us: a shell's background job gets nothing of it."""
+    """Return whether this process gets what is typed: a background job of a shell does not."""
     try:
         return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
-    except (OSError, AttributeError):  # no job control: another's terminal, or Windows
+    except (OSError, AttributeError):  # no job control: another session's terminal, or Windows
         return True
 
 
@@ -52,7 +52,7 @@ if sys.platform == "win32":
     import msvcrt
 
     class Keyboard:
-        """The console; it marks no pastes and can't be waited for beside something else."""
+        """The Windows console; it marks no pastes and can't be waited for together with other events."""
 
         def __init__(self, terminal: TextIO, screen: TextIO) -> None:
             del terminal, screen
@@ -98,17 +98,17 @@ else:
     _MARK_PASTES, _DONT_MARK_PASTES = "\x1b[?2004h", "\x1b[?2004l"
     _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
-    # ECMA-48: what arrows and other keys send, which mean nothing here.
+    # ECMA-48: sequences that arrows and other keys send; ignored.
     _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 
-    # What would leave the terminal as it is here.
+    # Signals that would leave the terminal in this mode.
     _LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
 
     class Keyboard:
-        """A terminal while somebody is asked; on leaving, by Ctrl-C too, it is as it was.
+        """A terminal during a question; leaving it, even by Ctrl-C, restores its mode.
 
         Args:
-            terminal: what is typed at.
+            terminal: where the person types.
             screen: where it is echoed.
         """
 
@@ -137,21 +137,21 @@ else:
                 signal.signal(number, signal.SIG_DFL)
 
         def discard(self, *, settles: bool = False) -> bool:
-            """Drop what came before, until no more comes; return whether there was anything.
+            """Drop earlier input until no more comes; return whether there was any.
 
             Args:
-                settles: also wait for a moment in which nothing comes, as after a line that was no answer.
+                settles: also wait for a pause in the input, as after a line that was not an answer.
             """
             return self._drop(b"", _QUIET_S if settles else 0.0)
 
         def line(
             self, prompt: Callable[[], None], elsewhere: Callable[[], _Other | None]
         ) -> str | _Other:
-            """Return the line typed after a prompt, or what `elsewhere` has first.
+            """Return the line typed after a prompt, or the result of `elsewhere` if that comes first.
 
             Args:
-                prompt: shows the prompt, and once more after Ctrl-Z.
-                elsewhere: is asked a few times a second.
+                prompt: shows the prompt, and again after Ctrl-Z.
+                elsewhere: polled a few times a second.
 
             Raises:
                 EOFError: at the end of input: Ctrl-D, or the terminal is gone.
@@ -180,7 +180,7 @@ else:
                     return self._line
 
         def _burst(self) -> bytes:
-            """Return what came; if that ends a line, or may be a paste, with all that came with it."""
+            """Return the input; if it ends a line or may be a paste, with everything that came with it."""
             data = self._read()
             while any(mark in data for mark in b"\r\n\x1b") and self._comes(_TOGETHER_S):
                 data += self._read()
@@ -205,7 +205,7 @@ else:
                 found, patience_s = True, _QUIET_S
 
         def _edit(self, key: str) -> None:
-            """Do what a key means for the line, as a system's own line editing does."""
+            """Apply a key to the line, as a system's own line editing does."""
             before = self._line
             if key in "\x7f\b":
                 self._line = before[:-1]
@@ -226,7 +226,7 @@ else:
         def _read(self) -> bytes:
             try:
                 data = os.read(self._terminal, _LONGEST)
-            except OSError:  # Linux says so of a terminal that is gone
+            except OSError:  # Linux raises this for a terminal that is gone
                 data = b""
             if not data:
                 raise EOFError
@@ -237,36 +237,36 @@ else:
             self._screen.flush()
 
         def _switch(self, code: str) -> None:
-            """Write a code past the buffer: a signal may have come in the midst of a write."""
+            """Write a control sequence past the buffer: a signal may have interrupted a write."""
             try:
                 number = self._screen.fileno()
-            except OSError:  # it is in memory
+            except OSError:  # the stream is in memory
                 self._echo(code)
             else:
                 os.write(number, code.encode())
 
         def _take(self) -> None:
-            """Have each key as it comes, and pastes marked."""
+            """Switch the terminal to single keys and marked pastes."""
             self._before = termios.tcgetattr(self._terminal)
             modes = termios.tcgetattr(self._terminal)
             modes[3] &= ~(termios.ECHO | termios.ICANON)
             modes[6][termios.VMIN], modes[6][termios.VTIME] = 1, 0
-            # What was typed before stays for `discard`, which wants to know of it.
+            # Keeps earlier input for `discard`, which must know about it.
             termios.tcsetattr(self._terminal, termios.TCSANOW, modes)
             self._switch(_MARK_PASTES)
 
         def _give_back(self) -> None:
-            """Leave the terminal as it was."""
+            """Restore the terminal's mode."""
             if not self._before:
                 return
-            with contextlib.suppress(OSError, termios.error):  # it may be gone
+            with contextlib.suppress(OSError, termios.error):  # the terminal may be gone
                 self._switch(_DONT_MARK_PASTES)
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSANOW, self._before)
             self._before = []
 
         def _step_aside(self, number: int, _: object) -> None:
-            """Give the terminal back before a signal does what it does; go on if it only stopped us."""
+            """Restore the terminal before a signal takes effect; go on if it only stopped this process."""
             self._give_back()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

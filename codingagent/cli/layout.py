@@ -1,7 +1,7 @@
-"""How text is laid out for people: the width there is, the marks there are, times as they are said.
+"""Lay out text for people: fit the width, choose the marks, word the times.
 
-A line is made of spans, each a text with a style by its meaning (`good`, `bad`, `warn`, `name`, `bold`,
-`dim`, or none). Plain output leaves the styles away; `console` knows their colours.
+A line is made of spans: a text with a style by its meaning (`good`, `bad`, `warn`, `name`, `bold`, `dim`,
+or none). Plain output drops the styles; `terminal` maps them to colours.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from codingagent.editing.diff import Difference
 Span = tuple[str, str]
 Line = Sequence[Span]
 
-# Narrower columns than that say nothing.
+# Narrower columns are unreadable.
 _FEWEST_CELLS = 20
 
 _BAR_CELLS = 20
@@ -25,10 +25,10 @@ _BAR_CELLS = 20
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What text is laid out for.
+    """The properties of the output that text is laid out for.
 
-    `width` is the terminal's, in cells; 0 is no limit: a pipe. `has_marks` tells whether it can show
-    ✓ and the like.
+    `width` is the terminal's, in cells; 0 means no limit: a pipe. `has_marks` says whether it can show ✓ and
+    the like.
     """
 
     width: int = 0
@@ -47,7 +47,7 @@ class Look:
         return "−" if self.has_marks else "-"
 
     def mark(self, success: bool) -> Span:
-        """Return the mark of a result; a word where there are no marks."""
+        """Return the mark of a result; a word if marks can't be shown."""
         style = "good" if success else "bad"
         if self.has_marks:
             return ("✓" if success else "✗", style)
@@ -58,10 +58,10 @@ PIPE = Look()
 
 
 def look_of(stream: TextIO) -> Look:
-    """Return what a stream is laid out for."""
+    """Return the properties of a stream."""
     if not is_seen(stream):
         return PIPE
-    # A terminal that does not know its size says 0; shutil then says 80.
+    # A terminal that does not know its size reports 0; shutil then returns 80.
     width = max(shutil.get_terminal_size().columns, 10)
     return Look(width, can_show_marks(stream))
 
@@ -83,7 +83,7 @@ def _cells_of(char: str) -> int:
 
 
 def cut(text: str, width: int, look: Look) -> str:
-    """Return as much of a text as fits; dots say that there is more."""
+    """Cut a text to a width; an ellipsis shows that there is more."""
     if not look.is_terminal or cells(text) <= width:
         return text
     left = width - len(look.dots)
@@ -100,7 +100,7 @@ def _head(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Return a text in lines that fit, broken between words, and within one that is longer than a line."""
+    """Wrap a text between words, and within a word that is longer than a line."""
     lines = [""]
     for word in text.split():
         if lines[-1] and cells(lines[-1]) + 1 + cells(word) <= width:
@@ -118,14 +118,14 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
-    """Yield a line in as many as it takes; those after the first are indented."""
+    """Wrap a line; indent all lines after the first."""
     if not look.is_terminal or sum(cells(text) for text, _ in spans) <= look.width:
         yield spans
         return
     line: list[Span] = []
     room = look.width
     for text, style in spans:
-        # Blanks at the beginning are an indent, and stay.
+        # Spaces at the beginning are an indent and stay.
         lead = text[: len(text) - len(text.lstrip(" "))] if not line else ""
         line += [(lead, "")] if lead else []
         room -= len(lead)
@@ -133,7 +133,7 @@ def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
             rest = piece
             while cells(rest) > room:
                 whole_fits = cells(rest.strip()) <= look.width - indent
-                # A character may take two cells; a line that has just begun takes one all the same.
+                # A character may take two cells; an empty line takes one character in any case.
                 is_full = room < 2 and room < look.width - indent
                 head = "" if whole_fits or is_full else _head(rest, max(room, 1))
                 yield _ended([*line, (head, style)])
@@ -145,7 +145,7 @@ def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
 
 
 def _ended(spans: list[Span]) -> Line:
-    """Return a line that was broken, without the blanks where it was."""
+    """Return a wrapped line without the spaces at the break."""
     while spans and not spans[-1][0].strip():
         spans.pop()
     if spans:
@@ -155,7 +155,7 @@ def _ended(spans: list[Span]) -> Line:
 
 
 def _joined(spans: Line) -> Line:
-    """Return a line in as few spans as it has styles in a row."""
+    """Merge neighbouring spans of the same style."""
     line: list[Span] = []
     for text, style in spans:
         if line and line[-1][1] == style:
@@ -166,7 +166,7 @@ def _joined(spans: Line) -> Line:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield the words of a text, each with the blanks before it."""
+    """Yield the words of a text, each with the spaces before it."""
     start = 0
     for index in range(1, len(text)):
         if text[index] == " " and text[index - 1] != " ":
@@ -178,13 +178,13 @@ def _pieces(text: str) -> Iterator[str]:
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[Span]], look: Look, *, cuts: bool = False
 ) -> Iterator[Line]:
-    """Yield a table that fits: in columns, the last one cut or folded; else each row in lines of its own.
+    """Yield a table that fits: in columns, the last one cut or wrapped; else as a card for each row.
 
     Args:
         headings: of the columns.
         rows: the first cell is never cut.
-        look: what it is for.
-        cuts: the last column is cut rather than folded.
+        look: the output.
+        cuts: cut the last column instead of wrapping it.
     """
     heads = [(heading, "bold") for heading in headings]
     widths = [max(cells(row[i][0]) for row in [heads, *rows]) for i in range(len(headings))]
@@ -218,7 +218,7 @@ def _card(row: Sequence[Span], look: Look, *, cuts: bool) -> Iterator[Line]:
             yield [("  ", ""), (line, style)]
 
 
-# Of what is cut so much is shown where each cell has lines of its own.
+# Lines shown of a long cell where each cell has its own lines.
 _CARD_LINES = 2
 
 
@@ -228,7 +228,7 @@ def text_of(line: Line) -> str:
 
 
 def plain_lines(lines: Iterable[Line]) -> str:
-    """Return lines without their styles, each ended."""
+    """Return lines without their styles, each with a line end."""
     return "".join(f"{text_of(line)}\n" for line in lines)
 
 
@@ -236,22 +236,22 @@ def plain_lines(lines: Iterable[Line]) -> str:
 
 
 def size(characters: int, tokens: int) -> str:
-    """Return the size of a text; nobody knows the tokens exactly."""
+    """Return the size of a text in words; the number of tokens is an estimate."""
     return f"{characters:,} characters, about {tokens:,} tokens"
 
 
 def counted(found: Difference, look: Look) -> str:
-    """Return how many lines came and went, `  +3 -1`; nothing where that was not counted."""
+    """Return the number of added and removed lines, `  +3 -1`; empty if not counted."""
     return f"  +{found.added} {look.minus}{found.removed}" if found.lines else ""
 
 
 def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
-    """Return how much of a whole a part is, drawn: what is full, and what is empty."""
+    """Return a progress bar for a part of a whole: the full and the empty piece."""
     length = min(
         _BAR_CELLS if look.is_terminal else 10, max(look.width - 12, 4) if look.width else 10
     )
     share = part / whole
-    # Something is never nothing, and not all is never all.
+    # A small part never shows as nothing, and an incomplete one never as all.
     full = min(max(round(share * length), 1 if part else 0), length if share >= 1 else length - 1)
     style = "bad" if share > 1 else "warn" if share >= _NEARLY_FULL else "name"
     signs = "━─" if look.has_marks else "#-"
@@ -273,7 +273,7 @@ def share(part: int, whole: int) -> str:
 
 
 def budget_line(part: int, whole: int) -> str:
-    """Return the same with a bar, in signs that every terminal has: `[####------] 43 % of ...`."""
+    """Return the same with a bar, in ASCII: `[####------] 43 % of ...`."""
     (full, _), (empty, _) = bar(part, whole, PIPE)
     return f"[{full}{empty}] {share(part, whole)}"
 
@@ -284,7 +284,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def ago(at: str, now: datetime) -> str:
-    """Return a moment as people say it: how long ago, or the day where that is long."""
+    """Return how long ago a moment was, or its date if that is long ago."""
     moment = moment_of(at)
     seconds = (now - moment).total_seconds()
     if seconds < _MINUTE:
@@ -300,18 +300,18 @@ def ago(at: str, now: datetime) -> str:
 
 
 def clock(at: str, now: datetime) -> str:
-    """Return a moment in the person's own time: of today without the day."""
+    """Return a moment in the person's own time; today's without the date."""
     moment = moment_of(at).astimezone(now.tzinfo)
     return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def local_now() -> datetime:
-    """Return the time where the person is."""
+    """Return the person's local time."""
     return datetime.now(UTC).astimezone()
 
 
 def moment_of(at: str) -> datetime:
-    """Return a moment of the record, which is UTC, ISO 8601 with Z."""
+    """Parse a time of the journal: UTC, ISO 8601 with Z."""
     return datetime.fromisoformat(at)
 
 

@@ -1,4 +1,4 @@
-"""The record of a session in words, one line a record: what was asked, tried, refused and done."""
+"""Word the records of a session for `log`, one line each: what was asked, tried, refused and done."""
 
 from typing import assert_never
 
@@ -33,7 +33,7 @@ from codingagent.model.results import CHECK, check_result, result_of
 
 
 def line_of(record: Record) -> str:
-    """Return one record in words; what came from a reply or a command has no control characters."""
+    """Return one record in words; text from answers and commands has no control characters."""
     return plain_text.without_controls(" ".join(_words(record).split()))
 
 

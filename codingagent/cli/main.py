@@ -1,4 +1,4 @@
-"""The command line: words and options in, an exit status out. With its commands the only user of typer."""
+"""The command line: parse arguments, run a command, return its exit status. Only this package uses typer."""
 
 import difflib
 import io
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: the module of `commands` that holds it, and what it does, in a line."""
+    """A command: its module in `commands`, and a one-line summary."""
 
     module: str
     does: str
 
 
-# Only the command that is named is imported, and made: what typer makes of the options of all of them
-# would cost every start more than the rest of it. A test holds these lines to the definitions.
+# Only the command that is named is imported and built: typer's work on the options of all of them would
+# cost every start more than everything else. A test compares these lines with the definitions.
 COMMANDS = {
     "The loop": {
         "new": Entry("session", "Start a task: write the first request, then wait for the answer."),
@@ -71,7 +71,7 @@ COMMANDS = {
 
 
 class _Commands(TyperGroup):
-    """All commands by name; each is made when it is asked for."""
+    """All commands by name; each is built on first use."""
 
     def list_commands(self, ctx: "Context") -> list[str]:
         del ctx
@@ -95,7 +95,7 @@ class _Commands(TyperGroup):
                 f"there is no command '{name}'; {_suggestion(name, self.list_commands(ctx))}"
             )
         found, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:  # that is a shell, which completes
+        if command is not None and not ctx.resilient_parsing:  # otherwise a shell completes
             _check_values(command, rest)
         return found, command, rest
 
@@ -126,7 +126,7 @@ def _check_values(command: "Command", arguments: list[str]) -> None:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
-    """Says which of the known words was probably meant."""
+    """Return a hint with the known word that was probably meant."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"did you mean '{close[0]}'?" if close else "`codingagent --help` lists them"
 
@@ -146,13 +146,13 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line and leave with its exit status (0, 1, 2, 3 or 130)."""
-    # Closed by whoever started us: then there is nobody to talk to.
+    # The caller has closed it: then nobody reads the output.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    # Not a file of ours: that would get its handle, and be taken for what the person gave us.
+    # Not a real file: that would get handle 0 and be taken for the person's input.
     sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a character shows another; that is no reason to fail.
+        # A terminal that can't show a character shows another one instead of failing.
         be_plainer(stream)
     sys.exit(run(sys.argv[1:]))
 
@@ -172,12 +172,12 @@ def run(arguments: list[str]) -> int:
         silence(sys.stdout)
         return 0
     except RuntimeError as fault:
-        # pathlib's word, before Python 3.13, for a link to itself and for a person without a home.
+        # What pathlib raises, before Python 3.13, for a link to itself and for a user without a home.
         if not str(fault).startswith(("Symlink loop", "Could not determine home")):
             raise
         return fail(f"{fault}; name another folder, or set HOME", 2)
     except OSError as fault:
-        # What no one below could name better: a folder without permission, a deleted current folder.
+        # Errors with no better message below: a folder without permission, a deleted current folder.
         silence(sys.stdout)
         where = f"{fault.filename}: " if fault.filename else ""
         return fail(f"{where}{fault.strerror or fault}", 1)
@@ -185,7 +185,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
-    """Return what is wrong with the words of a command line, and what was probably meant."""
+    """Return what is wrong with a command line, and what was probably meant."""
     context = getattr(fault, "ctx", None)
     command = "" if context is None or context.parent is None else f" {context.info_name}"
     see = f"`codingagent{command} --help` shows how it is used"
@@ -209,12 +209,12 @@ def _usage(fault: typer.TyperException, arguments: list[str]) -> str:
     return f"{name} is {unfit[1]}; it must be {_must_be(param.type)}"
 
 
-# What the parser says of a value; what our own checks say is left as it is.
+# The parser's words about a value; the messages of our own checks stay as they are.
 _UNFIT = re.compile(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL)
 
 
 def _must_be(kind: object) -> str:
-    """Return what a value of this kind must be."""
+    """Return what a value of this type must be."""
     if choices := getattr(kind, "choices", ()):
         return f"one of {', '.join(choices)}"
     number = {"int": "a whole number", "float": "a number"}

@@ -1,4 +1,4 @@
-"""Choose how events are shown: a terminal, plain lines or JSON; and report errors."""
+"""Choose how to show events: on a terminal, as plain lines or as JSON; and report errors."""
 
 import contextlib
 import os
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """What shows notices."""
+    """An output that shows notices."""
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
-        """Says how much of each change is to be shown: never, short or full; `asked`: in so many words."""
+        """Set how much of each change to show: never, short or full; `asked`: explicitly requested."""
         ...
 
     def show(self, notice: "Notice") -> None: ...
     def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
-        """Asks the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
+        """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
         ...
 
     def choose(self, question: str, choices: "Sequence[str]") -> int | None:
@@ -37,7 +37,7 @@ class Screen(Protocol):
 
 @contextlib.contextmanager
 def screen_for(json: bool) -> Iterator[Screen]:
-    """Yield the face for this output: JSON, a living terminal, or plain lines."""
+    """Yield the screen for this output: JSON, a terminal, or plain lines."""
     screen: Screen
     if json:
         from codingagent.cli.plain_output import JsonLines
@@ -59,7 +59,7 @@ def screen_for(json: bool) -> Iterator[Screen]:
 
 
 class Steady:
-    """A screen that may vanish (`| head`, a full disk): the work goes on without it."""
+    """A screen whose output may fail (`| head`, a full disk) without ending the work."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -96,15 +96,15 @@ def person_at(
     elsewhere: "Elsewhere" = lambda _: None,
     diff: object = None,
 ) -> "Person":
-    """Return the person before a screen, who may also answer from another terminal.
+    """Return the person at a screen, who may also answer from another terminal.
 
     Args:
-        screen: theirs.
-        settings: say how much of each change it shows; without them it is as it sees fit.
-        approves_all: whatever would be asked is approved beforehand.
-        accepts_formats: so are changes in another format.
-        elsewhere: gives the answer that was given in another terminal.
-        diff: not None if their own words said what to show.
+        screen: where they look.
+        settings: how much of each change to show; without them the screen decides.
+        approves_all: approve in advance everything that would be asked.
+        accepts_formats: approve changes in other formats in advance.
+        elsewhere: returns an answer given in another terminal.
+        diff: not None if an option said what to show.
     """
     from codingagent.agent.factory import Person
 
@@ -123,7 +123,7 @@ def remark(screen: Screen, text: str) -> None:
 
 
 def fail(message: str, status: int = 1) -> int:
-    """Say on stderr what went wrong, in one line; on a terminal that is broken between words.
+    """Print an error on stderr in one line; on a terminal, wrapped between words.
 
     Returns:
         The exit status.
@@ -137,13 +137,13 @@ def fail(message: str, status: int = 1) -> int:
 
 
 def _wrapped(line: str) -> str:
-    """Return a line as it fits the terminal; what one copies, in backquotes, is not broken if it fits."""
+    """Wrap a line for the terminal; text in backquotes, to be copied, stays whole if it fits."""
     if not sys.stderr.isatty():
         return line
     from codingagent.cli import layout
 
     width = os.get_terminal_size(sys.stderr.fileno()).columns
-    # A terminal that does not know its size says 0.
+    # A terminal that does not know its size reports 0.
     look = layout.Look(max(width, 10) if width else 80)
     whole = _QUOTED.sub(lambda found: found[0].replace(" ", _NO_BREAK), line)
     lines = layout.hang([(whole, "")], look, 2)
@@ -151,5 +151,5 @@ def _wrapped(line: str) -> str:
 
 
 _QUOTED = re.compile(r"`[^`]*`")
-# No text of ours has it: controls are taken out before.
+# No message holds it: control characters are removed before.
 _NO_BREAK = "\x00"

@@ -1,4 +1,4 @@
-"""Notices as plain lines for a pipe or a log, and as JSON, one object a line."""
+"""Show notices as plain lines for a pipe or a log, or as JSON, one object a line."""
 
 import json
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ from codingagent.model.ui_events import (
     Waiting,
 )
 
-# Of a change that nobody has to approve a glance will do; the rest is counted.
+# A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
 _SHORT_CONTEXT = 1
 
 
 class Changes:
-    """What is told of changes of files: as much as was asked for, and nothing that was shown already.
+    """Diffs to show: as much as was asked for, and nothing twice.
 
     `how` is never, short or full.
     """
@@ -46,7 +46,7 @@ class Changes:
         self._change: FileChanged | None = None
 
     def note(self, notice: Notice) -> None:
-        """Take note of what is shown for approval, and of a change; nothing is reckoned yet."""
+        """Record what is shown for approval, and a change; the diff is computed later."""
         match notice:
             case OperationBegan():
                 self._approved, self._change = "", None
@@ -58,26 +58,26 @@ class Changes:
                 pass
 
     def take(self) -> tuple[Difference, tuple[str, ...]] | None:
-        """Return what the operation that just ended changed, and the lines to be shown of it; once."""
+        """Return what the last operation changed, and the lines of it to show; once."""
         change, self._change = self._change, None
         if change is None:
             return None
         is_full = self.how == "full"
         found = diff.between(change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,)))
         if change.old is None:
-            # Where in a new file its lines stand need not be said.
+            # The position of lines in a new file says nothing.
             found = replace(found, lines=found.lines[1:])
         lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
         return found, tuple(on_screen(line).expandtabs(4) for line in lines)
 
 
 def _in_pipes(how: str, *, asked: bool) -> str:
-    """Return what is told where nobody may be looking: only what was asked for in so many words."""
+    """Return how much to show where nobody may be looking: only what was asked for explicitly."""
     return how if asked or how == "full" else "never"
 
 
 class Lines:
-    """Shows each notice as lines of plain text."""
+    """Show each notice as lines of plain text."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -104,11 +104,11 @@ class Lines:
         """Choose nothing, as above."""
 
     def close(self) -> None:
-        """Has nothing to put back."""
+        """Do nothing: there is no state to restore."""
 
 
 class JsonLines:
-    """Shows each notice as one JSON object on a line; `type` is the notice's name."""
+    """Show each notice as one JSON object on a line; `type` is the notice's name."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -134,7 +134,7 @@ class JsonLines:
         """Choose nothing, as above."""
 
     def close(self) -> None:
-        """Has nothing to put back."""
+        """Do nothing: there is no state to restore."""
 
 
 def write_json_line(stream: TextIO, document: object) -> None:
@@ -144,7 +144,7 @@ def write_json_line(stream: TextIO, document: object) -> None:
 
 
 def lines_of(notice: Notice) -> str:
-    """Return a notice in words; empty for one that only matters on a living screen."""
+    """Return a notice in words; empty for one that matters only on a terminal."""
     match notice:
         case OutboxReady():
             return ready_lines(notice)
@@ -176,7 +176,7 @@ def lines_of(notice: Notice) -> str:
 
 
 def ready_lines(notice: OutboxReady) -> str:
-    """Says where a request is and how long, and its short companion."""
+    """Return where a request is, its size, and its short version."""
     size = layout.size(notice.characters, notice.tokens)
     lines = [f"request {notice.sequence} is ready: {notice.path} ({size})"]
     if notice.budget:
@@ -188,7 +188,7 @@ def ready_lines(notice: OutboxReady) -> str:
 
 
 def waiting_lines(notice: Waiting) -> str:
-    """Says what a newcomer has to do now."""
+    """Return what the person has to do now, for a newcomer."""
     first = f"attach this file to any chat, or paste its text, and send it: {notice.outbox}"
     if notice.short:
         first = (
@@ -204,7 +204,7 @@ def waiting_lines(notice: Waiting) -> str:
 
 
 def waiting_line(notice: Waiting) -> str:
-    """Says what happens next: we wait, another does, or the person calls."""
+    """Return what happens next: this process waits, another one does, or the person runs a command."""
     if notice.elsewhere:
         return "the other terminal waits for the answer"
     resume = f"`codingagent resume {notice.session_id}`"
@@ -214,10 +214,10 @@ def waiting_line(notice: Waiting) -> str:
 
 
 def operation_line(notice: OperationDone) -> str:
-    """Return a result in one line, and below it what failed or was noted."""
+    """Return a result in one line, followed by what failed or was noted."""
     result = notice.result
     if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
-        return ""  # its words are shown by themselves
+        return ""  # shown by another notice
     mark = "ok    " if result.success else "FAILED"
     lines = [f"  {mark} {result.command_type}: {result.summary}"]
     if not result.success and result.output:
@@ -227,7 +227,7 @@ def operation_line(notice: OperationDone) -> str:
 
 
 def approval_lines(notice: ApprovalAwaited) -> str:
-    """Says what is to be approved, and why."""
+    """Return what needs approval, and why."""
     shown = "\n".join(f"    {line}" for line in unmasked(notice.shown).split("\n"))
     why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
     always = "".join(f"\n  --always would cover: {grant}" for grant in notice.grants)
@@ -235,7 +235,7 @@ def approval_lines(notice: ApprovalAwaited) -> str:
 
 
 def question_line(notice: QuestionAsked) -> str:
-    """Says how the model's question is answered."""
+    """Return how to answer the model's question."""
     return (
         f'to answer: codingagent say {notice.session_id} "your words" (the request is written anew)'
     )
@@ -250,7 +250,7 @@ def turn_line(notice: TurnDone) -> str:
 
 
 def done_lines(notice: SessionDone) -> list[str]:
-    """Says that the task is done, and what of the last reply was not."""
+    """Return that the task is done, and what failed in the last answer."""
     lines = [f"done: {notice.summary}" if notice.summary else "done"]
     if notice.failed:
         lines.append("but in the last reply these failed:")

@@ -1,4 +1,4 @@
-"""`--reply-with`: a command in the place of the chat. It reads a request and prints the answer."""
+"""`--reply-with`: run a command in place of the chat; it reads a request and prints the answer."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ReplyCommand:
-    """A shell line of the person's, its limit, and how many turns it may answer."""
+    """The person's shell command, its time limit, and how many turns it may answer."""
 
     line: str
     timeout_s: float
@@ -37,21 +37,21 @@ def follow(
     show: Callable[[Notice], None],
     attend: Callable[[Conversation], bool],
 ) -> None:
-    """Has a command answer request after request, until the session is complete.
+    """Have a command answer request after request, until the session is complete.
 
     Its answers are saved in the inbox and taken like any other; so are those that the person saves there.
 
     Args:
-        conversation: the session at work.
-        inbox: where replies come.
-        home: whose mailbox it is.
-        command: what replies.
-        show: gets what it prints besides.
-        attend: does what others ask between two turns.
+        conversation: the current session.
+        inbox: where answers arrive.
+        home: the home of the mailbox.
+        command: the command that answers.
+        show: gets its other output.
+        attend: runs errands of other processes between two turns.
 
     Raises:
-        WorkError: if the command fails, gives what is no answer or the last one again, or has had all
-            of its turns. The session can be resumed.
+        WorkError: if the command fails, prints no answer or the last one again, or has used all its turns.
+            The session can be resumed.
         KeyboardInterrupt: passed on; the command was ended.
     """
     taken = 0
@@ -67,7 +67,7 @@ def follow(
             )
 
         while True:
-            # An answer that is there may be to this very request, left by a kill: it goes first.
+            # An answer from before a kill may be for this very request: take it first.
             take_present(conversation, inbox)
             session = conversation.session
             if session.is_complete:
@@ -96,7 +96,7 @@ def _answer(
     command: ReplyCommand,
     run: Callable[[str, Extras], Outcome],
 ) -> tuple[str, str]:
-    """Has one request answered; gives the answer's name in the inbox, and its digest.
+    """Run the command on one request; return the answer's name in the inbox, and its digest.
 
     Raises:
         WorkError: if there is none.
@@ -137,9 +137,9 @@ def _answer(
 
 
 def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
-    """Set aside what a command had printed before it failed: it may be a whole answer, and dear.
+    """Keep what a command printed before it failed: it may be a whole answer, and expensive.
 
-    Gives in words where it is; nothing if there is none of it.
+    Return in words where it is; empty if there is nothing.
     """
     try:
         if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
@@ -158,7 +158,7 @@ def _redirected(line: str, request: Path, part: Path) -> str:
 
 
 def _fault(outcome: Outcome) -> str:
-    """Says why a command gave no answer; nothing if it may have given one."""
+    """Return why a command gave no answer; empty if it may have given one."""
     said = plain_text.without_controls(outcome.output).strip().split("\n")[-1]
     because = f": {plain_text.one_line(said)}" if said else ""
     if outcome.failure:

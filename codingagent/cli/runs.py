@@ -1,4 +1,4 @@
-"""The commands for runs: an operations message in, the events message out, an exit status."""
+"""The commands for runs: read an operations message, print the events message, return an exit status."""
 
 import contextlib
 import sys
@@ -31,12 +31,12 @@ _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_s
 
 
 def read_message(name: str) -> bytes:
-    """Return the bytes of a message, from a file or with `-` from stdin; no more than may be executed.
+    """Return the bytes of a message, from a file or with `-` from stdin, up to just over the limit.
 
     Raises:
         UsageError: if there is no such file, or it can't be read.
     """
-    # One byte more than is allowed: the reader then says what is wrong.
+    # One byte over the limit: the reader then says what is wrong.
     most = SIZE_LIMIT_BYTES + 1
     if name == "-":
         return sys.stdin.buffer.read(most)
@@ -69,15 +69,15 @@ def answer(
     *,
     approves_all: bool,
 ) -> int:
-    """Answers what a run waits for and prints what came of it; gives the exit status.
+    """Answer a run's question and print what came of it; return the exit status.
 
     Args:
         home: where the run is kept.
         session: its state.
-        settings: to go on with.
+        settings: its settings from now on.
         given: the operation's id, or a message that holds the answer.
         decided: the answer, if no message holds it.
-        approves_all: what would be asked next is approved beforehand.
+        approves_all: approve in advance what would be asked next.
     """
     name = given if not isinstance(given, bytes) else None
     if isinstance(given, bytes):
@@ -100,7 +100,7 @@ def answer(
 
 
 def finish(home: Home, session: Session, settings: Settings, *, approves_all: bool) -> int:
-    """Finishes a run that was interrupted and prints all its events; gives the exit status.
+    """Finish an interrupted run and print all its events; return the exit status.
 
     Raises:
         UsageError: if it is done, or its workspace is gone.
@@ -121,11 +121,11 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
 def undo(
     home: Home, session: Session, turns: int | None, show: Callable[[Notice], None], *, force: bool
 ) -> None:
-    """Take back what a run changed, or with None its last undo.
+    """Undo what a run changed, or with None revert its last undo.
 
     Raises:
-        UsageError: if there is nothing to take back, or no git.
-        WorkError: if the disk does not let it.
+        UsageError: if there is nothing to undo, or no git.
+        WorkError: if the disk fails.
     """
     journal = home.runs.open(session.session_id)
     try:
@@ -161,7 +161,7 @@ def _space(
 
 
 def _say(notice: Notice) -> None:
-    """Pass on what is meant for a person: stdout is for the program."""
+    """Print on stderr what is meant for a person: stdout is for the program."""
     match notice:
         case ModelSaid():
             sys.stderr.write(f"{notice.text}\n")
@@ -175,12 +175,12 @@ def _print_event(event: Event) -> None:
     try:
         _print(event)
     except BrokenPipeError:
-        # Whoever read has gone (`| head`); the work goes on without them, as in a session.
+        # The reader has gone (`| head`); the work goes on without it, as in a session.
         silence(sys.stdout)
 
 
 def _print(value: Event | EventsMessage) -> None:
-    """Print JSON and a line end: in bytes, for a copy as text of ten megabytes is ten megabytes more."""
+    """Print JSON and a line end, as bytes: a text copy of ten megabytes costs ten more."""
     sys.stdout.flush()
     sys.stdout.buffer.write(to_json_bytes(value))
     sys.stdout.buffer.write(b"\n")
@@ -193,7 +193,7 @@ def _report(run: Run, since: int) -> int:
 
 
 def _refuse(reason: str, *, streams: bool) -> int:
-    """Tells of what is no operations message, as the protocol does: with one error event."""
+    """Report an invalid operations message, as the protocol does: with one error event."""
     event = ErrorEvent(timestamp=now(), category="validation", message=reason)
     if streams:
         _print_event(event)

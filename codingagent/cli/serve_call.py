@@ -1,4 +1,4 @@
-"""The commands `serve` and `call`: a host at the other end of a connection."""
+"""The commands `serve` and `call`: the two ends of a host's connection."""
 
 import ctypes
 import json
@@ -44,7 +44,7 @@ class Named:
     vsock: int | None = None
     command: str | None = None
     cid: int | None = None
-    """Of a vsock: whom a client calls; None is the host."""
+    """The vsock peer that a client calls; None is the host."""
     token_file: Path | None = None
     no_token: bool = False
 
@@ -77,7 +77,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served, and how it is held: see `host_of`."""
+    """What to serve, and its restrictions: see `host_of`."""
 
     home: Path
     root: Path
@@ -86,7 +86,7 @@ class Served:
 
 
 def serve(named: Named, served: Served, *, verbose: bool) -> None:
-    """Serve until it is told to stop; logs on stderr.
+    """Serve until stopped; log on stderr.
 
     Raises:
         UsageError: if the root, the policy or the endpoint can't be used.
@@ -100,7 +100,7 @@ def serve(named: Named, served: Served, *, verbose: bool) -> None:
         token = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
     log = HandleLog(sys.stderr.fileno())
     _share_heap()
-    # Before anything of ours is opened: it would get the number of what is closed.
+    # Before any file is opened: it would get the number of a closed standard stream.
     place = _standard_streams() if endpoint is None else endpoint
     with host_of(served.home, served.root, served.settings, served.timeout_s) as host:
         if isinstance(place, HandleStream):
@@ -121,13 +121,13 @@ def serve(named: Named, served: Served, *, verbose: bool) -> None:
 
 
 def _share_heap() -> None:
-    """Has all threads use one heap.
+    """Make all threads share one heap.
 
-    glibc gives them one each, up to eight for each core, and every one keeps the most that a
-    connection ever needed of it. Python runs one thread at a time: they would not be in each other's way.
+    glibc gives each thread its own, up to eight for each core, and each keeps the most that a connection ever
+    needed. Python runs one thread at a time, so they do not get in each other's way.
     """
     if sys.platform == "linux":
-        # Another C library may not have it, and does not do it either.
+        # Another C library may lack it, and does not have the problem either.
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
@@ -153,14 +153,14 @@ def call(
 
     Args:
         named: the endpoint.
-        home: if it was named; for a server of one's own.
+        home: the home, if named; used for a server started for this call.
         method: its name.
         params: as JSON.
         timeout_s: how long to wait for the answer.
 
     Raises:
-        UsageError: if the params are no JSON object or array.
-        RpcError: if the call comes to nothing.
+        UsageError: if the params are not a JSON object or array.
+        RpcError: if the call fails.
     """
     values = None
     if params is not None:
@@ -181,13 +181,13 @@ def call(
 
 
 def _no_constant(name: str) -> NoReturn:
-    # Python reads it, and could not send it.
+    # Python parses it, but could not send it.
     raise ValueError(f"{name} is no JSON")
 
 
 def _served_here(home: Path | None) -> Command:
-    """Return a server of one's own for a single call."""
-    # A home that nobody named it must find for itself: one that is named is believed.
+    """Return a server started for a single call."""
+    # The server must find an unnamed home itself: a named one is trusted.
     named = () if home is None else ("--home", os.fspath(home))
     words = (sys.executable, "-m", "codingagent", *named, "serve", "--stdio")
     return Command(shlex.join(words))

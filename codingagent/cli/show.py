@@ -1,4 +1,4 @@
-"""What `show` prints: a session turn by turn, what it waits for, and how to go on."""
+"""The command `show`: print a session turn by turn, what it waits for, and how to continue."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,18 +17,18 @@ from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import Asking, Entry, TurnTold
 from codingagent.storage.session_file import document
 
-# Of a task the screen shows the beginning; the rest is in the request, and in --json.
+# The screen shows the beginning of a task; all of it is in the request and in --json.
 _TASK_LINES = 10
 
 Counts = Mapping[str, tuple[int, int]]
-"""How many lines came and went, by path."""
+"""The number of added and removed lines, by path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All that is told of a session.
+    """Everything to show of a session.
 
-    `counts` are by turn, as far as they are known. `requests` are the files that wait to be sent.
+    `counts` are by turn, as far as known. `requests` are the files that wait to be sent.
     """
 
     session: Session
@@ -38,7 +38,7 @@ class Story:
 
 
 def show_session(story: Story, *, json: bool) -> None:
-    """Print a session's turns, their results, the files that they changed, and how to go on."""
+    """Print a session's turns, results and changed files, and how to continue."""
     if json:
         turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
         said = [asdict(each) for each in story.session.said]
@@ -52,7 +52,7 @@ def show_session(story: Story, *, json: bool) -> None:
 
 
 def story_lines(story: Story, look: Look, now: datetime) -> Iterator[Line]:
-    """Yield a session as it is told to people."""
+    """Yield the lines that describe a session to people."""
     yield from _head(story.session, look, now)
     for entry in story.entries:
         yield []
@@ -190,13 +190,13 @@ def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
 
 
 def counts_in(text: str) -> dict[str, tuple[int, int]]:
-    """Return how many lines came and went in each file of a unified difference, as git writes it."""
+    """Return the added and removed lines of each file in a unified diff, as git writes it."""
     found: dict[str, tuple[int, int]] = {}
     path = old = ""
     left = [0, 0]
     for line in text.split("\n"):
         if left[0] > 0 or left[1] > 0:
-            # Within a hunk a line may look like any heading.
+            # Within a hunk a line may look like a heading.
             added, removed = found[path]
             found[path] = (added + line.startswith("+"), removed + line.startswith("-"))
             left[0] -= not line.startswith(("+", "\\"))
@@ -212,10 +212,10 @@ def counts_in(text: str) -> dict[str, tuple[int, int]]:
 
 
 def _name(said: str) -> str:
-    """Return the path of a heading; empty for none."""
+    """Return the path in a heading; empty for none."""
     said = said.rstrip("\t")
     if said.startswith('"'):
-        # As C writes it: the bytes that are not ASCII in octal.
+        # Quoted as in C: non-ASCII bytes in octal.
         said = (
             said[1:-1]
             .encode()
@@ -227,7 +227,7 @@ def _name(said: str) -> str:
 
 
 def _length(part: str) -> int:
-    """Return how many lines a side of a hunk has: `-3,4` has 4, `-3` has 1."""
+    """Return the number of lines in a side of a hunk header: `-3,4` has 4, `-3` has 1."""
     _, _, count = part.partition(",")
     return int(count) if count else 1
 

@@ -1,4 +1,4 @@
-"""What an output stream is: a terminal or not, which characters it can show; and an end of writing to it."""
+"""Properties of output streams: terminal or not, which characters they can show; and how to silence one."""
 
 import codecs
 import contextlib
@@ -6,7 +6,7 @@ import io
 import os
 from typing import TextIO
 
-# What we write ourselves and an old terminal can't show.
+# Our own characters that an old terminal can't show.
 _PLAINER = dict(
     zip("…✓✗−—–━─→←•", ("...", "+", "x", "-", "-", "-", "#", "-", ">", "<", "*"), strict=True)
 )
@@ -14,23 +14,23 @@ _ERRORS = "codingagent"
 
 
 def silence(stream: TextIO) -> None:
-    """Send the rest of the output nowhere: its reader has gone, or its disk is full."""
+    """Discard the rest of the output: its reader has gone, or its disk is full."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def is_seen(stream: TextIO) -> bool:
-    """Return whether a person looks at the stream, or FORCE_COLOR says so."""
+    """Return whether a person sees the stream, or FORCE_COLOR says so."""
     return stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def is_living(stream: TextIO) -> bool:
-    """Return whether the stream is a terminal that can do more than lines."""
+    """Return whether the stream is a terminal that can move its cursor."""
     return is_seen(stream) and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def can_show_marks(stream: TextIO) -> bool:
-    """Return whether the stream's encoding has all our marks."""
+    """Return whether the stream's encoding has all marks that this program prints."""
     try:
         "".join(_PLAINER).encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -39,7 +39,7 @@ def can_show_marks(stream: TextIO) -> bool:
 
 
 def be_plainer(stream: TextIO) -> None:
-    """Make the stream write marks that its encoding lacks as plainer ones, anything else as `?`."""
+    """Make the stream replace marks that its encoding lacks with plainer ones, and anything else with `?`."""
     if isinstance(stream, io.TextIOWrapper):
         codecs.register_error(_ERRORS, _plainer)
         stream.reconfigure(errors=_ERRORS)

@@ -1,4 +1,4 @@
-"""What `list`, `log`, `diff` and `config` print: for a terminal, as plain lines, or as JSON."""
+"""The output of `list`, `log`, `diff` and `config`: for a terminal, as plain lines, or as JSON."""
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ STATES = {
 
 
 def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
-    """Print one line a session; where there is none, what there is: so many runs."""
+    """Print one line for each session; if there is none, mention the number of runs."""
     if json:
         for session in sessions:
             write_json_line(sys.stdout, document(session))
@@ -44,9 +44,9 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
 
 
 def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Line]:
-    """Return one line a session; on a terminal as much of it as fits, in a pipe all of it."""
+    """Return one line for each session; cut to fit a terminal, complete in a pipe."""
     if not look.is_terminal:
-        # As scripts know it.
+        # Scripts rely on this format.
         headings = ("session", "state", "turn", "changed (UTC)", "task")
         rows = [_session(s, f"{s.updated_at[:16].replace('T', ' ')}", 60) for s in sessions]
         return list(layout.table(headings, rows, look))
@@ -64,7 +64,7 @@ def session_lines(sessions: list[Session], look: Look, now: datetime) -> list[Li
     return list(_columns(headings, rows, look, chosen))
 
 
-# A task that is cut to less tells nothing.
+# A shorter task says nothing.
 _TASK_CELLS = 20
 
 
@@ -102,17 +102,17 @@ def show_diff(
     *,
     json: bool,
 ) -> None:
-    """Print what a turn changed, or all of them together.
+    """Print what a turn changed, or all turns together.
 
     Args:
-        diff: gives the difference between two checkpoints, for some paths.
-        changed: gives the paths that differ between two.
+        diff: returns the diff between two checkpoints, for some paths.
+        changed: returns the paths that differ between two.
         steps: all of the session's.
         turn: its number; None for all.
-        json: one object.
+        json: print one object.
 
     Raises:
-        UsageError: if there is no such turn, or it changed nothing that is kept.
+        UsageError: if there is no such turn, or no checkpoint holds its changes.
     """
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
@@ -126,7 +126,7 @@ def show_diff(
             "the last turn has no checkpoint after it: `codingagent resume` ends one that is under way,"
             " `codingagent diff --turn N` shows an earlier one"
         )
-    # Between the parts the person may have changed other files: those are not the session's doing.
+    # Between the parts the person may have changed other files, which do not belong to the session.
     touched = {path for step in chosen for path in changed(step.before, step.after or after)}
     text = (
         plain_text.without_controls(diff(chosen[0].before, after, sorted(touched)))
@@ -158,9 +158,9 @@ def show_settings(
     *,
     json: bool,
 ) -> None:
-    """Print each setting in force, where it came from, and what it means.
+    """Print each effective setting, its source and its meaning.
 
-    With them what the policy does, and what was approved for always, by session.
+    Also print what the policy does, and the "always" approvals of each session.
     """
     values = asdict(resolved.settings)
     if json:
@@ -175,7 +175,7 @@ def show_settings(
         ((name, "bold"), (_value(value), "name"), (resolved.origins[name], ""), (told[name], "dim"))
         for name, value in values.items()
     ]
-    # A path is never broken, so that it can be copied whole.
+    # A path is never wrapped, so that it can be copied whole.
     show_lines([[("home ", ""), (str(home), "")]])
     show_lines(layout.table(("setting", "value", "from", "meaning"), rows, look))
     lines = f"policy {policy}".split("\n")
@@ -187,12 +187,12 @@ def show_settings(
 
 def _value(value: object) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"  # as it is written in the file
+        return "true" if value else "false"  # as the settings file has it
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def show_lines(lines: Iterable[Line]) -> None:
-    """Print lines: in colour on a terminal."""
+    """Print lines; in colour on a terminal."""
     if is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 

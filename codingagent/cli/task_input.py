@@ -1,4 +1,4 @@
-"""The task in the person's words: from the command line, stdin, a file or an editor."""
+"""Read the task from the command line, stdin, a file or an editor."""
 
 import sys
 from pathlib import Path
@@ -8,10 +8,10 @@ from codingagent.model.plain_text import without_halves
 
 
 def read_task(words: list[str], file: Path | None, edit: bool) -> str:
-    """Return the task from the one place that was named.
+    """Return the task from the one source that was given.
 
     Raises:
-        UsageError: if none or more than one was named, or it has no words, or can't be read.
+        UsageError: if none or more than one was given, or it is empty, or can't be read.
     """
     task = _read("the task", words, file, edit)
     if not task:
@@ -22,7 +22,7 @@ def read_task(words: list[str], file: Path | None, edit: bool) -> str:
 
 
 def read_words(words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool) -> str:
-    """Return what the person says: words, a file, or both; with attached files it may be nothing.
+    """Return the person's words: typed, from a file, or both; with attached files they may be empty.
 
     Raises:
         UsageError: as `read_task`.
@@ -47,11 +47,11 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
     elif edit:
         task = _edit_task()
     elif words == ["-"]:
-        # Bytes that are no UTF-8 become question marks, not faults.
+        # Bytes that are not UTF-8 become question marks, not errors.
         task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
     else:
         task = " ".join(words)
-    # Words of a command line that are no UTF-8 come with half characters in them.
+    # Command-line arguments that are not UTF-8 hold lone surrogates.
     return without_halves(task.strip().replace("\r\n", "\n"))
 
 

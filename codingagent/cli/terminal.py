@@ -1,4 +1,4 @@
-"""Notices on a terminal: colour, live output, a spinner while waiting. The only user of rich."""
+"""Show notices on a terminal: colour, live output, a spinner while waiting. Only this module uses rich."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ from codingagent.model.ui_events import (
     Waiting,
 )
 
-# Of a failure's output the end says most; the request to the model has more of it.
+# The end of a failure's output says most; the request to the model has more of it.
 _FAILURE_LINES = 15
 
 
@@ -66,12 +66,12 @@ _DECISIONS: dict[str, Decision] = {
 }
 
 
-# What the styles of `looks` are here.
+# Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
 _WAITING = "waiting (Ctrl-C stops)"
 
-# A change of a file is below the operation that made it.
+# A file's diff is indented below its operation.
 _MARGIN = "      "
 
 
@@ -79,7 +79,7 @@ _SIGNS = {"+": "green", "-": "red", "@": "cyan", "…": "dim"}
 
 
 def _style_of(line: str) -> str:
-    """Return the colour of a line of a difference."""
+    """Return the colour of a line of a diff."""
     if line.startswith(("+++", "---")):
         return "bold"
     return _SIGNS.get(line[:1], "")
@@ -94,11 +94,11 @@ _COLOUR_SYSTEMS = {
 
 
 class Console:
-    """Shows notices on a terminal as they come."""
+    """Show notices on a terminal as they come."""
 
     def __init__(self, *, can_ask: bool = False) -> None:
         self._can_ask = can_ask
-        # no-color.org: not a single code then.
+        # no-color.org: no colour code at all then.
         has_colour = not os.environ.get("NO_COLOR")
         self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
         self._look = layout.look_of(sys.stdout)
@@ -108,12 +108,12 @@ class Console:
         self._within_line = False
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
-        del asked  # on a terminal somebody looks
+        del asked  # a terminal always has a reader
         self._changes.how = how
 
     def show(self, notice: Notice) -> None:
         self._stop_status()
-        self._look = layout.look_of(sys.stdout)  # a window may have another size by now
+        self._look = layout.look_of(sys.stdout)  # the window may have been resized
         self._changes.note(notice)
         match notice:
             case OutboxReady():
@@ -132,7 +132,7 @@ class Console:
             case OutputCame():
                 self._show_output(notice.text)
             case FileChanged():
-                pass  # it is shown with its operation's result
+                pass  # shown with its operation's result
             case OperationDone():
                 self._show_result(notice)
             case ApprovalAwaited():
@@ -158,12 +158,12 @@ class Console:
                 assert_never(notice)
 
     def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
-        """Asks the person for a yes or no to what was shown; None if their keyboard is not ours.
+        """Ask the person to approve what was shown; None if this process can't read their keyboard.
 
         An answer given in another terminal counts as theirs.
 
         Raises:
-            KeyboardInterrupt: passed on; so is the end of input, which is no answer.
+            KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
         if not self._can_ask:
             return None
@@ -208,7 +208,7 @@ class Console:
     def _line(
         self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]
     ) -> str | Answer:
-        """Return what is typed after a prompt, or the answer that came from elsewhere first."""
+        """Return what is typed after a prompt, or an answer from elsewhere that came first."""
         while True:
             keys.discard()
             try:
@@ -224,7 +224,7 @@ class Console:
         """Ask the person for one of these, by its number; None if nobody can answer.
 
         Raises:
-            KeyboardInterrupt: passed on; so is the end of input, which is no answer.
+            KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
         if not self._can_ask or not keyboard.is_ours(sys.stdin):
             return None
@@ -250,11 +250,11 @@ class Console:
             self._say(("    ", ""), ("because:", "warn"), (f" {reason}", ""), indent=6)
 
     def close(self) -> None:
-        """Put the terminal back as it was: no spinner, the cursor shown."""
+        """Restore the terminal: no spinner, the cursor shown."""
         self._stop_status()
 
     def diff(self, text: str) -> None:
-        """Show a unified difference in colour."""
+        """Show a unified diff in colour."""
         for line in text.splitlines():
             self._rich.print(Text(line, style=_style_of(line)), soft_wrap=True)
 
@@ -265,7 +265,7 @@ class Console:
             self._rich.print(Text.assemble(*spans), soft_wrap=True)
 
     def page(self, text: str) -> None:
-        """Show a page of Markdown; one that is longer than the screen in the person's pager."""
+        """Show a page of Markdown; in the person's pager if it is longer than the screen."""
         import shlex
         import shutil
 
@@ -273,7 +273,7 @@ class Console:
         from rich.theme import Theme
 
         width = min(self._rich.width, _PAGE_CELLS)
-        # No backgrounds: nobody knows whether the terminal's is light or dark.
+        # No backgrounds: the terminal's own may be light or dark.
         theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold"})
         page = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
         with self._rich.use_theme(theme), self._rich.capture() as captured:
@@ -281,7 +281,7 @@ class Console:
         shown = captured.get()
         try:
             pager = next(iter(shlex.split(os.environ.get("PAGER", "less"))), "")
-        except ValueError:  # a quote that nothing closes
+        except ValueError:  # an unclosed quote
             pager = ""
         is_long = shown.count("\n") >= self._rich.height
         if not (is_long and self._can_ask and pager and shutil.which(pager)):
@@ -289,11 +289,11 @@ class Console:
             return
         import pydoc
 
-        os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no second screen
+        os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no alternate screen
         pydoc.pager(shown)
 
     def colours(self) -> str:
-        """Return in words how many colours there are."""
+        """Return the number of colours in words."""
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
     def _say(self, *spans: Span, indent: int = 2) -> None:
@@ -302,7 +302,7 @@ class Console:
         self.lines(layout.hang(clean, self._look, indent))
 
     def _say_path(self, path: str) -> None:
-        # Never broken by us, so that it can be copied whole.
+        # Never wrapped here, so that it can be copied whole.
         self.lines([[("     ", ""), (without_controls(path), "bold cyan")]])
 
     def _show_ready(self, notice: OutboxReady) -> None:
@@ -335,7 +335,7 @@ class Console:
         elif len(waiting_line(notice)) < self._look.width - 2:
             self._start_status(waiting_line(notice))
         else:
-            # What moves has one line; Ctrl-C says how to go on.
+            # A spinner has one line; Ctrl-C says how to continue.
             self._start_status(layout.cut(_WAITING, self._look.width - 3, self._look))
 
     def _step(self, number: str, text: str) -> None:
@@ -378,7 +378,7 @@ class Console:
 
     def _start_status(self, text: str) -> None:
         if not sys.stdout.isatty():
-            return  # colours were wanted in a pipe; what moves would only fill it
+            return  # colours were forced in a pipe; a spinner would only fill it
         spinner = "dots" if self._look.has_marks else "line"
         self._status = self._rich.status(f"[dim]{escape(text)}[/]", spinner=spinner)
         self._status.start()

@@ -1,4 +1,4 @@
-"""The commands say, refresh and revoke: done here, or by the other terminal."""
+"""The commands say, refresh and revoke: run here, or handed to the other terminal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ app = typer.Typer()
 
 
 @app.command(epilog='Example: codingagent say "Python 3.9 must still work"', name="say")
-def _say(  # one for each word of the command line
+def _say(  # one for each command-line option
     context: typer.Context,
     words: Annotated[
         list[str] | None,
@@ -120,7 +120,7 @@ def _revoke(
 
 
 def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
-    """Return the approvals of a session that these numbers name; all of them without a number.
+    """Return the approvals of a session with these numbers; without numbers, all of them.
 
     Raises:
         UsageError: if there are none, or not so many.
@@ -138,7 +138,7 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
 
 
 def write_again(home: "Home", state: "Session") -> str:
-    """Write a request whose file is gone, here or in the other terminal; return what to tell the person."""
+    """Rewrite a request whose file is gone, here or in the other terminal; return a message about it."""
     from codingagent.agent import factory
     from codingagent.agent.factory import Person
     from codingagent.cli.handoff import locked_or_handed
@@ -180,7 +180,7 @@ def _meant(
     if is_session_id(first):
         if first in home.sessions.ids():
             return home.sessions.load(first), words[1:]
-        # "deadbeef" is a word too. But what was meant for one session must not go into another.
+        # "deadbeef" is a word too. But words meant for one session must not go into another.
         if words[1:]:
             raise UsageError(
                 f"no session {first} in {home.sessions.folder}; `codingagent list` names all (if it is"
@@ -192,7 +192,7 @@ def _meant(
 def _write_anew(
     home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
 ) -> None:
-    """Change a session's request: here, or by handing it to the other terminal."""
+    """Rewrite a session's request: here, or by handing it to the other terminal."""
     from codingagent.cli.handoff import write_request
 
     with held_or_handed(home, errand, screen) as (is_handed, name):
@@ -200,7 +200,7 @@ def _write_anew(
             _show_handed(home, errand, screen)
             return
         state = home.sessions.load(errand.session_id)
-        # Nothing of an answer is executed by this.
+        # This must not execute anything of an answer.
         with opened(home, state, screen, executes=False) as (work, _):
             conversation = work.conversation
             change(conversation, name)
@@ -234,7 +234,7 @@ _LATER_ELSEWHERE = (
 
 
 def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
-    """Show where the request is that the other terminal has written anew."""
+    """Show where the request is that the other terminal has rewritten."""
     from codingagent.agent.requests import waiting
 
     session = home.sessions.load(errand.session_id)
@@ -242,7 +242,7 @@ def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
         remark(screen, _ENDED.format(session.session_id))
         return
     if not session.is_awaiting_reply:
-        # It takes an answer that just came, or waits for a yes. What was said is in the record.
+        # It is taking an answer, or waits for approval. The words are in the journal.
         remark(screen, _LATER_ELSEWHERE)
         return
     remark(screen, "the other terminal has written the request anew: send the chat this one")

@@ -1,4 +1,4 @@
-"""What commands begin with: the home, the session that is meant, its settings, the work itself."""
+"""Shared steps of commands: find the home and the session, resolve settings, open the session."""
 
 import contextlib
 import math
@@ -35,14 +35,14 @@ def home_of(context: typer.Context) -> "Home":
 
 
 def home_was_found(context: typer.Context) -> bool:
-    """Tells whether nobody named the home, neither by an option nor in the environment."""
+    """Return whether the home was searched for: no option and no variable named it."""
     from codingagent.model.settings import HOME_VARIABLE
 
     return context.obj is None and HOME_VARIABLE not in os.environ
 
 
 def waiting_of(home: "Home") -> "Session":
-    """Return the session that changed last of those whose request waits, else the one that changed last.
+    """Return the latest session whose request waits, else the latest session.
 
     Raises:
         UsageError: if there is none.
@@ -54,11 +54,11 @@ def waiting_of(home: "Home") -> "Session":
 
 
 def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
-    """Return the session that changed last, complete or not.
+    """Return the latest session, complete or not.
 
     Args:
-        home: where it is.
-        or_run: where there is no session, the run that changed last will do.
+        home: its home.
+        or_run: without any session, return the latest run.
 
     Raises:
         UsageError: if there is none.
@@ -82,9 +82,9 @@ def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
 
 
 def ask_whose(screen: Screen) -> "Ask":
-    """Return what asks on a terminal which session an answer is for; elsewhere it says how to name one.
+    """Return a function that asks on a terminal which session an answer is for.
 
-    That raises a UsageError.
+    Anywhere else it raises a UsageError that says how to name one.
     """
 
     def ask(name: str, waiting: "Sequence[Session]") -> str:
@@ -104,7 +104,7 @@ def ask_whose(screen: Screen) -> "Ask":
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the command line says of how a session goes on; None: as its settings say."""
+    """Options of the command line for a session; None: as its settings say."""
 
     policy: str | None = None
     sandbox: str | None = None
@@ -116,13 +116,13 @@ class Given:
 
     @property
     def settings(self) -> dict[str, object]:
-        """Return it as settings, which come before all others."""
+        """Return them as settings, which override all others."""
         names = ("policy", "sandbox", "network", "diff", "check")
         return {name: getattr(self, name) for name in names}
 
     @property
     def options(self) -> list[str]:
-        """Return the options that were given, as they are typed."""
+        """Return the given options as they are typed."""
         given = {**self.settings, "yes": self.yes or None}
         return [f"--{name}" for name, value in given.items() if value]
 
@@ -130,7 +130,7 @@ class Given:
 def settings_of(
     home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
 ) -> "Settings":
-    """Return the settings that a session goes on with."""
+    """Return the settings with which a session continues."""
     from codingagent.storage import homes
 
     workspace = Path(session.workspace)
@@ -151,7 +151,7 @@ def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
 
 
 def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
-    """Return the inbox as a session sees it: what lay there before it began is left alone."""
+    """Return the inbox as a session sees it: files from before it began are ignored."""
     from codingagent.cli.inbox_loop import Inbox
 
     mailbox = home.mailbox
@@ -167,9 +167,9 @@ def follow(
     clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> str:
-    """Wait for answers, by whatever way they come, until the session is complete.
+    """Wait for answers, whichever way they come, until the session is complete.
 
-    Return what `drop.follow` returns.
+    Return what `inbox_loop.follow` returns.
     """
     from codingagent.agent import factory
     from codingagent.cli import inbox_loop
@@ -194,7 +194,7 @@ def follow(
         return inbox_loop.follow(conversation, inbox, watch, glance, attend, say)
 
 
-# A long answer of a slow model takes minutes; a task that takes more turns wants to be looked at.
+# A long answer of a slow model takes minutes; a task with more turns needs a look.
 _REPLY_S = 600
 _TURNS = 20
 
@@ -202,16 +202,16 @@ _TURNS = 20
 def reply_command(
     line: str | None, timeout_s: float | None, max_turns: int | None, *, others: dict[str, bool]
 ) -> "ReplyCommand | None":
-    """Return the command that replies, if one was named.
+    """Return the command given by `--reply-with`, if any.
 
     Args:
-        line: the shell line.
-        timeout_s: its limit; None for the usual one.
-        max_turns: how many requests it may answer; None for the usual number.
-        others: options that say otherwise, and whether they were given.
+        line: the shell command.
+        timeout_s: its limit; None for the default.
+        max_turns: how many requests it may answer; None for the default.
+        others: options that exclude it, and whether they were given.
 
     Raises:
-        UsageError: if one of them was given too, the line is empty, or these limits are for no line.
+        UsageError: if one of them was given too, the line is empty, or a limit comes without a command.
     """
     limits = {"--reply-timeout": timeout_s, "--max-turns": max_turns}
     if line is None:
@@ -233,10 +233,10 @@ def reply_command(
 
 @contextlib.contextmanager
 def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[tuple[bool, str]]:
-    """Hold the home's lock, or has its holder do it: tells which, and the errand's name.
+    """Hold the home's lock, or have its holder run an errand; yield which, and the errand's name.
 
     Raises:
-        UsageError, WorkError: if the holder could not do it.
+        UsageError, WorkError: if the holder could not run it.
     """
     from codingagent.cli.handoff import locked_or_handed
 
@@ -252,24 +252,24 @@ def opened(  # noqa: PLR0913
     home: "Home",
     session: "Session",
     screen: Screen,
-    given: Given = Given(),  # a frozen value
+    given: Given = Given(),  # immutable
     *,
     settings: "Settings | None" = None,
     executes: bool = True,
     recipients: "Recipients | None" = None,
     follows_answers: bool = False,
 ) -> "Iterator[tuple[AtWork, Attendant]]":
-    """Yield a session at work, and who does what other terminals hand over; an interrupt says how to go on.
+    """Yield a session at work, and the attendant for errands; an interrupt says how to continue.
 
     Args:
         home: its home, whose lock is held.
         session: the session.
         screen: where the person looks.
-        given: what the command line says.
-        settings: its settings, where they are known already.
-        executes: what is opened may execute operations, so its confinement must be as it was.
-        recipients: which session an answer is for; None: the person named this one.
-        follows_answers: an answer to another session is taken by that.
+        given: options of the command line.
+        settings: its settings, if already known.
+        executes: operations may be executed, so the confinement must be as before.
+        recipients: find the session of an answer; None: the person named this one.
+        follows_answers: answers to other sessions are passed to them.
     """
     from codingagent.agent import factory
     from codingagent.cli.handoff import Attendant

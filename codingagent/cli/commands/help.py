@@ -17,7 +17,7 @@ def _commands(context: typer.Context) -> list[str]:
 def _topics(context: typer.Context, incomplete: str) -> list[str]:
     from codingagent.cli.help_pages import TOPICS
 
-    # A topic of the same name comes first: its page has more to say.
+    # Topics first: a topic's page says more than the command of the same name.
     words = dict.fromkeys([*TOPICS, *_commands(context)])
     return [word for word in words if word.startswith(incomplete)]
 

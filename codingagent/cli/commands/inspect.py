@@ -1,4 +1,4 @@
-"""Commands that only look: at sessions, at settings, at this machine."""
+"""Read-only commands: show sessions, settings and this machine."""
 
 import contextlib
 import os
@@ -68,12 +68,12 @@ def _show(
     show.show_session(story, json=json)
 
 
-# git is asked three times for each; of turns long ago nobody wants to know it so exactly.
+# Each takes three calls of git; older turns need no exact counts.
 _COUNTED_STEPS = 20
 
 
 def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
-    """Return how many lines came and went in the last turns, as far as that is known."""
+    """Return the added and removed lines of the latest turns, as far as known."""
     from codingagent.checkpoints import history
     from codingagent.cli import show
 
@@ -168,7 +168,7 @@ def _config(context: typer.Context, json: Json = False) -> None:
 
 
 class _Schema(StrEnum):
-    """What there is a schema of."""
+    """What has a schema."""
 
     OPERATIONS = "operations"
     EVENTS = "events"

@@ -11,8 +11,8 @@ import typer
 
 
 def _sessions(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the session ids that a shell may complete a word to; nothing if there is any doubt."""
-    with contextlib.suppress(Exception):  # a word half typed is no place to complain
+    """Return the session ids that complete a word in a shell; none on any error."""
+    with contextlib.suppress(Exception):  # shell completion is no place for errors
         named = context.find_root().params.get("home")
         return _ids(None if named is None else Path(named), incomplete)
     return []
@@ -23,7 +23,7 @@ def _ids(named: Path | None, incomplete: str) -> list[str]:
     from codingagent.storage import homes
 
     home = homes.find_home(named, Path.cwd(), os.environ)
-    # Runs come by the thousand: only to who asks for them.
+    # There may be thousands of runs: complete them only when asked for.
     is_run = incomplete.startswith("run")
     folder, fits = ("sessions/runs", is_run_id) if is_run else ("sessions", is_session_id)
     names = {Path(name).stem for name in os.listdir(home / folder)}
@@ -150,7 +150,7 @@ Changes = Annotated[
 
 
 class ProtocolName(StrEnum):
-    """What a session's requests ask to be answered in."""
+    """The format in which a session's requests ask to be answered."""
 
     TAGS = "tags"
     JSON = "json"

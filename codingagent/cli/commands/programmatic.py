@@ -15,7 +15,7 @@ app = typer.Typer()
 @app.command(
     epilog="Example: codingagent run operations.json --workspace project > events.json", name="run"
 )
-def _run(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="An operations message; - reads it from stdin.")
@@ -57,10 +57,10 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     )
 
 
-# Beyond it a system's timers do not count: 2^31 ms, 24 days.
+# System timers count no further: 2^31 ms, 24 days.
 _LONGEST_S = 2_000_000
 
-# The highest number says "any" to the system.
+# The highest number means "any" to the system.
 _LAST_VSOCK = 2**32 - 2
 
 
@@ -95,7 +95,7 @@ _Vsock = Annotated[
 
 
 @app.command(epilog="Example: codingagent serve --socket /tmp/agent.sock", name="serve")
-def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     stdio: _Stdio = False,
     socket: _Socket = None,
@@ -134,7 +134,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     from codingagent.storage import homes
 
     named = serve_call.Named(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
-    named.chosen()  # before anything is made for an endpoint that is none
+    named.chosen()  # before anything is created for a missing endpoint
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=home_was_found(context))
     options = Given(policy, sandbox, network).settings
@@ -142,7 +142,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     settings = resolved.settings
     is_machine = root is not None and root.resolve() == Path(root.resolve().anchor)
     if is_machine and resolved.origins["policy"] == DEFAULT:
-        # The machine around it is the wall; what a preset asks for, nobody could answer.
+        # The guest machine is the confinement; nobody could answer a preset's questions.
         settings = replace(settings, policy="permissive")
     if root is None:
         homes.make_workspace(home, folder)
@@ -153,7 +153,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 @app.command(
     epilog='Example: codingagent call exec \'{"cmd": "ls"}\' --socket /tmp/agent.sock', name="call"
 )
-def _call(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     method: Annotated[
         str,

@@ -76,7 +76,7 @@ app = typer.Typer()
 @app.command(
     epilog='Example: codingagent new --here "Add a --verbose option to cli.py"', name="new"
 )
-def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     words: TaskWords = None,
     file: TaskFile = None,
@@ -116,7 +116,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each word of the command line
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a new session is to be, before anything of it is made."""
+    """Where a new session will be; nothing is created yet."""
 
     root: Path
     workspace: Path | None
@@ -125,10 +125,10 @@ class _Place:
 
 
 def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
-    """Return where a new session is to be.
+    """Return where a new session will be.
 
     Raises:
-        UsageError: if that is said twice, or the home is not to be trusted.
+        UsageError: if that is given twice, or the home is not trusted.
     """
     from codingagent.storage import homes
 
@@ -152,12 +152,12 @@ def _begun(
     attach: list[str] | None,
     screen: "Screen",
 ) -> "Iterator[tuple[Home, tuple[AtWork, Attendant]]]":
-    """Yield the home and a new session at work there, its first request written."""
+    """Yield the home and a new session at work there, with its first request written."""
     from codingagent.agent import factory
     from codingagent.process import select_sandbox
     from codingagent.storage import homes
 
-    # Before anything is made: a mistyped --workspace must not leave a home behind.
+    # Before anything is created: a mistyped --workspace must not leave a home.
     named = None if place.workspace is None else str(place.workspace)
     options = {**given.settings, "workspace": named}
     resolved, folder = homes.settings_for(place.root, options, os.environ)
@@ -193,14 +193,14 @@ _ELSEWHERE = (
 
 
 def _is_elsewhere(workspace: Path) -> bool:
-    """Tells whether a person seems to have meant the folder that they are in."""
+    """Return whether the person probably meant the current folder."""
     own = {"workspace", "outbox", "inbox", "sessions"}
     here = (name for name in os.listdir() if name not in own and not name.startswith("."))
     return not any(workspace.iterdir()) and any(here)
 
 
 @app.command(epilog="Example: codingagent resume", name="resume")
-def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: OpenSessionName = None,
     once: Once = False,
@@ -227,7 +227,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     home = home_of(context)
     if session is not None and _is_run(session):
         return _finish_run(home, session, given, accept)
-    # What is said of one session must not hold for another, which an answer may be for.
+    # Options for one session must not apply to another that an answer may be for.
     is_of_one = session is not None or accept is not None or reply is not None
     moves = not is_of_one and given == Given(diff=diff)
     with screen_for(json) as screen, home.locked():
@@ -265,7 +265,7 @@ def _finish_run(home: "Home", name: str, given: Given, accept: Path | None) -> i
 
 @dataclass(frozen=True, slots=True)
 class _Resume:
-    """Go on with a session, and with those that answers in the inbox are for."""
+    """Continue a session, and those that answers in the inbox are for."""
 
     home: "Home"
     screen: "Screen"
@@ -276,22 +276,22 @@ class _Resume:
     once: bool
     clipboard: bool
     moves: bool
-    """An answer to another session is taken by that."""
+    """Pass answers to other sessions on to them."""
 
     def go_on_with_each(self, first: "Session") -> None:
-        """Go on with a session, with each that an answer is for, then with those that were left for it."""
+        """Continue a session, each one that an answer is for, then those that were left for it."""
         state, left = first, list[str]()
         while other := self._go_on(state):
             left = [each for each in left if each not in (other, state.session_id)]
             left.append(state.session_id)
             state = self.home.sessions.load(other)
         for session_id in reversed(left):
-            # Complete by now: an answer to it came while another was gone on with.
+            # It may be complete by now: an answer to it came while another session ran.
             if not (earlier := self.home.sessions.load(session_id)).is_complete:
                 self.go_on_with_each(earlier)
 
     def _go_on(self, state: "Session") -> str:
-        """Return the session to go on with, if an answer is for another one; else ""."""
+        """Return the session to continue with, if an answer is for another one; else ""."""
         home, screen = self.home, self.screen
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
         with opened(
@@ -327,7 +327,7 @@ class _Resume:
             )
 
     def _take_present(self, conversation: "Conversation") -> str:
-        """Take the answers that are there now, and say so if there are none."""
+        """Take the answers that are there now; say so if there are none."""
         from codingagent.cli import inbox_loop
 
         inbox = inbox_of(conversation, self.home)
@@ -364,12 +364,12 @@ def _say_nothing_taken(
 
 
 def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
-    """Return the session that `resume` means if none is named."""
+    """Return the session that `resume` means without an id."""
     from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
     for each in found:
-        # A kill may have left a session file after its journal.
+        # A kill may have left a session file older than its journal.
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_reply]
     if accept is not None and len(waiting) > 1:
@@ -378,7 +378,7 @@ def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
-def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: AwaitingName = None,
     operation_id: AnsweredOperation = None,
@@ -404,7 +404,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each word of the command line
     epilog="Example: codingagent deny a1b2c3d4 --reason 'keep build/'",
     name="deny",
 )
-def _deny(  # noqa: PLR0913, PLR0917  # one for each word of the command line
+def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
     session: AwaitingName = None,
     operation_id: RefusedOperation = None,
@@ -476,7 +476,7 @@ def _answer(
     *,
     json: bool,
 ) -> int:
-    """Answer what awaits approval, and go on to the next request, or with the run."""
+    """Answer the pending question, and continue to the next request, or with the run."""
     from codingagent.model.journal_entries import is_session_id
     from codingagent.storage import homes
 
@@ -505,7 +505,7 @@ def _answer_session(
     given: Given,
     screen: "Screen",
 ) -> None:
-    """Answer for a session, or have the terminal do it that holds the home's lock."""
+    """Answer for a session, or have the terminal that holds the home's lock do it."""
     from codingagent.model.approval import nothing_awaits
     from codingagent.storage.queued_request import Errand, seen
 
@@ -523,7 +523,7 @@ def _answer_session(
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
         if asked is not None and seen(asked.question.shown) != shown:
-            # Whoever held the lock went on meanwhile, to something that nobody has seen here.
+            # The lock's holder has meanwhile gone on to something that nobody has seen here.
             raise UsageError(
                 f"{asked.name} of {session} awaits approval by now, which is another: see what it is with"
                 f" `codingagent show {session}`"
