@@ -24,6 +24,8 @@ _PROTECTED = tuple(
     if pattern not in ("**/.git", "**/.codingagent")
     for inside in ("", "/**")
 )
+# Within a folder that is excluded itself nothing can be taken back in.
+_TAKEN_IN = ("--exclude=!**/.github", *_PROTECTED)
 
 # git lists a hundred thousand files in a fraction of this time.
 _PATIENCE_S = 0.5
@@ -64,7 +66,7 @@ class Lister:
 
     def listing(self, commit: str, *, with_ignored: bool) -> Listing:
         index = self._store.index(commit)
-        others = ["ls-files", "-o", "-z", "--exclude-standard", *_PROTECTED]
+        others = ["ls-files", "-o", "-z", "--exclude-standard", *_TAKEN_IN]
         others += [f"--exclude=/{_escaped(path)}/" for path in self.hidden_paths]
 
         def changed() -> Done:
@@ -180,7 +182,7 @@ class Lister:
             listing.left.append(LeftOut(shown, reason))
             return ()
         tree = self._store.root / shown
-        words = ("ls-files", "-o", "-z", "--exclude-standard", *_PROTECTED)
+        words = ("ls-files", "-o", "-z", "--exclude-standard", *_TAKEN_IN)
         try:
             new, ignored = self._together(
                 lambda: self._store.git(*words, tree=tree),

@@ -156,6 +156,16 @@ def test_a_protected_file_that_git_ignores_is_asked_about_too(tmp_path: Path, ru
     assert tree(desk.workspace) == before
 
 
+@pytest.mark.parametrize("rule", [".github/", ".github", "/.github/workflows/", "*.yml"])
+def test_a_command_hides_no_workflow_behind_a_rule_of_its_own(tmp_path: Path, rule: str) -> None:
+    """Git looks for nothing in a folder that is ignored: this one is looked into all the same."""
+    desk = sit_down(tmp_path)
+    person = Person(Answer("yes"))
+    hidden = f"d=github/workflows; mkdir -p .$d; echo evil >.$d/x.yml; echo '{rule}' >.gitignore"
+    take(desk, f"[RUN_COMMAND]\n{hidden}\n[/RUN_COMMAND]\n", person)
+    assert [asked.subject for asked in person.asked] == [".github/workflows/x.yml"]
+
+
 def test_what_the_person_keeps_stays(tmp_path: Path) -> None:
     desk = sit_down(tmp_path)
     after = take(desk, PYTHON, Person(Answer("yes")))
