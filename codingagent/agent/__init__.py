@@ -1,1 +1,1 @@
-"""Execute operations and lead a session from one request to the next."""
+"""Execute operations, and lead a session from one request to the next."""

@@ -1,4 +1,4 @@
-"""The files that a person names for a request: found in the workspace, and known to be text."""
+"""Resolve the files that a person attaches to a request: find them in the workspace, keep only text."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -10,14 +10,14 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
 from codingagent.workspace.workspace import Workspace
 
-# As READ_FILE: more files in one request help no model.
+# As for READ_FILE: more files in one request do not help a model.
 _FILES_LIMIT = 100
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """Paths in the workspace, in plain form, and in words what fits besides and can't be shown."""
+    """Paths in the workspace, in normal form, and a note about matches that can't be shown."""
 
     paths: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -35,7 +35,7 @@ def attachable(
         workspace: where they must be.
         patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
         folder: the person's current folder.
-        may_read: what the policy keeps from being read must be named by itself.
+        may_read: files that the policy protects from reading must be named individually.
 
     Raises:
         UsageError: if one names nothing, nothing that can be shown, or something outside.
@@ -76,7 +76,7 @@ def attachable(
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:
-    """Return the files that a pattern names, and whether it names one file, and no others.
+    """Return the files that a pattern names, and whether it names exactly one file.
 
     Raises:
         OperationError: if it leads outside, or names too many.
@@ -87,7 +87,7 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
         if inner != "." and workspace.exists(inner):
             if not _is_folder(workspace, inner):
                 return [inner], True
-            # A link to a folder stands for what is in that: the listing does not go through links.
+            # A linked folder is replaced by its target: the listing does not follow links.
             inner = workspace.resolved(inner)
         if listed is None:
             listed = [file.path for file in workspace.listing().files]
@@ -104,16 +104,16 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
 
 
 def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
-    """Return what a path may mean in the workspace: from the current folder, then from the root.
+    """Return the possible meanings of a path in the workspace: from the current folder, then from the root.
 
     Raises:
-        OperationError: if it means nothing there.
+        OperationError: if it has none there.
     """
     if not pattern:
         raise OperationError("it is empty; name a file")
     written = pattern.replace(os.sep, "/")
     given = os.path.expanduser(pattern)
-    # Links on the way are followed: the root's own name has none.
+    # Links in the parent are followed: the root's own name has none.
     parent, name = os.path.split(os.path.normpath(os.path.join(folder, given)))
     from_folder = os.path.relpath(os.path.join(os.path.realpath(parent), name), root)
     outside = from_folder == os.pardir or from_folder.startswith(os.pardir + os.sep)
@@ -129,14 +129,14 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
         try:
             meanings.append(paths.folder_path(written))
         except OperationError:
-            # From a subfolder "../x.py" is right, and means nothing from the root.
+            # From a subfolder "../x.py" is right, and has no meaning from the root.
             if not meanings:
                 raise
     return list(dict.fromkeys(meanings))
 
 
 def _check_name(path: str) -> None:
-    """Refuses a name that no record can keep.
+    """Reject a name that no record can hold.
 
     Raises:
         OperationError: if it is one.
@@ -146,7 +146,7 @@ def _check_name(path: str) -> None:
 
 
 def _check_readable(path: str, may_read: Callable[[str], bool]) -> None:
-    """Refuses a file that the policy keeps from being read.
+    """Reject a file that the policy protects from reading.
 
     Raises:
         OperationError: if it is one.

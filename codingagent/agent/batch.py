@@ -1,7 +1,7 @@
-"""Does the items of one reply or one message in order, whoever asked: the record, and approvals.
+"""Execute the items of one answer or one message in order, with records and approvals.
 
-How it works. Each item leaves its end in the journal, each change its start too. So after a kill
-`settle` and `perform` go on from where it was: what is in the record is done, the rest is to do.
+Each item records its end in the journal, and each change its start too. After a kill, `settle` and
+`perform` continue from there: what is in the journal is done, the rest is still to do.
 """
 
 import contextlib
@@ -55,13 +55,13 @@ from codingagent.policy.rules import Ask
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.session_log import Ledger
 
-# Contents and outputs that all events of one reply may hold, in characters: memory is not endless.
+# Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
 
-# A name that no shell takes for more than a word, and no option.
+# A name that every shell reads as one word, and never as an option.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
 
-# Of what keeps a DONE from counting so much is named.
+# How many of the failures that keep a DONE from counting are named.
 _FAILED_NAMED = 3
 
 _SAID_NO = "the person said no"
@@ -70,7 +70,7 @@ _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The person's own command that tells whether the work is right, and how long it may take."""
+    """The person's own command that checks the work, and its time limit."""
 
     command: str
     timeout_s: int
@@ -78,31 +78,31 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """All that an execution works with besides its agent and its ledger."""
+    """Everything that an execution needs besides its agent and its ledger."""
 
     workspace: WorkspaceLike
     sync: Callable[[], None]
-    """Makes all that was written, in the workspace and in the home, durable."""
+    """Make everything that was written durable, in the workspace and in the home."""
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
     keeping: Keeping
     ask: Callable[[ApprovalAwaited], Answer | None]
-    """Asks the person; None if there is nobody to ask."""
+    """Ask the person; None if nobody can answer."""
     approves_all: bool
-    """Whatever would be asked is approved beforehand."""
+    """Approve everything that would be asked."""
     check: "Check | None"
-    """What the person has run after each turn that changed a file."""
+    """The command to run after each turn that changed a file."""
     keep_document: Callable[[Session], None]
-    """Writes the file that tells other programs of it, if that says otherwise than the journal."""
+    """Write the file that shows the session to other programs, if it differs from the journal."""
     ask_for_path: Callable[[str], Ask | None] = lambda _: None
-    """Returns what the policy asks before a file is changed."""
+    """Return the policy's question before a file changes, if any."""
     shown_text: Callable[[str], str | None] = lambda _: None
-    """Gives the text of a file as the chat knows it, by its digest; None if it is not kept."""
+    """Return the text of a file as the chat knows it, by its digest; None if it is not kept."""
 
 
 class Execution:
-    """Does what one reply, or one message, asks for."""
+    """Execute what one answer, or one message, asks for."""
 
     def __init__(self, ledger: Ledger, agent: Agent, surroundings: Surroundings) -> None:
         self.ledger = ledger
@@ -120,11 +120,11 @@ class Execution:
 
     @property
     def session(self) -> Session:
-        """What the journal says now."""
+        """The state from the journal."""
         return self.ledger.session
 
     def settle(self) -> None:
-        """End the operation that a kill interrupted, by looking at what came of it."""
+        """End the operation that a kill interrupted, from the state of its file."""
         started = self.session.started
         if started is None or (event := self._agent.settle(started)) is None:
             return
@@ -140,7 +140,7 @@ class Execution:
         *,
         catches_up: bool = False,
     ) -> None:
-        """Do those of the items that are not in the record yet.
+        """Execute the items that are not in the journal yet.
 
         Args:
             items: all of them.
@@ -148,15 +148,15 @@ class Execution:
             catches_up: the checkpoint after them may come later: the keeper is asked to catch up.
 
         Raises:
-            ApprovalError: if one needs a yes and nobody is there to ask; `answer` goes on from there.
-            WorkError: if the disk does not let it.
+            ApprovalError: if one needs approval and nobody can answer; `answer` continues from there.
+            WorkError: if the disk fails.
         """
         self._means.workspace.check()
         is_done = len(self.session.results) >= len(items)
         if not is_done and not self.session.checkpoint and any(map(_may_change, items)):
             self.keeper.before(self._held(items))
         for index in range(len(self.session.results), len(items)):
-            # A command may have moved the workspace away under us.
+            # A command may have moved the workspace away during the turn.
             self._means.workspace.check()
             self._perform(index, items)
             told()
@@ -166,7 +166,7 @@ class Execution:
             self._means.workspace.check()
             if catches_up and self.keeper.can_wait:
                 return
-            # Also of a turn that only read: what the person changed meanwhile is news to the chat.
+            # Also after a turn that only read: what the person changed meanwhile is news to the chat.
             if self.session.checkpoint or self.session.kept:
                 self.keeper.after()
             self.protection.look()
@@ -190,7 +190,7 @@ class Execution:
     # --- one item ------------------------------------------------------------------------------
 
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
-        """Do one item; whatever the model got wrong in it becomes its result."""
+        """Execute one item; any mistake of the model becomes its result."""
         item = items[index]
         self._means.show(OperationBegan(index, item.tag, _subject(item)))
         event: Event
@@ -237,14 +237,14 @@ class Execution:
     def _check(self, *, ends: bool) -> bool:
         """Run the person's check if this turn changed a file; return whether its last run succeeded.
 
-        Where the task `ends` it also runs unless it last succeeded on exactly these files: the person may
-        have changed some, or named another check.
+        A turn that `ends` the task also runs it unless it last succeeded on exactly these files: the
+        person may have changed some, or named another check.
         """
         check, session = self._means.check, self.session
         if check is None or session.is_run:
             return True
         is_another = session.checked_by not in ("", check.command)
-        # One that was interrupted is not run again; but the person may have named another instead.
+        # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             index = len(session.results)
@@ -256,7 +256,7 @@ class Execution:
         return not self.session.is_failing
 
     def _is_checked(self, check: Check) -> bool:
-        """Tell whether the check last succeeded on the files as they are."""
+        """Return whether the check last succeeded on the files as they are."""
         session = self.session
         if session.is_failing or session.is_unchecked or session.checked_by != check.command:
             return False
@@ -268,12 +268,12 @@ class Execution:
         self._means.show(OperationDone(len(self.session.results), results.check_result(event)))
 
     def _has_changed(self) -> bool:
-        """Tells whether this turn changed a file; what only commands did is seen by a checkpoint."""
+        """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
         if file_changes(self.session.results):
             return True
         if not any(map(may_change_anything, self.session.results)):
             return False
-        # A pause for the person's yes parts a turn: what was done before it counts too.
+        # A pause for approval splits a turn: the part before it counts too.
         before = self.session.began
         now = self._means.keeping.take(False, ()) if before else None
         return now is None or now.id != before
@@ -284,10 +284,10 @@ class Execution:
         return f"Not accepted: the person's check fails: {result.summary}; mend that, then send DONE again"
 
     def _decide(self, order: Order, name: str) -> Event:
-        """Do an operation, once what the policy wants approved is; `name` is what the reply calls it.
+        """Do an operation, once approved if the policy asks; `name` is the answer's name for it.
 
         Raises:
-            ApprovalError: if nobody is there to ask; the question is journalled.
+            ApprovalError: if nobody can answer; the question is in the journal.
         """
         found = self._agent.perform(order)
         while isinstance(found, Question):
@@ -330,7 +330,7 @@ class Execution:
         self._means.show(awaited)
         answer = self._means.ask(awaited)
         if answer is None:
-            # What the person does until they answer is theirs, not the turn's.
+            # What the person does before they answer does not belong to the turn.
             if self.session.checkpoint:
                 self.keeper.after()
             self._means.sync()
@@ -345,7 +345,7 @@ class Execution:
         return answer
 
     def answer(self, name: str | None, answer: Answer) -> None:
-        """Answers what awaits approval; the one that performs then goes on.
+        """Answer the pending question; `perform` then continues.
 
         Args:
             name: the operation's id, if the person named it.
@@ -359,7 +359,7 @@ class Execution:
             raise UsageError(nothing_awaits(session_id))
         awaited = asked.name
         if name == awaited and any(ended.name == name for ended in self.session.ends):
-            # An answer that is sent twice must not be one to the next that is called so.
+            # An answer that is sent twice must not approve the next operation of the same name.
             raise UsageError(
                 f"several operations are called '{paths.shown(name)}': leave the id out to answer the one"
                 " that awaits approval"
@@ -369,10 +369,10 @@ class Execution:
         self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
-        """Record the end of the turn, with what changed in it.
+        """Record the end of the turn, with the files that changed in it.
 
         Raises:
-            WorkError: if the record can't be written.
+            WorkError: if the journal can't be written.
         """
         protection = self.protection
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
@@ -386,12 +386,12 @@ class Execution:
 
 
 def _may_change(item: Step | Problem) -> bool:
-    """Tells whether an item could change the workspace."""
+    """Return whether an item could change the workspace."""
     return isinstance(item, Step) and bool(effects(item.operation))
 
 
 def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operation]:
-    """Yield what is asked for from an item on."""
+    """Yield the operations from an item on."""
     for index in range(start, len(items)):
         if isinstance(item := items[index], Step):
             yield item.operation

@@ -1,7 +1,7 @@
-"""A session at work: replies come in, each a turn, and requests go out, until the task is done.
+"""A session at work: take answers, each as a turn, and write requests until the task is done.
 
-How it works. A turn is: take the reply (moved first, then journalled), do its items in order, end the
-turn, write the next request. All of it is in the journal, so that `recover` goes on from any instant.
+A turn takes the answer (moved first, then journalled), executes its items in order, ends, and writes the
+next request. All of it is in the journal, so that `recover` can continue from any instant.
 """
 
 import shlex
@@ -32,7 +32,7 @@ from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, St
 
 
 class InboxLike(Protocol):
-    """Where replies come in."""
+    """Where answers arrive."""
 
     rejected: Path
 
@@ -46,7 +46,7 @@ class InboxLike(Protocol):
 
 
 class RecipientsLike(Protocol):
-    """Which session of a home an answer is for."""
+    """Find the session of a home that an answer is for."""
 
     def of(self, name: str, header: Header | None, at_work: Session) -> str: ...
     def session(self, session_id: str) -> Session | None: ...
@@ -54,13 +54,13 @@ class RecipientsLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Objection:
-    """Why a file is no reply of this session's, and what to do; no remedy means: accept it."""
+    """Why a file is not an answer to this session, and what to do; no remedy means: accept it."""
 
     reason: str
     remedy: str
 
 
-# No answer of a model has so many; each would be shown and asked for.
+# No model's answer has so many; each would be shown and need approval.
 _FOREIGN_LIMIT = 2_000
 
 _FOREIGN = (
@@ -81,15 +81,15 @@ _NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
 
 @dataclass(frozen=True, slots=True)
 class Correspondence:
-    """How a conversation gets its replies."""
+    """How a conversation gets its answers."""
 
     mailbox: InboxLike
     recipients: RecipientsLike
     locale_codec: str
     accepts_formats: bool = False
-    """What comes in other formats than ours needs no yes."""
+    """Operations in other formats need no approval."""
     follows_answers: bool = False
-    """Whoever has an answer taken goes on with the session that it is for."""
+    """The caller continues with the session that an answer is for."""
 
 
 def _too_many(items: Sized) -> Problem:
@@ -116,16 +116,16 @@ class Conversation:
 
     @property
     def follows_answers(self) -> bool:
-        """Return whether whoever takes an answer to another session goes on with that."""
+        """Return whether the caller continues with the session that an answer is for."""
         return self._mail.follows_answers
 
     # --- turns ---------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Finishes what a kill, an interrupt or a fault left unfinished, up to the next request.
+        """Finish what a kill, an interrupt or an error left unfinished, up to the next request.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         if self.session.phase is Phase.AWAITING_REPLY:
             self._recover_taken()
@@ -138,7 +138,7 @@ class Conversation:
         self.write_due()
 
     def is_answer(self, text: str) -> bool:
-        """Tells whether a text says itself that it answers the request that waits, and asks for something."""
+        """Return whether a text says that it answers the waiting request, and asks for something."""
         found = self._read(text)
         header = found.header
         if found.has_outbox or header is None:
@@ -148,17 +148,18 @@ class Conversation:
         return has_steps and (header.session, header.sequence) == awaited
 
     def take(self, name: str, *, accept: bool = False) -> str:
-        """Take a finished file of the inbox: a turn, or to `rejected/` with the reason.
+        """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
 
-        Return the id of another session of this home that it is for; then it stays where it is. Else "".
+        Return the id of the other session of this home that it is for, if it is; it then stays in place.
+        Else "".
 
         Args:
             name: the file.
             accept: execute it even if it answers another request or was executed already.
 
         Raises:
-            UsageError: if nobody knows which session it is for.
-            WorkError: if the disk does not let it. The reply is then in the inbox or in processed/.
+            UsageError: if its session is unknown.
+            WorkError: if the disk fails. The answer is then in the inbox or in processed/.
         """
         if not self._mail.mailbox.has(name):
             return ""
@@ -178,7 +179,7 @@ class Conversation:
             return ""
         taken = self._mail.mailbox.take(name, self.session.session_id, self.session.sequence)
         if self._mail.mailbox.read_taken(taken) != data:
-            # Someone was still writing it; nothing was journalled, so it is simply not ready yet.
+            # It was still being written; nothing is in the journal, so it is simply not ready yet.
             self._mail.mailbox.put_back(taken, name)
             return ""
         self._begin(taken, data, found)
@@ -208,7 +209,7 @@ class Conversation:
         return owner
 
     def answer(self, name: str | None, answer: Answer) -> None:
-        """Answers what awaits approval; `recover` then goes on.
+        """Answer the pending question; `recover` then continues.
 
         Args:
             name: the operation's id, if the person named it.
@@ -220,12 +221,12 @@ class Conversation:
         self._execution.answer(name, answer)
 
     def write_due(self) -> None:
-        """Write the request that is due, if one is, and keep what the turn before came to.
+        """Write the request that is due, if any, and checkpoint the turn before.
 
-        What a last turn did is made durable here, for no request does it. Nothing is executed.
+        The last turn has no request after it, so its changes are made durable here. Nothing is executed.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         self.requests.write()
         if self.session.is_complete:
@@ -233,7 +234,7 @@ class Conversation:
         self._execution.keeper.catch_up()
 
     def prepare_ahead(self) -> bool:
-        """Do ahead what the next turn begins with, while nobody waits; False: ask again in a while."""
+        """Prepare the next turn while nobody waits; return False to be called again later."""
         return self._means.keeping.prepare(self.session.told)
 
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
@@ -242,14 +243,14 @@ class Conversation:
         self.ledger.record(ReplyTaken(sequence, taken, digest_of(data), at, files))
 
     def _recover_taken(self) -> None:
-        """Go on with an answer that was moved and not journalled; its new name says whose it is."""
+        """Continue with an answer that was moved and not journalled; its new name has its session."""
         name = self._mail.mailbox.find_taken(self.session.session_id, self.session.sequence)
         data = None if name is None else self._mail.mailbox.read_taken(name)
         if name is not None and data is not None:
             self._begin(name, data, self._interpret(data))
 
     def _interpret(self, data: bytes) -> Reply | None:
-        """Return what a reply's bytes say, or None if they are no text."""
+        """Parse an answer's bytes; None if they are not text."""
         read = encoding.decode_reply(data, self._mail.locale_codec)
         if read is None:
             return None
@@ -262,7 +263,7 @@ class Conversation:
         return reply.with_note(found, note)
 
     def _read(self, text: str) -> Reply:
-        """Read a reply in either protocol, whichever the request was in; one that goes on is joined."""
+        """Parse an answer in the request's protocol; join it to the truncated one that it resumes."""
         session = self.session
         text, note = transcript.answer_in(
             scanner.fold_line_ends(text), session.session_id, session.sequence
@@ -270,7 +271,7 @@ class Conversation:
         return reply.with_note(self._read_answer(text), note)
 
     def _read_answer(self, text: str) -> Reply:
-        """Read a reply that is one answer, whatever the chat said before and after it."""
+        """Parse a single answer, ignoring what the chat said before and after it."""
         cut = self.session.cut
         if cut and (whole := continuation.join(cut, text)) is not None:
             note = f"joined with the {whole.lines} lines that had arrived before"
@@ -287,7 +288,7 @@ class Conversation:
         is_json = self.session.protocol == "json"
         if "{" not in text and not is_json:
             return self._read_other_formats(text, found) or found
-        # Imported late: it costs a third of a second, which tag blocks need not pay.
+        # Imported late: it takes a third of a second, which tag blocks do not need.
         from codingagent.protocols.json import replies
 
         message = replies.read(text)
@@ -299,7 +300,7 @@ class Conversation:
         return other or found
 
     def _whole_again(self, text: str) -> continuation.Joined | None:
-        """Return an answer that had been cut short and now came whole; None if it is not that."""
+        """Return an answer that had been truncated and is complete now; None if it is not that."""
         session = self.session
         header = transcript.last_header(text)
         said = None if header is None else header.sequence
@@ -310,8 +311,8 @@ class Conversation:
         return None if read is None else continuation.whole_again(read.text, session.cut, text)
 
     def _with_others(self, found: Reply) -> Reply:
-        """Add what is beside commands in another format."""
-        # A turn that an older version began is gone on with as that version read its reply.
+        """Add operations in other formats next to the commands."""
+        # A turn that an older version began is parsed as that version did.
         taken = self.session.reply
         if not found.beside or found.has_outbox or (taken is not None and not taken.files):
             return found
@@ -328,7 +329,7 @@ class Conversation:
         return replace(mixed, files=files or ("",))
 
     def _read_other_formats(self, text: str, found: Reply) -> Reply | None:
-        """Read what models write in place of commands; None if there is nothing of that."""
+        """Parse formats that models write instead of commands; None if there are none."""
         from codingagent.protocols.foreign import parser
 
         files = self._files()
@@ -346,19 +347,19 @@ class Conversation:
         return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
 
     def _files(self) -> tuple[str, ...]:
-        """Return the names that paths of other formats are made out by."""
+        """Return the file names by which paths in other formats are resolved."""
         taken = self.session.reply
         if taken is None or not taken.files:
             listing = self._means.workspace.listing(self.session.touched)
             return tuple(file.path for file in listing.files)
-        # As when it was taken: what it has done since must not change what the rest of it means.
+        # As when it was taken: its effects since must not change the meaning of the rest.
         return taken.files
 
     def _foreign(self) -> Foreign:
         return "accepted" if self._mail.accepts_formats else "asked"
 
     def _objection(self, found: Reply, data: bytes, *, accept: bool) -> _Objection | None:
-        """Return why a reply is not to be executed, or None if it is."""
+        """Return why an answer must not be executed, or None."""
         if found.has_outbox:
             return _Objection(
                 "it holds a request, not an answer: a request's examples must not be executed",
@@ -392,7 +393,7 @@ class Conversation:
     # --- execution -----------------------------------------------------------------------------
 
     def _execute(self, found: Reply) -> None:
-        """Do all items of the reply that are not done yet, and ends the turn."""
+        """Execute all items of the answer that are not done yet, and end the turn."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
         self._means.workspace.check()
@@ -405,13 +406,13 @@ class Conversation:
             self._means.show(Remark(_CUT.format(continuation.name_of(found.cut))))
 
     def _left_of(self, found: Reply) -> str:
-        """Return what is still to be gone on with: what was cut now, or before if this is not about it."""
+        """Return the truncated text that still waits for its rest: from this answer, or an earlier one."""
         old = self.session.cut
         is_done = found.is_joined or any(continuation.is_about(old, i.tag) for i in found.items)
         return found.cut or ("" if is_done else old)
 
     def _read_again(self) -> Reply:
-        """Return the reply that was under way when we were killed, from where it is."""
+        """Return the answer that a kill interrupted, from its file."""
         taken = self.session.reply
         assert taken is not None, "a turn has a reply"
         data = self._mail.mailbox.read_taken(taken.name)
@@ -420,13 +421,13 @@ class Conversation:
                 f"The reply {taken.name} was changed or removed while it was executed; what is not"
                 " among these results was not done: send it again"
             )
-            # Items that are done keep their places; the one after them tells what happened.
+            # Items that are done keep their positions; the one after them reports the loss.
             lost = Problem("REPLY", reason, 1)
             items = (lost,) * (len(self.session.results) + 1)
             return Reply(items, None, has_outbox=False, notes=())
         found = self._interpret(data)
         if found is None or found.has_outbox:
-            # Taken by a kill's recovery, which looks only at its name; a power failure may have emptied it.
+            # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
             reason = f"The reply {taken.name} can't be read: send it again"
             return Reply((Problem("REPLY", reason, 1),), None, has_outbox=False, notes=())
         return found

@@ -1,8 +1,8 @@
-"""The hinge: an operation goes in, the world is changed, an event comes out, and all of it is journalled.
+"""Execute operations: check the policy, change files or run commands, journal the start, return an event.
 
-How it works. Every change is recorded before it is made, so that after a kill at any instant a look
-at the record tells what there is to do: what had not begun is done, a file operation in doubt is
-settled by looking at the file, and a command in doubt is never run again.
+Every change is recorded before it is made, so that after a kill at any instant the journal tells what to
+do: what had not begun is done, an interrupted file operation is settled by looking at the file, and an
+interrupted command is never run again.
 """
 
 import base64
@@ -63,10 +63,10 @@ from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict
 from codingagent.prompt.file_list import Listing
 from codingagent.protocols.tags.reply import Foreign
 
-# What a result shows of a command's output (specification 003, RUN_COMMAND).
+# How much of a command's output a result shows (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 4000
 
-# Of a command's output the screen shows the beginning as it comes.
+# How much of a command's output the screen shows as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000
 
 _GIT_CAME = (
@@ -76,12 +76,12 @@ _GIT_CAME = (
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
-# More files than this in one request help no model; the glob can be narrowed.
+# More files in one request do not help a model; it can narrow the glob.
 _GLOB_LIMIT_FILES = 100
 
 
 class WorkspaceLike(Protocol):
-    """The folder that operations may touch; paths are in plain form."""
+    """The folder that operations may touch; paths are in normal form."""
 
     root: Path
 
@@ -102,7 +102,7 @@ class WorkspaceLike(Protocol):
 
 
 class RunnerLike(Protocol):
-    """What runs shell lines."""
+    """Run shell commands."""
 
     def run(
         self,
@@ -115,17 +115,17 @@ class RunnerLike(Protocol):
 
 
 class LedgerLike(Protocol):
-    """Where starts are recorded."""
+    """Record starts."""
 
     def record(self, record: OperationStarted) -> None: ...
     def sync(self) -> None:
-        """Make the record durable: a start that is forgotten would be a second start."""
+        """Make the record durable: an operation whose start is lost would start twice."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """All that an agent works with."""
+    """Everything that an agent needs."""
 
     workspace: WorkspaceLike
     runner: RunnerLike
@@ -134,18 +134,18 @@ class Means:
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
     timeout_s: float
-    """For a command that names none."""
+    """The default limit for commands."""
     policy: Policy
     is_uncovered: Callable[[str], bool] = lambda _: False
-    """Tells whether no undo covers a file, so that what it holds would be lost."""
+    """Return whether undo does not cover a file, so that its content would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What the changes of a chat's answer are held against; a program's are taken as they come.
+    """What the changes in a chat's answer are checked against; a program's are not.
 
-    `later` gives the operations that follow in the answer. `session` tells what the chat knows of
-    files, and `text` what such a file was, by its digest. `is_json` says that it is a JSON message.
+    `later` returns the operations that follow in the answer. `session` returns what the chat knows of files,
+    and `text` the content of such a file, by its digest. `is_json` marks a JSON message.
     """
 
     later: Callable[[], Iterable[Operation]] = tuple
@@ -156,12 +156,12 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An operation to be done: its place in the reply, counted from 0, and the tag it came under.
+    """An operation to do: its position in the answer, counted from 0, and its tag.
 
-    `id` is what the reply itself calls it, or empty. `earlier` are the events of the same reply so far.
-    `room` is how many characters of contents and outputs there may be in this one's event. `foreign`
-    says whether it came in another format than ours. `is_own` says that the person themselves wants it:
-    then the policy is not asked for their yes. `chat` is given for what an answer asks.
+    `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
+    is the number of characters of contents and outputs that its event may hold. `foreign` says whether it
+    came in a format other than the protocol's. `is_own` means that the person wants it: the policy then does
+    not ask. `chat` is set for operations of an answer.
     """
 
     index: int
@@ -177,7 +177,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change of a file that is sure to be possible: its bytes before and after, and the event then."""
+    """A file change that is known to be possible: its bytes before and after, and its event."""
 
     path: str
     seen: Seen | None
@@ -186,12 +186,12 @@ class _Change:
     before: str | None
     event: Event
     is_unseen: bool = False
-    """The person had changed the file since the chat saw it whole."""
+    """The person had changed the file since the chat last saw it whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What would be done, for whoever is to approve it; `parts` are all that a yes depends on."""
+    """What would be done, for approval; `parts` are everything that a yes depends on."""
 
     subject: str
     parts: tuple[str, ...]
@@ -199,25 +199,25 @@ class _Plan:
 
 
 class Agent:
-    """Executes operations, whichever protocol asked for them."""
+    """Execute operations of any protocol."""
 
     def __init__(self, means: Means) -> None:
         self._means = means
         self._views = Views(means.workspace)
 
     def perform(self, order: Order, approved: str = "") -> Event | Question:
-        """Do one operation and return what came of it; the model's faults are events too.
+        """Do one operation and return its outcome; the model's mistakes are events too.
 
-        What the policy wants approved is not done but asked; it is done when it is performed again with
-        the question's digest, if it would still be exactly that.
+        If the policy requires approval, return a question instead. Call again with the question's digest: the
+        operation is done if it would still do exactly the same.
 
         Args:
             order: the operation.
-            approved: the digest of the question to which the answer was yes.
+            approved: the digest of the question that was answered with yes.
 
         Raises:
-            WorkError: if the record can't be written. Nothing was changed then.
-            KeyboardInterrupt: passed on; a command that ran was ended.
+            WorkError: if the journal can't be written. Nothing was changed then.
+            KeyboardInterrupt: passed on; a running command was ended.
         """
         try:
             return self._do(order, approved)
@@ -225,7 +225,7 @@ class Agent:
             return Refused(order.tag, fault.reason, fault.detail, subject_of(order.operation))
 
     def settle(self, started: OperationStarted) -> Event | None:
-        """Return what came of an operation that had started and not ended when we were killed.
+        """Return the outcome of an operation that a kill interrupted.
 
         None means that nothing had happened yet: it can be done as if it had never begun.
         """
@@ -241,7 +241,7 @@ class Agent:
         return Interrupted(started.tag, started.subject, (note,))
 
     def _digest_now(self, path: str, follow_last: bool) -> str | None:
-        """Return the digest of what a kill left at a path, without a half of it beside it."""
+        """Return the digest of the file that a kill left at a path, and remove a partial one beside it."""
         try:
             self._means.workspace.discard_temporary(path)
             return self._means.workspace.digest(path, follow_last=follow_last)
@@ -280,7 +280,7 @@ class Agent:
     def _gate(
         self, order: Order, verdict: Verdict, plan: _Plan, approved: str
     ) -> Event | Question | None:
-        """Return what is between an operation and its being done; None if nothing does."""
+        """Return what prevents an operation from being done, or None."""
         match verdict:
             case Allow():
                 return None
@@ -305,7 +305,7 @@ class Agent:
                 assert_never(verdict)
 
     def _real(self, change: _Change) -> str:
-        """Return where a change really goes: a link may lead to what is protected."""
+        """Return the real target of a change: a link may lead to a protected file."""
         (effect,) = changes_of(change.event)
         return self._means.workspace.resolved(change.path, follow_last=effect.follows)
 
@@ -321,7 +321,7 @@ class Agent:
         workspace, path = self._means.workspace, operation.path
         workspace.check_writable(path)
         exists = workspace.exists(path)
-        # Of a file too large to read its beginning will do: only its line ends matter here.
+        # Of a file too large to read, the beginning is enough: only its line ends matter here.
         seen = workspace.read(path, whole=False) if exists else None
         if seen is not None and not operation.overwrite:
             if order.foreign == "no" or _bytes_of(operation, seen) != seen.data:
@@ -375,7 +375,7 @@ class Agent:
     def _change(
         self, order: Order, operation: CreateFile | EditFile, change: _Change, approved: str
     ) -> Event | Question:
-        """Make a change, unless it would take back unseen what the person changed meanwhile."""
+        """Make a change, unless it would overwrite a change by the person that the chat has not seen."""
         known = self._known_otherwise(order, change)
         if known is None:
             return self._apply(order, change, approved)
@@ -408,11 +408,11 @@ class Agent:
         return Refused(order.tag, reason, detail, path, digest=change.before)
 
     def _known_otherwise(self, order: Order, change: _Change) -> str | None:
-        """Return the digest of a file as the chat knows it, if the person has changed that since."""
+        """Return the digest of a file as the chat knows it, if the person has changed it since."""
         session = None if order.chat is None else order.chat.session
         if session is None or change.seen is None or change.data == change.seen.data:
             return None
-        # Most files are as they were: only for others the record is searched.
+        # Most files are unchanged: search the journal only for the others.
         if session.known.get(change.path) in (None, change.before):
             return None
         known = known_files.digest_known(session, change.path)
@@ -458,7 +458,7 @@ class Agent:
         return change.event
 
     def _with_loss(self, real: str, verdict: Verdict) -> Verdict:
-        """Have a change approved that no undo takes back, unless the policy asks for nothing."""
+        """Require approval for a change that no undo covers, unless the policy asks for nothing."""
         asks = self._means.policy.filesystem.approval_required
         if not asks or isinstance(verdict, Deny) or not self._means.is_uncovered(real):
             return verdict
@@ -477,7 +477,7 @@ class Agent:
             self._views.view(path, *lines)
             return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
-        # A name that is not UTF-8 can't be asked for by any reply.
+        # No answer can ask for a name that is not UTF-8.
         listed = (file.path for file in workspace.listing().files if _is_utf8(file.path))
         found = sorted(filter(fits, listed))
         readable = [p for p in found if not isinstance(self._verdict_on_reading(p), Deny)]
@@ -524,7 +524,8 @@ class Agent:
 
     def _list(self, order: Order, operation: ListFolder) -> Event:
         path = operation.path
-        # The root has no name of its own that a policy could block; whether files are at hand counts.
+        # The root has no name of its own that a policy could block; what matters is whether it can be
+        # read.
         verdict = (
             policies.judge_read(self._means.policy, path)
             if path == "."
@@ -551,7 +552,7 @@ class Agent:
         parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
         plan = _Plan(operation.command, parts, lambda: _command_shown(operation))
         if isinstance(verdict, Ask) and (where or variables):
-            # What a yes for always covers, it covers there, and with these variables.
+            # An "always" holds only for this folder and these variables.
             given = digest_of("\0".join(parts).encode(errors="replace"))[:12]
             here = f" in '{paths.shown(operation.cwd)}' ({given})"
             verdict = replace(verdict, grants=tuple(grant + here for grant in verdict.grants))
@@ -571,7 +572,7 @@ class Agent:
                 operation_id=order.id,
             )
             self._means.ledger.record(start)
-            # A start that is forgotten would be a second start after a power failure.
+            # A command whose start is lost in a power failure would start twice.
             self._means.ledger.sync()
             show = _Live(self._means.show)
             extras = Extras(variables, operation.parts_streams)
@@ -603,7 +604,7 @@ class Agent:
 
 
 def subject_of(operation: Operation) -> str:
-    """Return what an operation is about: a path, or a command; nothing for what is only said."""
+    """Return the subject of an operation: a path or a command; empty for messages."""
     match operation:
         case (
             CreateFile(path=path)
@@ -627,7 +628,7 @@ _FOREIGN = "it came in another format than was asked for, and may have been mean
 
 
 def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
-    """Has a change approved that came in another format, and one that takes most of a file away."""
+    """Require approval for a change in another format, and for one that removes most of a file."""
     is_same = change.seen is not None and change.data == change.seen.data
     if order.foreign == "no" or is_same or isinstance(verdict, Deny):
         return verdict
@@ -648,7 +649,7 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
 
 
 def _all_of(asked: Sequence[Ask]) -> Ask:
-    """Return one question for all."""
+    """Merge several questions into one."""
     return Ask(
         tuple(rule for each in asked for rule in each.rules),
         tuple(reason for each in asked for reason in each.reasons),
@@ -657,7 +658,7 @@ def _all_of(asked: Sequence[Ask]) -> Ask:
 
 
 def _has_same_lines(operation: CreateFile | EditFile, old: str | None, now: str | None) -> bool:
-    """Return whether an edit changes what the chat saw: a search fits it; the lines of a range must too."""
+    """Return whether an edit changes what the chat saw: its search matches, or its range is unchanged."""
     if not isinstance(operation, EditFile) or not isinstance(operation.change, LineRange):
         return True
     if old is None or now is None:
@@ -677,7 +678,7 @@ _EDIT_MEANT = (
 def _check_reading(
     order: Order, operation: CreateFile | EditFile, seen: Seen | None, data: bytes
 ) -> tuple[str, ...]:
-    """Refuse what an answer would make unreadable; return notes."""
+    """Refuse a change that makes a file unparsable; return notes."""
     chat = order.chat
     if chat is None or not syntax_check.is_known(operation.path):
         return ()
@@ -697,10 +698,10 @@ def _text_of(seen: Seen | None) -> str | None:
 
 
 def _check_command(operation: RunCommand) -> None:
-    """Refuses what no system can start.
+    """Refuse a command that no system can start.
 
     Raises:
-        OperationError: for an empty command, a NUL, and what is no name of a variable.
+        OperationError: for an empty command, a NUL, or an invalid name of a variable.
     """
     if not operation.command.strip():
         raise OperationError("The command is empty; give a shell line")
@@ -732,7 +733,7 @@ def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
 
 
 def _difference(change: _Change) -> str:
-    """Return what a change does to a file, as a unified difference, for whoever is to approve it."""
+    """Return a change as a unified diff, for approval."""
     old = b"" if change.seen is None else change.seen.data
     return diff.text_of(change.path, old, change.data)
 
@@ -750,7 +751,7 @@ def _count(operation: EditFile) -> int:
 
 
 def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...]:
-    """Says so if earlier edits of this reply have moved the lines that this one counts."""
+    """Return a note if earlier edits of this answer have moved the lines that this one counts."""
     if not isinstance(operation.change, LineRange):
         return ()
     by = apply.shift_at(_earlier_hunks(operation.path, events), operation.change.start_line)
@@ -764,13 +765,13 @@ def _shift_notes(operation: EditFile, events: Sequence[Event]) -> tuple[str, ...
 
 
 def _earlier_hunks(path: str, events: Sequence[Event]) -> list[Hunk]:
-    """Return what earlier edits of this reply have put into a file, in their order."""
+    """Return the hunks of earlier edits of this answer in a file, in order."""
     edited = [each for each in events if isinstance(each, FileEdited) and each.path == path]
     return [hunk for event in edited for hunk in event.hunks]
 
 
 class _Live:
-    """Passes a running command's output on to the screen, up to a limit: no one reads more."""
+    """Pass a running command's output to the screen, up to a limit: nobody reads more."""
 
     def __init__(self, show: Callable[[Notice], None]) -> None:
         self._show = show
@@ -788,7 +789,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tuple[str, ...]]:
-    """Return a file without what was certainly done to it on its way, and what was undone."""
+    """Return a file without certain damage from the chat, and notes about what was repaired."""
     if isinstance(operation.content, bytes) or operation.arrival is None:
         return operation, ()
     old = None if seen is None else encoding.decode_file(seen.data)
@@ -801,7 +802,7 @@ def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tup
 
 
 def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
-    """Refuses to put part of a file, with a line that stands for the rest, in the place of the whole."""
+    """Refuse to replace a whole file by a part with a placeholder for the rest."""
     if seen is None or isinstance(operation.content, bytes):
         return
     elision = elisions.elision_in(operation.content, _text_of(seen) or "", operation.path)

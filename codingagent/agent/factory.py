@@ -1,4 +1,4 @@
-"""Folders and settings -> a session at work: here its parts are put together."""
+"""Build a session at work from folders and settings: the composition root."""
 
 import contextlib
 import locale
@@ -35,7 +35,7 @@ from codingagent.storage.shown_texts import ShownTexts
 from codingagent.workspace.git_repository import is_bare, user_excludes
 from codingagent.workspace.workspace import Workspace
 
-# What reads and executes replies is imported when it is asked for: the first request is out by then.
+# The code that parses and executes answers is imported when first used: the first request is out by then.
 if TYPE_CHECKING:
     from codingagent.agent.batch import Surroundings
     from codingagent.agent.conversation import Conversation
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from codingagent.storage.watch import Watch
 
 
-# What a model would otherwise spend a round trip on finding out.
+# Programs that a model would otherwise spend a round trip to find out about.
 _PROGRAMS = (
     *("python3", "python", "pip", "uv", "pytest", "node", "npm", "pnpm", "yarn", "bun", "deno"),
     *("tsc", "go", "cargo", "java", "mvn", "gradle", "dotnet", "ruby", "php", "gcc", "g++"),
@@ -55,7 +55,7 @@ _PROGRAMS = (
 def start_session(
     home: Home, workspace: Path, task: str, settings: Settings, protocol: Protocol = "tags"
 ) -> Session:
-    """Begins a session, which keeps its policy and its sandbox.
+    """Begin a session, which keeps its policy and its sandbox.
 
     Raises:
         UsageError: if the workspace can't be used.
@@ -86,9 +86,9 @@ def start_session(
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Whoever watches: what they are shown, and whether they can be asked.
+    """The person at the screen: how to show them notices and ask them.
 
-    `ask` gives None if nobody is there; `approves_all` says that they said yes to everything before.
+    `ask` returns None if nobody can answer; `approves_all` means that they approved everything in advance.
     """
 
     show: Callable[[Notice], None]
@@ -96,14 +96,14 @@ class Person:
     approves_all: bool = False
     accepts_formats: bool = False
     recipients: "Recipients | None" = None
-    """Which session an answer is for; None: they named the session at work."""
+    """Find the session of an answer; None: the person named the current session."""
     follows_answers: bool = False
-    """An answer to another session of the home is taken by that; else it is left there, and said."""
+    """Continue with the session that an answer is for; otherwise leave it, and say so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A place made ready: all that executing needs, whichever protocol asks."""
+    """A prepared workspace: everything that execution needs, in any protocol."""
 
     workspace: Workspace
     runner: Runner
@@ -112,18 +112,18 @@ class Bench:
     archive: Archive
     settings: Settings
     folders: tuple[Path, ...]
-    """What must be durable before anyone hears of it."""
+    """Folders that must be durable before anything is reported."""
 
     def use_temporary(self, name: str) -> None:
-        """Let commands from now on see a /tmp of this name."""
+        """Give commands a /tmp of this name from now on."""
         self.runner.sandbox = self.sandbox.with_temporary(name)
 
     def clear_temporary(self, name: str) -> None:
-        """Remove a /tmp of this name, and what commands have left there."""
+        """Remove a /tmp of this name, with everything that commands left there."""
         self.sandbox.with_temporary(name).clear_temporary()
 
     def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
-        """Return what executes single operations."""
+        """Return the executor of single operations."""
         from codingagent.agent import executor as agent
         from codingagent.checkpoints import history
 
@@ -143,7 +143,7 @@ class Bench:
     def surroundings(
         self, person: "Person", keep_document: Callable[[Session], None]
     ) -> "Surroundings":
-        """Return what executing many of them needs besides."""
+        """Return what the execution of a batch needs besides."""
         from codingagent.agent.batch import Check, Surroundings
         from codingagent.checkpoints import history
 
@@ -165,7 +165,7 @@ class Bench:
 
 @contextlib.contextmanager
 def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -> Iterator[Bench]:
-    """Make a place ready for work; all that it holds open is closed, and its commands ended, after.
+    """Prepare a workspace; at the end close everything that it holds open, and end its commands.
 
     Raises:
         UsageError: if the workspace or the policy can't be used.
@@ -195,7 +195,7 @@ def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -
 
 @dataclass(slots=True)
 class AtWork:
-    """A session at work: its requests, and what takes the replies once that is asked for."""
+    """A session at work: its requests, and its conversation once that is needed."""
 
     requests: Requests
     bench: Bench
@@ -204,12 +204,12 @@ class AtWork:
 
     @property
     def conversation(self) -> "Conversation":
-        """What takes replies, executes them, and writes the next requests."""
+        """Take answers, execute them, and write the next requests."""
         self._opened = self._opened or self._open()
         return self._opened
 
     def try_check(self, show: Callable[[Notice], None]) -> None:
-        """Say so if the check that was named can't start where it is run; it is not run by this."""
+        """Say so if the check can't start in its folder; it is not run here."""
         bench = self.bench
         if not bench.settings.check:
             return
@@ -228,7 +228,7 @@ class AtWork:
             show(Remark(f"{complaint}; {remedy}"))
 
 
-# A look at some names takes a moment; a disk after a network may take longer.
+# Looking up a few names is quick; a network disk may take longer.
 _CHECK_TRIAL_S = 20
 
 
@@ -236,7 +236,7 @@ _CHECK_TRIAL_S = 20
 def session_in(
     home: Home, session: Session, settings: Settings, person: Person
 ) -> Iterator[AtWork]:
-    """Yield a session at work; all that it holds open is closed, and its commands ended, after.
+    """Yield a session at work; at the end close everything that it holds open, and end its commands.
 
     Raises:
         UsageError: if the session's workspace or the policy can't be used.
@@ -264,7 +264,7 @@ def session_in(
         requests = Requests(ledger, _materials_of(home, bench, ledger, show))
         yield AtWork(requests, bench, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
-            # The next turn of a reopened session begins without what commands left there.
+            # The next turn of a reopened session starts without files that commands left there.
             bench.sandbox.clear_temporary()
 
 
@@ -272,7 +272,7 @@ def session_in(
 def conversation_in(
     home: Home, session: Session, settings: Settings, person: Person
 ) -> "Iterator[Conversation]":
-    """Yield a session at work, ready to take replies.
+    """Yield a session at work, ready to take answers.
 
     Raises:
         UsageError, WorkError: as `session_in`.
@@ -335,7 +335,7 @@ def attached(
     policy: Policy,
     show: Callable[[Notice], None],
 ) -> tuple[str, ...]:
-    """Return the files of a workspace that a person names from the current folder; say what can't be shown.
+    """Return the workspace files that a person names from the current folder; say which can't be shown.
 
     Raises:
         UsageError: if one names nothing that can be shown.
@@ -370,21 +370,21 @@ _BARE = (
 
 
 def _may_read(workspace: Workspace, policy: Policy, path: str) -> bool:
-    """Tells whether the policy lets a file's text go to the chat."""
+    """Return whether the policy allows a file's text to go to the chat."""
     verdict = policies.judge_read(policy, workspace.resolved(path))
     return not isinstance(verdict, policies.Deny)
 
 
 def check_workspace(home: Home, session: Session) -> None:
-    """Refuses to go on in a workspace that its home has no say over.
+    """Refuse a workspace that the session's home has no authority over.
 
     Raises:
-        UsageError: if that is so.
+        UsageError: if it has none.
     """
     root = Path(session.workspace)
     check_apart(home.root, root)
     if home.was_found and home.root.parent.resolve() not in (root, *root.parents):
-        # Whoever can write in a folder can plant a home there, and a session in it.
+        # Anyone who can write to a folder can plant a home there, with a session in it.
         raise UsageError(
             f"session {session.session_id} works in '{root}', not where its home was found: if it is yours,"
             f" name the home with --home '{home.root}'"
@@ -392,19 +392,19 @@ def check_workspace(home: Home, session: Session) -> None:
 
 
 def new_run_id() -> str:
-    """Return a name that no run has."""
+    """Return an unused run id."""
     return f"run_{secrets.token_hex(6)}"
 
 
 def kept_policy(settings: Settings) -> str:
-    """Return how a record names the policy: a preset, or a file from wherever one is."""
+    """Return the policy as a record names it: a preset, or a file's absolute path."""
     policy = settings.policy
     return policy if policy in PRESETS else str(Path(policy).absolute())
 
 
 @cache
 def _user_rules(root: Path) -> str:
-    """Return what the user leaves out of all repositories; git is asked once, when a listing is made."""
+    """Return the person's global git ignore rules; git is called once, when a listing is made."""
     run = partial(run_tool, timeout_s=GIT_S)
     return user_excludes(find_program("git", root), run, os.environ)
 
@@ -426,7 +426,7 @@ def _environment(
 
 
 def watch_inbox(home: Home) -> "Watch":
-    """Return a watch on inbox and errands, to be entered. Imported late: the request is out by then."""
+    """Return a context that watches inbox and errands. Imported late: the request is out by then."""
     from codingagent.storage.watch import Watch
 
     home.desk.open()
@@ -434,5 +434,5 @@ def watch_inbox(home: Home) -> "Watch":
 
 
 def reply_runner() -> Runner:
-    """Return what runs the person's own command that replies: unconfined, with all that it may need."""
+    """Return the runner of the person's own command for answers: unconfined, with its whole environment."""
     return Runner(Unconfined(), dict(os.environ))

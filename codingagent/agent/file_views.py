@@ -1,4 +1,4 @@
-"""Shows files of a workspace, as a request holds them."""
+"""Read files of a workspace as a request shows them."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class FilesLike(Protocol):
 
 
 class Views:
-    """Shows files of a workspace; the lines of the last one are kept, for it is often asked for again."""
+    """Read files of a workspace; cache the lines of the last one, which is often read again."""
 
     def __init__(self, workspace: FilesLike) -> None:
         self._workspace = workspace
@@ -25,10 +25,10 @@ class Views:
         self._digest = ""
 
     def view(self, path: str, start: int | None, end: int | None) -> FileView:
-        """Return the lines asked for of a file.
+        """Return the requested lines of a file.
 
         Raises:
-            OperationError: if the file is not there or no text, or has no such line.
+            OperationError: if the file is missing or binary, or has no such line.
         """
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:

@@ -1,4 +1,4 @@
-"""Which session of a home an answer is for: its [REPLY …] says so, else its file's name, else the person."""
+"""Find the session that an answer is for: from its [REPLY …], else its file name, else the person."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Ask = Callable[[str, Sequence[Session]], str]
 
 @dataclass(slots=True)
 class Recipients:
-    """The sessions of one home. `ask` is None where the person named the session at work."""
+    """The sessions of one home. `ask` is None if the person named the current session."""
 
     home: Home
     ask: Ask | None = None
@@ -23,12 +23,12 @@ class Recipients:
     """The other session that the person chose for a file, until that one has taken it."""
 
     def of(self, name: str, header: Header | None, at_work: Session) -> str:
-        """Return the id of the session that an answer is for; the one at work where none is known.
+        """Return the id of the session that an answer is for; the current one if nothing says otherwise.
 
         Args:
             name: the answer's file in the inbox.
-            header: what it says itself.
-            at_work: the session at work, which waits.
+            header: its [REPLY …] header.
+            at_work: the current session, which waits.
 
         Raises:
             UsageError: if several wait, the answer names none, and nobody can be asked.
@@ -37,7 +37,8 @@ class Recipients:
         if named is not None:
             sequence = None if header is None else header.sequence
             return named if self._expects(named, sequence) else at_work.session_id
-        # `paste` names a file after its session, and a person may save an answer as the request is called.
+        # `paste` names a file after its session, and a person may save an answer under the request's
+        # name.
         by_name = self.home.mailbox.named(name)
         if by_name is not None and by_name[0] == at_work.session_id:
             return by_name[0]
@@ -54,14 +55,14 @@ class Recipients:
         return chosen
 
     def session(self, session_id: str) -> Session | None:
-        """Return a session of this home; None if there is none of that id, or it can't be read."""
+        """Return a session of this home; None if there is none with that id, or it can't be read."""
         try:
             return self.home.sessions.load(session_id)
         except CodingAgentError:
             return None
 
     def _expects(self, session_id: str, sequence: int | None) -> bool:
-        """Return whether a session waits for an answer to this request, or has not come to it yet."""
+        """Return whether a session waits for an answer to this request, or has not reached it yet."""
         found = self.session(session_id)
         if found is None or found.is_complete:
             return False
@@ -69,10 +70,10 @@ class Recipients:
 
 
 def header_of(text: str) -> Header | None:
-    """Return what an answer says itself that it answers, in either protocol."""
+    """Return the header of an answer, in either protocol."""
     header = transcript.last_header(scanner.fold_line_ends(text))
     if header is None and "{" in text and reply.read(text).is_bare:
-        # Imported late: it costs a third of a second.
+        # Imported late: it takes a third of a second.
         from codingagent.protocols.json import replies
 
         found = replies.read(text)
@@ -81,5 +82,5 @@ def header_of(text: str) -> Header | None:
 
 
 def waiting_sessions(home: Home) -> list[Session]:
-    """Return the sessions of a home whose requests wait for answers, the one that changed last first."""
+    """Return the sessions of a home whose requests wait for answers, the latest first."""
     return [each for each in all_sessions(home, lambda _: None) if each.is_awaiting_reply]

@@ -1,6 +1,6 @@
-"""A session's requests: what the person adds to them, and each that is due, written.
+"""Write a session's requests, with what the person adds to them.
 
-How a session begins is here too, so that its first request needs nothing of what reads replies.
+The beginning of a session is here too, so that its first request needs no code that parses answers.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ from codingagent.storage.session_log import Ledger
 
 
 class OutboxLike(Protocol):
-    """Where requests lie, and what is in the inbox."""
+    """Where requests are written, and what is in the inbox."""
 
     inbox: Path
 
@@ -62,41 +62,41 @@ class WorkspaceLike(Protocol):
 
 
 class TextsLike(Protocol):
-    """Where texts are kept as the chat knows them, by digest."""
+    """Texts of files as the chat knows them, by digest."""
 
     def has(self, digest: str) -> bool: ...
     def keep(self, texts: Mapping[str, str]) -> None: ...
     def prune(self, digests: Iterable[str]) -> None: ...
 
 
-# What is read for a request is cut to fair shares there; more than this can't be of use.
+# What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
 
 _ATTACHED_BEFORE = "attached by the person before"
 
-# Of the files that one answer wrote so many are kept, to show what the person changes in them.
+# How many of the files that one answer wrote are kept, to show what the person changes in them.
 _TEXTS_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """All that requests are made with."""
+    """Everything that requests are made from."""
 
     workspace: WorkspaceLike
     mailbox: OutboxLike
     budget: render.Budget
     environment: render.Environment
     sync: Callable[[], None]
-    """Makes all that was written, in the workspace and in the home, durable."""
+    """Make everything that was written durable, in the workspace and in the home."""
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
     changed: Callable[[], tuple[str, ...] | None]
-    """Gives what changed in the workspace since the request before, a line each; None: not known."""
+    """Return what changed in the workspace since the request before, a line each; None: unknown."""
     may_read: Callable[[str], bool]
-    """Tells whether the policy lets a file's text go to the chat."""
+    """Return whether the policy allows a file's text to go to the chat."""
     keep_document: Callable[[Session], None]
-    """Writes the file that tells other programs of it, if that says otherwise than the journal."""
+    """Write the file that shows the session to other programs, if it differs from the journal."""
     texts: TextsLike
 
 
@@ -113,10 +113,10 @@ class Requests:
         return self.ledger.session
 
     def begin(self) -> None:
-        """Names what is in the inbox already, and leaves it alone until it changes.
+        """Record what is already in the inbox, to ignore it until it changes.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         lying = tuple(
             LyingFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
@@ -133,21 +133,21 @@ class Requests:
             )
 
     def reopen(self) -> None:
-        """Goes on with a session that was complete: the next request has its last results."""
+        """Reopen a complete session: the next request has its last results."""
         self.ledger.record(SessionReopened(self._means.now()))
 
     def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
-        """Add words of the person, and files, to the request that is due, or waits: `write` writes it.
+        """Add the person's words and files to the request that is due or waits; `write` writes it.
 
         A complete session is reopened.
 
         Args:
             text: their words; may be empty if there are files.
-            attached: paths as `attachable` gives them.
-            errand: by what name another process handed this over; a second time does nothing.
+            attached: paths as `attachable` returns them.
+            errand: the name of the errand that brought them; a second one of that name does nothing.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         if errand and any(said.errand == errand for said in self.session.said):
             return
@@ -156,11 +156,11 @@ class Requests:
         self.ledger.record(PersonSaid(text, attached, self._means.now(), errand))
 
     def refresh(self) -> None:
-        """Has the request that waits written anew, from the workspace as it is now: by `write`.
+        """Have `write` rewrite the waiting request, from the workspace as it is now.
 
         Raises:
             UsageError: if none waits, or is due.
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         if self.session.phase is Phase.OUTBOX_DUE:
             return
@@ -169,11 +169,11 @@ class Requests:
         self.ledger.record(RefreshAsked(self._means.now()))
 
     def revoke(self, grants: tuple[str, ...]) -> None:
-        """Take back what the person said "always" to, or some of it.
+        """Revoke all or some of the person's "always" approvals.
 
         Raises:
-            UsageError: if one of them was not granted, or not any more.
-            WorkError: if the disk does not let it.
+            UsageError: if one of them was not granted, or is no longer.
+            WorkError: if the disk fails.
         """
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
@@ -182,21 +182,21 @@ class Requests:
             self._means.show(Remark(f"no longer granted: {grant}"))
 
     def name_check(self, command: str) -> None:
-        """Take another check from now on, or with an empty one none; `write` then tells of it.
+        """Use another check from now on, or none if empty; `write` then tells the model.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         if command != self.session.check:
             self.ledger.record(CheckNamed(command, self._means.now()))
 
     def announce(self, *, watched: bool) -> None:
-        """Says what the person is to do now, and whether someone waits for it.
+        """Tell the person what to do now, and whether a process watches the inbox.
 
         A request whose file is gone is written again.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         session = self.session
         path = self._means.mailbox.outbox_path(session.session_id, session.sequence)
@@ -209,10 +209,10 @@ class Requests:
         self._means.show(waiting(self._means.mailbox, self.session, watched=watched))
 
     def write(self) -> None:
-        """Write the request that is due, if one is. All that it tells of is durable before it appears.
+        """Write the request that is due, if any. Everything that it reports is durable before it appears.
 
         Raises:
-            WorkError: if the disk does not let it.
+            WorkError: if the disk fails.
         """
         if self.session.phase is Phase.OUTBOX_DUE:
             self._write()
@@ -229,7 +229,7 @@ class Requests:
         path = mailbox.outbox_path(session_id, sequence)
         mailbox.write_beside(path, text)
         short = self._write_short(context)
-        # They are made durable with all that they tell of: nothing of it can be missing then.
+        # Made durable together with everything that they report: nothing of it can be missing later.
         self._means.sync()
         if short is not None:
             mailbox.put_in_place(short[0])
@@ -257,7 +257,7 @@ class Requests:
             )
 
     def _record_written(self, text: str, context: render.Context) -> None:
-        """Record the request, with the files that the chat knows by it; their texts are kept before."""
+        """Record the request and the files that it makes known to the chat; keep their texts first."""
         whole = {
             view.path: (view.digest, view.text)
             for view in (*context.views, *context.offered)
@@ -266,7 +266,7 @@ class Requests:
         for event in self.session.results:
             if isinstance(event, FileFetched) and event.encoding == "utf-8":
                 content = event.content
-                # Events as JSON hold it themselves, if it was not cut to fit.
+                # Events as JSON hold the text themselves, unless it was cut to fit.
                 if json.dumps(content, ensure_ascii=False) in text:
                     plain = content.replace("\r\n", "\n")
                     whole[event.path] = (digest_of(content.encode()), plain)
@@ -292,7 +292,7 @@ class Requests:
         return found
 
     def _write_short(self, context: render.Context) -> tuple[Path, str] | None:
-        """Write beside its path what a chat needs that has seen the earlier ones; None for the first."""
+        """Write the short version for a chat that has seen the earlier requests; None for the first."""
         session = self.session
         if session.sequence == 1:
             return None
@@ -310,7 +310,7 @@ class Requests:
         return dialect()
 
     def _wanted_files(self) -> list[FileRequested]:
-        """Return the files whose text the request holds; JSON events hold what they fetched themselves."""
+        """Return the files whose text the request holds; JSON events already hold what they fetched."""
         requests = [FileRequested(path, (path,)) for path in self.session.attached]
         for event in self.session.results:
             if isinstance(event, FileRequested):
@@ -340,7 +340,7 @@ class Requests:
             except OperationError as fault:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
                 continue
-            # No more of a file is kept than a whole request could hold.
+            # Keep no more of a file than a whole request could hold.
             view = view.clipped(self._means.budget.characters)
             room -= len(view.text)
             views[path, start, end] = view
@@ -360,7 +360,7 @@ class Requests:
         )
 
     def _attached_before(self, shown: Views, known: set[str]) -> Iterator[render.FileView]:
-        """Yield what the person attached to earlier requests, as far as it is there and not wanted anyway."""
+        """Yield the attachments of earlier requests that still exist and are not requested anyway."""
         said = self.session.said
         for path in dict.fromkeys(path for each in said for path in each.attached):
             if path not in known:
@@ -368,27 +368,27 @@ class Requests:
                     yield replace(shown.view(path, None, None), reason=_ATTACHED_BEFORE)
 
     def _seen_before(self, listing: Listing, known: set[str]) -> tuple[str, ...]:
-        """Return the other files, of those that are there, that earlier turns showed or wrote."""
+        """Return the other existing files that earlier turns showed or wrote."""
         session = self.session
         if session.sequence == 1:
             return ()
         there = {file.path for file in listing.files}
         # Events as JSON hold what they fetched.
         known = known.union(e.path for e in session.results if isinstance(e, FileFetched))
-        # What was written last is wanted first.
+        # The latest file written comes first.
         paths = [*reversed([*session.known]), *sorted(session.touched)]
         return tuple(p for p in dict.fromkeys(paths) if p in there and p not in known)
 
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]
     ) -> Iterator[render.FileView]:
-        """Yield what the outputs of failed commands name: the model would ask for it next."""
+        """Yield files that the outputs of failed commands name: the model would ask for them next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))
         outputs = [e.output for e in events if isinstance(e, CommandRan) and not succeeded(e)]
         if not outputs:
             return
-        # What this very answer wrote whole is known to whoever wrote it.
+        # The model knows what this very answer wrote whole.
         written = {each.path for each in file_changes(session.results) if each.after == "whole"}
         from codingagent.prompt import tracebacks
 
@@ -398,20 +398,20 @@ class Requests:
             if named.path in known or named.path in written:
                 continue
             try:
-                # An answer's command may print what it likes: this must be no way around the policy.
+                # A command may print any path: this must not bypass the policy.
                 if not self._means.may_read(named.path):
                     continue
                 whole = shown.view(named.path, None, None)
                 view = shown.view(named.path, *named.range_of(whole.total_lines))
             except OperationError:
-                continue  # nobody asked for it: no text, or gone since
+                continue  # nobody asked for it: not text, or gone since
             yield replace(view, reason="named in an output above")
 
 
 def waiting(
     mailbox: OutboxLike, session: Session, *, watched: bool, elsewhere: bool = False
 ) -> Waiting:
-    """Says where the request is that waits, where its answer goes, and who waits for it."""
+    """Return the notice of a waiting request: its file, where its answer goes, and who watches."""
     session_id, sequence = session.session_id, session.sequence
     path = mailbox.outbox_path(session_id, sequence)
     short = str(mailbox.short_path(session_id, sequence)) if sequence > 1 else ""
@@ -420,7 +420,7 @@ def waiting(
 
 
 def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield each file and range once, and no range of a file that is wanted whole."""
+    """Yield each file and range once, and no range of a file that is requested whole."""
     wanted = dict.fromkeys(
         (path, event.start_line, event.end_line) for event in requests for path in event.paths
     )

@@ -1,7 +1,7 @@
-"""A run: one operations message executed, up to its end or to where it needs a yes.
+"""Execute one operations message to its end, or until an operation needs approval.
 
-It is a session of one turn, with the same record, approvals and checkpoints; nothing is written for a
-model to answer. What came of it is an events message (specification 001).
+A run is a session of one turn, with the same journal, approvals and checkpoints, but no request for a
+model. Its result is an events message (specification 001).
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +26,11 @@ class Run:
     """One message being executed.
 
     Args:
-        execution: what does its items.
+        execution: executes its items.
         ready: fails if nothing can be executed any more.
-        items: all of them, also those that the record says are done.
+        items: all of them, including those done according to the journal.
         now: UTC, ISO 8601 with Z.
-        finish: makes all of it durable, and says that it is done.
+        finish: makes everything durable, and records the end.
         tell: gets each event as it comes.
     """
 
@@ -54,17 +54,17 @@ class Run:
 
     @property
     def session(self) -> Session:
-        """What the record says now."""
+        """The state from the journal."""
         return self._execution.session
 
     @property
     def run_id(self) -> str:
-        """Its name: `run_` and twelve hex digits."""
+        """The id: `run_` and twelve hex digits."""
         return self.session.session_id
 
     @property
     def status(self) -> Status:
-        """`error` if a fault of the system, or a kill, halted it; what was done until then is done."""
+        """`error` if a system failure or a kill halted it; what was done until then is done."""
         if self._fault is None and self.session.is_complete:
             return "completed"
         waits = self._fault is None and self.session.phase is Phase.AWAITING_APPROVAL
@@ -72,7 +72,7 @@ class Run:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All events so far, the question that it waits for last."""
+        """All events so far, ending with the pending question, if any."""
         self._catch_up()
         return (*self._told, *self._pending)
 
@@ -84,7 +84,7 @@ class Run:
         )
 
     def go_on(self) -> None:
-        """Execute what is not done yet; stops where an operation needs a yes, or the system fails.
+        """Execute what is not done yet; stop where an operation needs approval, or the system fails.
 
         Raises:
             UsageError: if its space is closed; nothing is executed.
@@ -109,25 +109,25 @@ class Run:
 
     @property
     def pending_approval(self) -> ApprovalRequiredEvent | None:
-        """What it waits for a yes for; None if it does not wait."""
+        """The operation that awaits approval, or None."""
         asked = self.session.asked
         waits = self.session.phase is Phase.AWAITING_APPROVAL
         return approval_event(asked) if waits and asked is not None else None
 
     def approve(self, operation_id: str | None = None) -> None:
-        """Lets what waits be done, and goes on with the rest.
+        """Approve the pending operation and continue.
 
         Args:
-            operation_id: of the operation; None is whichever waits.
+            operation_id: of the operation; None means whichever waits.
 
         Raises:
-            UsageError: if the run does not wait, or waits for another operation, or its space is
-                closed; nothing is executed.
+            UsageError: if the run does not wait, or waits for another operation, or its space is closed;
+                nothing is executed.
         """
         self.decide(operation_id, Answer("yes", how="program"))
 
     def deny(self, operation_id: str | None = None, reason: str = "") -> None:
-        """Refuses what waits: its event is `policyDenied`, with the reason; the rest goes on.
+        """Deny the pending operation: its event is `policyDenied`, with the reason; the rest continues.
 
         Raises:
             UsageError: as `approve`.
@@ -135,19 +135,19 @@ class Run:
         self.decide(operation_id, Answer("no", reason=reason, how="program"))
 
     def answer(self, message: object) -> None:
-        """Do what an answer says that came as a message: `{"approval": …}`, or a `userMessage`.
+        """Apply an answer that came as a message: `{"approval": …}`, or a `userMessage`.
 
         Args:
-            message: JSON (str or bytes), or a value of JSON.
+            message: JSON (str or bytes), or a JSON value.
 
         Raises:
-            MessageError: if it is no answer.
+            MessageError: if it is not an answer.
             UsageError: as `approve`.
         """
         self.decide(*read_answer(message))
 
     def decide(self, operation_id: str | None, answer: Answer) -> None:
-        """Take the person's answer, and go on.
+        """Take the person's answer, and continue.
 
         Raises:
             UsageError: as `approve`.
@@ -178,7 +178,7 @@ class Run:
         return () if last is None else (last,)
 
     def _catch_up(self) -> None:
-        """Tells what has ended and was not told yet."""
+        """Report what has ended and was not reported yet."""
         for ended in self.session.ends[len(self._told) :]:
             event = event_of(ended)
             self._told.append(event)
@@ -189,7 +189,7 @@ def document(run: Run, operations: Sequence[object]) -> dict[str, object]:
     """Return a run as `sessions/runs/RUN_ID.json` holds it (design, operations and events).
 
     Args:
-        run: what it tells of.
+        run: the run.
         operations: those still to come, as they were sent.
     """
     session = run.session

@@ -6,7 +6,7 @@
             run.approve(run.pending_approval.operation_id)
         print(run.status, run.events[-1])
 
-The command line's `run`, `approve` and `deny` are this and no more.
+The commands `run`, `approve` and `deny` are thin wrappers around it.
 """
 
 import contextlib
@@ -54,19 +54,18 @@ from codingagent.workspace.workspace import Workspace
 class Space:
     """One workspace, in which operations messages are executed.
 
-    Without a home, runs live in memory. With one they are kept under its `sessions/runs/`, can be
-    approved later or by another process, and undone; the home's lock is held from the first run until
-    `close`. One thread at a time.
+    Without a home, runs live in memory. With one they are kept under its `sessions/runs/`, can be approved
+    later or by another process, and undone; the home's lock is held from the first run until `close`. Use it
+    from one thread at a time.
 
     Args:
         path: the workspace, an existing folder.
         policy: `restrictive`, `standard`, `permissive`, or a TOML file.
-        home: a folder for the record; made if it is missing.
+        home: a folder for the journals; created if missing.
         sandbox: `auto` (use one where it works), `require` or `off`.
         network: let sandboxed commands use the network.
-        command_timeout: seconds for a command that names no timeout.
-        command_memory: megabytes for a command and all that it starts; 0: three quarters of the
-            machine's.
+        command_timeout: default timeout of commands, in seconds.
+        command_memory: megabytes for a command with all its processes; 0: three quarters of the machine's.
         on_event: gets each event as it comes.
 
     Raises:
@@ -108,7 +107,7 @@ class Space:
         person: Person,
         on_event: Callable[[Event], None],
     ) -> Self:
-        """Return the space of a home that is there already, with settings that were resolved already.
+        """Return the space of an existing home, with resolved settings.
 
         Raises:
             UsageError: as the class.
@@ -131,10 +130,10 @@ class Space:
         self._person, self._on_event = person, on_event
         self._stack = contextlib.ExitStack()
         self._bench: Bench | None = None
-        # A run keeps its space, not the other way round: whoever holds a run can go on with it. And
-        # there is one of each, for two would do the same twice.
+        # A run keeps its space alive, not the other way round, so that it can continue. There is only one
+        # object for each run, because two would execute the same operations twice.
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
-        # Of one that nobody closes too, no process and no lock is left.
+        # Even without `close`, no process and no lock is left.
         self._closing = weakref.finalize(self, self._stack.close)
 
     def __enter__(self) -> Self:
@@ -149,7 +148,7 @@ class Space:
         self.close()
 
     def close(self) -> None:
-        """End what still runs and gives back all that is held, the home's lock too."""
+        """End what still runs and release everything, the home's lock included."""
         self._bench = None
         self._closing()
 
@@ -161,18 +160,18 @@ class Space:
         *,
         message: str | bytes | Mapping[str, object] | None = None,
     ) -> Run:
-        """Execute operations in order, up to their end or to one that needs a yes.
+        """Execute operations in order, to the end or until one needs approval.
 
         Args:
-            operations: each a value of JSON (a dict), or an operation of `codingagent`.
-            message: in their place, a whole operations message: JSON, or a value of JSON.
+            operations: each a JSON value (a dict), or an operation of `codingagent`.
+            message: a whole operations message instead: JSON, or a JSON value.
 
         Returns:
-            The run: its `status`, its `events`, and what it waits for.
+            The run: its `status`, its `events`, and its pending approval.
 
         Raises:
-            MessageError: if the message is no operations message. What is wrong with a single operation
-                is an event of the run.
+            MessageError: if the message is not an operations message. Errors in a single operation are
+                events of the run.
             UsageError, WorkError: if the workspace or the home can't be used now.
         """
         if (operations is None) == (message is None):
@@ -192,15 +191,15 @@ class Space:
         return run
 
     def open_run(self, run_id: str) -> Run:
-        """Return a run that the home keeps: one that waits for a yes, was interrupted, or is done.
+        """Return a run that the home keeps: waiting for approval, interrupted, or done.
 
         Raises:
             UsageError: if there is no home, or no such run in it, or it belongs to another workspace.
-            WorkError: if its record is damaged.
+            WorkError: if its journal is damaged.
         """
         if self._home is None:
             raise UsageError("without a home no run is kept")
-        # Under the lock: what is read without it may be done by another before we have it.
+        # Under the lock: another process could otherwise finish it in between.
         self._ready()
         if (known := self._runs.get(run_id)) is not None:
             return known
@@ -238,7 +237,7 @@ class Space:
         return self._bench
 
     def _ready_for(self, run_id: str) -> None:
-        """Let the commands of a run see its own /tmp."""
+        """Give the commands of a run their own /tmp."""
         self._ready().use_temporary(run_id)
 
     def _passing(self, received: ReceivedMessage) -> Run:
@@ -285,14 +284,14 @@ class Space:
         run = Run(execution, ready, items, now, kept.finish, self._on_event)
         kept.follow(run)
         if session.is_complete and home.messages.has(run.run_id):
-            # A kill came between the last record and what follows it.
+            # A kill came between the last record and the steps after it.
             kept.finish()
         self._runs[run.run_id] = run
         return run
 
 
 class _Kept:
-    """What a home keeps of one run."""
+    """The files that a home keeps of one run."""
 
     def __init__(self, home: Home, bench: Bench, journal: Journal) -> None:
         self._home = home
@@ -301,11 +300,11 @@ class _Kept:
         self._run: Callable[[], Run | None] = lambda: None
 
     def follow(self, run: Run) -> None:
-        """Says which run it keeps; weakly, for the run holds us."""
+        """Set the run; a weak reference, because the run refers back."""
         self._run = weakref.ref(run)
 
     def pause(self) -> None:
-        """Tells other programs what the run waits for, and what is still to come."""
+        """Show other programs what the run waits for, and what is still to come."""
         run = self._run()
         assert run is not None, "it goes on only as long as somebody holds it"
         message = value_of(self._home.messages.read(run.run_id))
@@ -314,7 +313,7 @@ class _Kept:
         self._home.messages.write_document(run.run_id, document(run, operations[done:]))
 
     def finish(self) -> None:
-        """Make all that was done durable, and gives up what was only needed to go on."""
+        """Make everything that was done durable, and remove what was only needed to continue."""
         run = self._run()
         assert run is not None, "it goes on only as long as somebody holds it"
         self._bench.clear_temporary(run.run_id)
@@ -326,17 +325,17 @@ class _Kept:
 
 
 class _Unkept:
-    """A journal of what need not outlive us."""
+    """A journal in memory, for runs without a home."""
 
     def append(self, record: Record) -> None: ...
     def sync(self) -> None: ...
 
 
 def _as_json(message: object) -> bytes:
-    """Return a message as the bytes to be kept; what JSON has no way to say is null, which no field takes.
+    """Return the message as bytes to keep; values that JSON lacks become null, which no field takes.
 
     Raises:
-        MessageError: if it holds itself, or is nested too deep.
+        MessageError: if it contains itself, or is nested too deep.
     """
     if isinstance(message, str):
         return message.encode("utf-8", "surrogatepass")

@@ -1,1 +1,1 @@
-"""Write what the model is told: the guide, the request, its list of files. Pure."""
+"""Write text for the model: the guide, the request, its list of files. Pure."""

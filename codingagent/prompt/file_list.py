@@ -1,4 +1,4 @@
-"""The workspace's files as the model sees them: sorted, and summed up beyond a number of entries."""
+"""List the workspace's files for the model: sorted, and summarized beyond a number of entries."""
 
 import functools
 import heapq
@@ -13,7 +13,7 @@ from codingagent.model.paths import shown
 class ListedFile(NamedTuple):
     """One file: its path with /, and its size in bytes. A tuple: there may be a hundred thousand.
 
-    Without a size nobody looked at it, since it has no line of its own.
+    The size is missing if the file has no line of its own.
     """
 
     path: str
@@ -22,7 +22,7 @@ class ListedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """What the ignore rules left out; `is_partial` means that counting stopped at its limit."""
+    """What the ignore rules excluded; `is_partial` means that counting stopped at its limit."""
 
     files: int = 0
     size_bytes: int = 0
@@ -31,7 +31,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All files of a workspace, what was left out of it, and what was not read that speaks about that."""
+    """All files of a workspace, what was excluded, and the ignore files that could not be read."""
 
     files: tuple[ListedFile, ...]
     ignored: Ignored = Ignored()
@@ -43,8 +43,8 @@ def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]
 
     Args:
         listing: the files.
-        limit: how many entries there may be; beyond it the folders with the most files are summed up.
-        always: paths that are named whatever their folder, unless they are too many themselves.
+        limit: the number of entries; beyond it the folders with the most files are summarized.
+        always: paths that are named whatever their folder, unless there are too many.
     """
     entries = _sum_up(sorted(listing.files, key=lambda file: file.path), limit, frozenset(always))
     if not entries:
@@ -71,19 +71,19 @@ def human_size(size_bytes: int) -> str:
 
 
 def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
-    """Return the folders whose files keep lines of their own; each of the others becomes one line.
+    """Return the folders whose files keep their own lines; each of the others becomes one line.
 
     Args:
-        counts: how many files lie directly in each folder; "" is the root.
-        limit: how many lines there may be.
+        counts: the number of files directly in each folder; "" is the root.
+        limit: the number of lines.
     """
     entries = {"": 0}
-    inner = {"": 0}  # how many folders that are still open each holds
+    inner = {"": 0}  # number of open folders inside each
     for path in counts:
         missing = []
         while path not in entries:
             missing.append(path)
-            path = path.rpartition("/")[0]  # noqa: PLW2901  # up to a folder that is known
+            path = path.rpartition("/")[0]  # noqa: PLW2901  # up to a known folder
         for new in reversed(missing):
             entries[new] = inner[new] = 0
             inner[new.rpartition("/")[0]] += 1
@@ -104,7 +104,7 @@ def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
 
 
 def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list[str]:
-    """Sum up, one by one, the folder without folders in it that has the most entries."""
+    """Repeatedly summarize the innermost folder with the most entries."""
     if len(files) <= limit:
         return [_entry(file.path, 1, file.size_bytes) for file in files]
     if len(always) > limit // 2:
@@ -124,7 +124,7 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
             number, size = entries.get(line, (0, 0))
             entries[line] = (number + 1, _plus(size, file.size_bytes))
     ordered = sorted(entries)
-    # Only the root itself can still hold too many: there is no folder to sum it up.
+    # Only the root can still hold too many: no folder summarizes it.
     too_many = len(ordered) - limit + 1 if len(ordered) > limit else 0
     rest = set([path for path in ordered if path not in always][-too_many:] if too_many else ())
     shown_ = [_entry(path, *entries[path]) for path in ordered if path not in rest]
@@ -136,7 +136,7 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
 
 
 def _line_of(folder: str, open_: frozenset[str]) -> str | None:
-    """Return the line of the folder that a closed one is part of; None for an open one."""
+    """Return the line of the closed folder that contains this one; None for an open one."""
     line = None
     while folder not in open_:
         line = f"{folder}/"
@@ -163,5 +163,5 @@ def _count(files: int) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it is if it is plain, else with escapes, on one line."""
+    """Return a plain path unchanged, any other with escapes, on one line."""
     return path if path.isprintable() else shown(path)

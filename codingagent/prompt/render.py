@@ -1,8 +1,8 @@
-"""The request to the model: four sections as specification 003 has them, within a budget.
+"""Render the request to the model: four sections as in specification 003, within a budget.
 
-How the budget is kept. The task, the guide and the environment are whole always. The listing may take
-a quarter of what is left, the results half of the rest, the requested contents all that then remains.
-What does not fit is cut there and the cut says how to ask for the rest.
+The task, the guide and the environment are always whole. The listing may take a quarter of what is left,
+the results half of the rest, the requested contents all that then remains. What does not fit is cut there,
+and the cut says how to ask for the rest.
 """
 
 import math
@@ -30,11 +30,11 @@ CONTINUE = (
     " with a summary."
 )
 
-# What a reader does not see, and what begins a line for some of them.
+# Characters that a reader does not see, some of which begin a line.
 _UNSEEN = r"(?:[^\S\n]|[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
 _BREAK = r"[\v\f\x1c-\x1e\x85\u2028\u2029]"
 
-# A line in a file or an output that could be taken for one of ours.
+# A line in a file or an output that could be taken for one of the request's own.
 _LOOKALIKE = re.compile(
     rf"(?:^|{_BREAK}){_UNSEEN}(?:--- .* ---|=== \w+ ===|## (?:Workspace Files"
     rf"|Previous Command Results|Requested File Contents|Environment)){_UNSEEN}(?:$|{_BREAK})",
@@ -42,28 +42,28 @@ _LOOKALIKE = re.compile(
 )
 _FEWEST_ENTRIES = 20
 
-# More changed files than that are not read one by one; nor are more failures.
+# Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
 _FAILED_NAMED = 20
 
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
 
-# What is said and what ends the task is not owed to anybody, and an answer is no block.
+# A message or the end of the task need not be repeated, and an answer is not a block.
 _NEVER_AGAIN = frozenset({"DONE", "REPLY", "MESSAGE", "message", results.CHECK})
 _READING = frozenset({"READ_FILE", "readFile"})
 
-# Words of the person from requests before the last two may take this part of a request.
+# The share of a request for the person's words from before the last two requests.
 _EARLIER_SHARE = 4
 
-# Of what is left, the files that nobody asked for may take this part.
+# The share of what is left for files that nobody asked for.
 _OFFERED_SHARE = 3
 
-# So many files are named that are not shown.
+# How many files are named without being shown.
 _NAMED = 40
 _SEEN_CHARACTERS = 3_000
 
-# What is around a requested file's text, besides its path, is shorter than this.
+# The text around a requested file, not counting its path, is shorter than this.
 _FRAME_CHARACTERS = 200
 
 
@@ -76,9 +76,9 @@ class FileView:
     first_line: int
     total_lines: int
     reason: str = ""
-    """Why it is there though nobody asked for it."""
+    """Why it is included though nobody asked for it."""
     digest: str = ""
-    """Of the bytes of the whole file."""
+    """The digest of the whole file."""
 
     def clipped(self, limit: int) -> "FileView":
         """Return the view with at most about `limit` characters, in whole lines."""
@@ -94,7 +94,7 @@ class FileView:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a model needs to know of the machine in order not to guess."""
+    """Facts about the machine, so that a model does not have to guess."""
 
     system: str
     shell: str
@@ -103,16 +103,16 @@ class Environment:
     sandbox: str
     network: str
     memory: str = ""
-    """What a command may take of it; empty: nobody looks."""
+    """The memory limit of a command; empty: none."""
     check: str = ""
-    """The person's command that tells whether the work is right; empty: none."""
+    """The person's command that checks the work; empty: none."""
     approval: str = ""
-    """What the policy lets be done, in words for the model; empty: everything."""
+    """What the policy allows, in words for the model; empty: everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What CONTEXT is made of, besides the session's own results."""
+    """The content of CONTEXT, besides the session's own results."""
 
     listing: Listing
     views: Sequence[FileView]
@@ -120,9 +120,9 @@ class Context:
     """Requested paths that could not be read after all, each with its reason."""
     environment: Environment
     offered: Sequence[FileView] = ()
-    """What the outputs of failed commands name, if there is room."""
+    """Files that the outputs of failed commands name, if there is room."""
     attached: Sequence[FileView] = ()
-    """What the person attached to earlier requests, as it is now: for a chat that has not seen those."""
+    """Attachments of earlier requests, as they are now: for a chat that has not seen those requests."""
     seen: Sequence[str] = ()
     """Other files that earlier requests showed, or earlier answers wrote."""
 
@@ -137,11 +137,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a request says in one protocol otherwise than in another.
+    """The parts of a request that depend on the protocol.
 
-    `guide` is PROTOCOL; `results` gives what came of the last turn, within so many characters;
-    `go_on` says what to do next, `reminder` how to answer; `done` is how the task is ended,
-    `read` the command that asks for a file.
+    `guide` is PROTOCOL; `results` returns the outcomes of the last turn, within a number of characters;
+    `go_on` says what to do next, `reminder` how to answer; `done` is how the task is ended, `read` the
+    command that asks for a file.
     """
 
     guide: str
@@ -153,14 +153,14 @@ class Dialect:
 
 
 def tag_dialect() -> Dialect:
-    """Return the one of tag blocks."""
+    """Return the dialect of tag blocks."""
     return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]", "READ_FILE")
 
 
 def render(
     session: Session, context: Context, budget: Budget, dialect: Dialect | None = None
 ) -> str:
-    """Return the whole request, ready to be pasted; ends with "\\n"."""
+    """Return the whole request, ready to paste; it ends with "\\n"."""
     dialect = dialect or tag_dialect()
     head = f"{_header(session)}\n=== PROTOCOL ===\n{dialect.guide}\n\n=== CONTEXT ===\n"
     environment = _environment(context.environment, dialect)
@@ -186,14 +186,14 @@ def render_short(
     dialect: Dialect,
     changed: Sequence[str] | None,
 ) -> str:
-    """Return what a chat still needs that has seen the requests before this one.
+    """Return what a chat still needs if it has seen the requests before this one.
 
     Args:
         session: the session.
         context: as for the whole request; its listing and its environment are left out.
         budget: of the whole request.
         dialect: of the protocol.
-        changed: what changed in the workspace since the last request, a line each; None: not known.
+        changed: what changed in the workspace since the last request, a line each; None: unknown.
     """
     head = (
         f"{_header(session)}\n=== PROTOCOL ===\nAs in the requests before, in this chat.\n\n"
@@ -214,7 +214,7 @@ def _changes(changed: Sequence[str]) -> str:
 
 
 def _again(session: Session) -> str:
-    """Name what failed and is to be sent again, and what is to be run again after it."""
+    """Name what failed and must be sent again, and what to run again after it."""
     failed = _owed(session.results)
     lines = dict.fromkeys(
         f"{each.tag}: {results.without_end_tags(each.reason)}" for each in failed.values()
@@ -238,7 +238,7 @@ def _again(session: Session) -> str:
 
 
 def _owed(events: Sequence[Event]) -> dict[int, Refused]:
-    """Return what was refused and must be sent again, by its place; no later block made up for it."""
+    """Return what was refused and must be sent again, by position, unless a later block made up for it."""
     found: dict[int, Refused] = {}
     made: set[str] = set()
     for index in reversed(range(len(events))):
@@ -264,7 +264,7 @@ def _reminder(session: Session) -> str:
 
 
 def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> str:
-    """Return what is to be done; words from before the last request take at most `room` characters."""
+    """Return the task; words from before the last request take at most `room` characters."""
     parts = [session.task]
     if session.sequence > 1:
         parts = [dialect.go_on]
@@ -312,7 +312,7 @@ def _words(session: Session, room: int) -> list[str]:
 
 
 def _told(said: Said) -> str:
-    """Return what was said at once: the words, and the files that came with them."""
+    """Return what was said at one time: the words, and the files that came with them."""
     files = f"(attached: {_list(said.attached)})" if said.attached else ""
     return "\n".join(filter(None, (said.text, files)))
 
@@ -331,7 +331,7 @@ def _is_missed(said: Said, session: Session) -> bool:
 
 
 def _earlier(session: Session, room: int) -> str:
-    """Return what was said before and was seen; if it is too much, without its middle."""
+    """Return what was said before and was seen, cut in the middle if it is too long."""
     told = [
         _told(said)
         for said in session.said
@@ -387,12 +387,12 @@ def _results(session: Session, room: int) -> str:
 
 
 def check_lines(session: Session) -> list[str]:
-    """Return what came of the person's check in the last turn, if it was run."""
+    """Return the outcome of the person's check in the last turn, if it was run."""
     return [] if session.checked is None else [results.lines_of(check_result(session.checked))]
 
 
 def _shorter(events: Iterable[Event], room: int) -> list[str]:
-    """Return what failed whole while there is room, then one line each, then counts."""
+    """Return failures whole while there is room, then one line each, then counts."""
     told = [results.result_of(event) for event in events]
     kept: dict[int, str] = {}
     for wanted in (False, True):
@@ -417,7 +417,7 @@ def _shorter(events: Iterable[Event], room: int) -> list[str]:
 
 
 def _contents(context: Context, room: int, *, is_whole: bool = False) -> str:
-    """Return the files' part; of a whole request with what the person attached to earlier ones."""
+    """Return the section of file contents; a whole request includes attachments of earlier ones."""
     attached = context.attached if is_whole else ()
     if not (context.views or context.unread or context.offered or attached):
         return ""
@@ -452,7 +452,7 @@ def _attached(views: Sequence[FileView], room: int) -> str:
 
 
 def _names(paths: Sequence[str], room: int) -> str:
-    """Return paths as a list that fits, and how many more there are; nothing if not even one fits."""
+    """Return paths as a list that fits, and how many more there are; empty if not even one fits."""
     count = min(len(paths), _NAMED)
     while count and len(_list(paths[:count])) > max(room - _FRAME_CHARACTERS, 0):
         count //= 2
@@ -461,7 +461,7 @@ def _names(paths: Sequence[str], room: int) -> str:
 
 
 def _shares(views: Sequence[FileView], room: int) -> str:
-    """Show files in equal shares; what a short one leaves over goes to the longer ones after it."""
+    """Show files in equal shares; what a short one does not use goes to the longer ones after it."""
     parts: dict[int, str] = {}
     by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
     for taken, index in enumerate(by_length):
@@ -471,7 +471,7 @@ def _shares(views: Sequence[FileView], room: int) -> str:
 
 
 def _fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
-    """Yield the first views of which at least the frames fit."""
+    """Yield as many views, from the first, as have room at least for their frames."""
     for view in views:
         room -= _frame(view)
         if room < 0:

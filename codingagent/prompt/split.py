@@ -1,14 +1,14 @@
-"""A request in numbered parts, for chats that take no more than so much at once."""
+"""Split a request into numbered parts, for chats that limit the length of a message."""
 
-# Of a part the words round it; a chat that takes less than this takes nothing.
+# The words around the text of a part; a chat that takes less than this is useless.
 _FRAME_CHARACTERS = 400
 SMALLEST_CHARACTERS = 1_000
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
-    """Return the text in parts of at most `limit` characters, cut at line ends where there are any.
+    """Return the text in parts of at most `limit` characters, cut at line ends where possible.
 
-    Each part but the last asks the chat to wait; a text that fits is one part, as it is.
+    Each part but the last asks the chat to wait; a text that fits is one part, unchanged.
 
     Raises:
         ValueError: for a limit under a thousand characters.
@@ -23,7 +23,7 @@ def split(text: str, limit: int) -> tuple[str, ...]:
     while at < len(text):
         end = min(at + room, len(text))
         if end < len(text):
-            # A whole line where one ends in the last half: code that is cut within a line misleads.
+            # Cut at a line end in the last half, if any: code that is cut within a line misleads.
             line_end = text.rfind("\n", at + room // 2, end)
             end = line_end + 1 if line_end >= 0 else end
         pieces.append(text[at:end])

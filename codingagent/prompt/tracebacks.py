@@ -1,20 +1,20 @@
-"""Which files of the workspace the output of a failed command names, and on which lines."""
+"""Find the workspace files, with lines, that the output of a failed command names."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-# More files help nobody: the cause is near the first fault of a compiler, or the last frame of a stack.
+# More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
 _FILES_LIMIT = 5
 
-# So much is shown around the lines that are named; a file that is not longer is shown whole.
+# How many lines to show around those that are named; a file no longer than this is shown whole.
 _AROUND_LINES = 25
 _WHOLE_LINES = 120
 
-# No output of a result is longer by far; and no expression here may be made to work for hours.
+# No output of a result is much longer; and no expression here may be made to run for hours.
 _OUTPUT_LIMIT = 20_000
 _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"
-# Only from where a path can begin: else each character of a long word would be tried.
+# Only where a path can begin: otherwise each character of a long word would be tried.
 _PATH = rf"(?<![^{_IN_NO_PATH}])[^{_IN_NO_PATH}]{{1,300}}"
 _PLACE = re.compile(
     # Python, and what prints like it.
@@ -37,11 +37,11 @@ class Named:
     lines: tuple[int, ...]
 
     def range_of(self, total_lines: int) -> tuple[int, int]:
-        """Return the first and the last line to show of a file that has so many."""
+        """Return the first and the last line to show of a file of this length."""
         if total_lines <= _WHOLE_LINES:
             return 1, max(total_lines, 1)
         known = [line for line in self.lines if line <= total_lines] or [total_lines]
-        # What is near the last one named is shown with it.
+        # Lines near the last one named are shown with it.
         near = [line for line in known if abs(line - known[-1]) <= _WHOLE_LINES - 2 * _AROUND_LINES]
         return max(min(near) - _AROUND_LINES, 1), min(max(near) + _AROUND_LINES, total_lines)
 
@@ -80,7 +80,7 @@ def _places(output: str) -> Iterator[tuple[str, int]]:
 def _resolve(
     written: str, root: str, known: frozenset[str], by_name: dict[str, list[str]]
 ) -> str | None:
-    """Return the file that a path in an output means; one without a folder if only one is called so."""
+    """Return the file that a path in an output means; a bare name must be unique."""
     if written.startswith("//"):
         written = f"/{written.lstrip('/')}"  # what is left of file:///
     prefix = f"{root.replace(chr(92), '/').rstrip('/')}/"
