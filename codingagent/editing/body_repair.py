@@ -9,7 +9,7 @@ letter by letter: that is how to say that it is meant.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from codingagent.editing import characters, file_kinds, indentation
@@ -172,7 +172,7 @@ def _wraps(case: _Case, bare: list[str]) -> bool:
 
 def _spared(arrival: Arrival) -> Arrival:
     way = arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
-    return Arrival(way, arrival.lead, arrival.is_moved, in_code=True)
+    return replace(arrival, way=way, in_code=True, is_spaced=False)
 
 
 def _numbers(case: _Case) -> None:

@@ -18,7 +18,7 @@ def words(text: str) -> frozenset[str]:
 
 # Languages whose every character outside of strings and comments has a meaning.
 _CODE = words(
-    "py pyi js mjs cjs ts mts cts java kt kts c h cc cpp cxx hpp hxx cs go rs swift scala dart sql lua"
+    "py pyi js mjs cjs ts mts cts java kt kts c h cc cpp cxx hpp hxx y yy cs go rs swift scala dart sql lua"
     " css scss less"
 )
 _MARKUP = words("html htm xhtml xml svg vue svelte jsx tsx php erb ejs")
@@ -26,6 +26,7 @@ _MARKUP = words("html htm xhtml xml svg vue svelte jsx tsx php erb ejs")
 _LOOSE = words(
     "sh bash zsh fish ps1 bat cmd yml yaml toml ini cfg conf env properties json jsonc tex sty bib rb pl"
     " pm r ex exs erl hs ml clj el vim cmake mk gradle groovy tf proto graphql"
+    " mod sum lock"
 )
 _NAMES = words(
     "makefile gnumakefile dockerfile containerfile justfile procfile gemfile jenkinsfile vagrantfile"
@@ -148,7 +149,7 @@ def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
             continue
         if ending(path) in ("yml", "yaml") and (opened := _SCALAR.fullmatch(line)) is not None:
             scalar = len(opened[1])
-        elif "<<" in line and (here := _HEREDOC.search(line)) is not None:
+        elif "<<" in line and not is_code(path) and (here := _HEREDOC.search(line)) is not None:
             end = here[2]
     return frozenset(found)
 

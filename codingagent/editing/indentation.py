@@ -7,14 +7,14 @@ indentation, or leaves one blank of it, or makes blanks of tabs. Python is read 
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, Mended
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import Arrival
+from codingagent.model.chat_damage import Arrival, Kept
 from codingagent.model.plain_text import clip_middle
 
 LIKENESS = 0.6
@@ -77,40 +77,87 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
         found = rule(moves)
         if found is not None:
             return found
-    _check_level_of_body(moves)
+    if _is_odd_at_the_margin(moves):
+        aligned = _aligned(new, list(ground.replaced))
+        what = "the body is not indented, as the lines are that it replaces or is put between"
+        if aligned is None:
+            raise moves.refusal(what)
+        return moves.undone(aligned, what) or Mended(new)
     return Mended(new)
 
 
-def _check_level_of_body(moves: "_Moves") -> None:
-    """Refuse a part of a file that has no indentation where the file shows that a level begins."""
-    is_part = 0 < len(moves.ground.replaced) < len(moves.ground.lines)
-    if not is_part or moves.arrival.in_code or moves.parses is True:
-        return
-    if set(moves.leads) == {"", " "}:
-        _check_thin(moves)
-    if any(moves.leads):
-        return
-    known = set(moves.ground.replaced)
-    both = [(a, b) for a, b in pairwise(moves.new) if a.strip() and b.strip()]
-    fresh = [pair for pair in both if not known.issuperset(pair)]
-    _check_levels(moves.ground.lines, fresh, "the body")
+def _is_odd_at_the_margin(moves: "_Moves") -> bool:
+    """Return whether new lines begin at the margin where the file shows that such lines do not.
+
+    Only where no line of the answer shows that its indentation was kept.
+    """
+    ground, arrival = moves.ground, moves.arrival
+    if len(ground.replaced) == len(ground.lines) or arrival.in_code:
+        return False
+    if Kept.INDENTATION in arrival.kept or max(map(_depth, moves.leads)) > 1:
+        return False
+    old, new = list(ground.replaced), moves.new
+    if len(old) > _ALIGNED_LIMIT_LINES or len(new) > _ALIGNED_LIMIT_LINES:
+        return False
+    for kind, a, a_end, b, b_end in _steps(old, new):
+        if kind == "equal" or a_end - a == b_end - b:
+            pairs = zip(old[a:a_end], new[b:b_end], strict=True)
+            if any(_is_out(line, [there]) for there, line in pairs):
+                return True
+            continue
+        there = [line for line in old[a:a_end] if line.strip()] or [
+            *_last_word([*ground.lines[: ground.start], *old[:a]]),
+            *_last_word([*old[a_end:], *ground.lines[ground.end :]][::-1]),
+        ]
+        if any(_is_out(line, there) for line in new[b:b_end]):
+            return True
+    return lacks_levels(ground, new)
 
 
-def _check_thin(moves: "_Moves") -> None:
-    """Refuse a part of a program with a level of one blank, where no line of the file begins so."""
-    words = [line for line in moves.new if line.strip()]
-    if (
-        file_kinds.is_code(moves.path)
-        and any(is_opener(a) and _is_thin(b) for a, b in pairwise(words))
-        and any(map(is_indented, moves.ground.lines))
-        and not any(map(_is_thin, moves.ground.lines))
-    ):
-        raise moves.refusal("the body has lost its indentation")
+def _last_word(lines: Sequence[str]) -> list[str]:
+    return [next((line for line in reversed(lines) if line.strip()), "")]
 
 
-def _is_thin(line: str) -> bool:
-    """Return whether a line is indented by one blank, and not one of a comment that has stars."""
-    return line[:1] == " " and line[1:2] not in " \t*"
+def _is_out(line: str, there: Sequence[str]) -> bool:
+    """Return whether a line is less deep than all of some others; a label and a `#if` may be."""
+    if not line.strip() or line.startswith("#") or line.endswith(":"):
+        return False
+    if (item := _ITEM.match(line)) is not None:
+        # An item beside others like it.
+        like = [each for each in there if (a := _ITEM.match(each)) and a[1] == item[1]]
+        there = like or there
+    return bool(there) and all(_depth(each) > _depth(line) for each in there)
+
+
+def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
+    """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
+    known = set(ground.replaced)
+    lines = [*_last_word(ground.lines[: ground.start]), *new]
+    for opener in (is_opener, _opens_comment):
+        there = [step for _, step in _levels(ground.lines, opener)]
+        deeper = {step for step in there if step > 0}
+        steps = {step for line, step in _levels(lines, opener) if line not in known}
+        if sum(step > 0 for step in there) > _MOSTLY * len(there) and not steps <= deeper:
+            return True
+    return False
+
+
+def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, int]]:
+    """Return each line before which a level begins, and by how much it is deeper."""
+    words = [line for line in lines if line.strip()]
+    return [
+        (b, _depth(b) - _depth(a))
+        for a, b in pairwise(words)
+        if opener(a) and not _CLOSER.match(b) and b[0] != "#"
+    ]
+
+
+def _opens_comment(line: str) -> bool:
+    return _COMMENT.search(line) is not None
+
+
+_COMMENT = re.compile(r"/\*(?!.*\*/)")
+_MOSTLY = 0.7
 
 
 class _Moves:
@@ -298,13 +345,13 @@ def _aligned(new: list[str], old: list[str]) -> list[str] | None:
     if max(len(new), len(old)) > _ALIGNED_LIMIT_LINES:
         return None
     leads = {blanks(line) for line in old if line.strip()}
-    uniform = leads.pop() if len(leads) == 1 and not any(map(is_opener, new)) else None
+    uniform = leads.pop() if len(leads) == 1 and _are_of_one_level(old, new) else None
     out: list[str] = []
     for kind, a, a_end, b, b_end in _steps(old, new):
         if kind == "equal":
             if any(o.strip() != n.strip() for o, n in zip(old[a:a_end], new[b:b_end], strict=True)):
                 return None  # blanks within lines are gone, too
-            out += old[a:a_end]
+            out += [o if o.strip() else n for o, n in zip(old[a:a_end], new[b:b_end], strict=True)]
             continue
         pairs = zip(old[a:a_end], new[b:b_end], strict=True) if a_end - a == b_end - b else None
         for line in new[b:b_end]:
@@ -320,6 +367,14 @@ def _aligned(new: list[str], old: list[str]) -> list[str] | None:
             else:
                 return None
     return out
+
+
+def _are_of_one_level(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether no line begins or ends a level, or goes on in the next: all end as those in the file."""
+    words = [line.rstrip() for line in new if line.strip()]
+    ends = {line.rstrip()[-1] for line in old if line.strip()}
+    is_odd = any(is_opener(line) or _CLOSER.match(line) for line in words)
+    return not is_odd and all(line[-1] in ends for line in words)
 
 
 def _steps(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
@@ -357,7 +412,7 @@ def _shifted(moves: _Moves) -> Mended | None:
 # --- what takes the place of a search --------------------------------------------------------------
 
 # Each kind of line that begins a level, and what may follow it without being a level deeper.
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
+_ITEM = re.compile(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
 _NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
 _CLOSER = re.compile(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
@@ -394,6 +449,12 @@ def check(
         OperationError: if so.
     """
     known = set(search)
+    is_thin = not any(map(is_indented, replace)) and any(line[:1] == " " for line in replace)
+    if is_thin and lacks_levels(ground, placed):
+        raise OperationError(
+            "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
+            f" indentation; send the edit again inside of a code block; {_MEANT}"
+        )
     fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
     if not fresh or ground.parses_with(placed) is True:
         return

@@ -27,6 +27,19 @@ class Damage(Enum):
     BREAKS = "<br> at the ends of lines"
 
 
+class Kept(Enum):
+    """What a chat takes from all of a text, or from nothing of it: one trace shows that it is there."""
+
+    INDENTATION = re.compile(r"^(?: {2}|\t)[ \t]*\S", re.MULTILINE)
+    LINES = re.compile(r"(?:\A|[^\n]\n)\n(?:\n\n)*(?=[^\n])")
+    MARKS = re.compile(r"[<>]|&(?!\w+;|#)")
+
+
+def kept_in(text: str) -> frozenset[Kept]:
+    """Return what a text shows not to have been taken from it."""
+    return frozenset(kept for kept in Kept if kept.value.search(text))
+
+
 Channel = frozenset[Damage]
 """The damage that the tags of an answer show."""
 
@@ -38,12 +51,10 @@ class Arrival:
     """How a text came through a chat, as far as the answer around it shows.
 
     `way` is the damage to the tags up to its own. `lead` is the indentation of its tags, which
-    every line of
-    the text has too: it may be the chat's or the text's own. `is_moved` means that more than its
-    own tags is
-    indented this way. `in_code` means that it came in a code block, where spaces are not lost;
-    `is_spaced`
-    means that a blank line follows every line of the answer.
+    every line of the text has too: it may be the chat's or the text's own. `is_moved` means that
+    more than its own tags is indented this way. `in_code` means that it came in a code block,
+    where spaces are not lost; `is_spaced` means that a blank line follows every line of the
+    answer. `kept` is what the bodies before it prove to have arrived unchanged.
     """
 
     way: Channel = UNHARMED
@@ -51,6 +62,7 @@ class Arrival:
     is_moved: bool = False
     in_code: bool = False
     is_spaced: bool = False
+    kept: frozenset[Kept] = frozenset()
 
 
 AS_IT_IS = Arrival()

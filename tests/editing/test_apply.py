@@ -273,7 +273,7 @@ def test_lines_outside_of_the_range_are_untouched(data: st.DataObject) -> None:
     end = data.draw(st.integers(start, len(lines)))
     new = data.draw(st.lists(st.sampled_from(["x", "", "  y"]), max_size=4))
     edited = apply.apply(
-        LineRange(start, end, "".join(f"{line}\n" for line in new)), "".join(lines)
+        LineRange(start, end, "".join(f"{line}\n" for line in new)), "".join(lines), None
     ).text
     before, behind = "".join(lines[: start - 1]), "".join(lines[end:])
     assert edited.endswith(behind)

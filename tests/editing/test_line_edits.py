@@ -1,10 +1,12 @@
 """What the lines that an edit by numbers replaces prove of its body: right, or asked for again."""
 
+import re
+
 import pytest
 
 from codingagent.editing import apply
 from codingagent.errors import OperationError
-from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.chat_damage import AS_IT_IS, Arrival, Kept
 from codingagent.model.operations import LineRange
 
 GO = """import (
@@ -66,7 +68,7 @@ def test_what_looks_like_a_comment_does_not_hide_code() -> None:
 def test_a_level_that_begins_and_is_not_deeper_is_asked_for_again() -> None:
     body = "func c() {\nconst (\ny = 1\n)\n"
     said = after(GO, "a.go", 14, 14, body)
-    assert "is not indented, though a level begins" in said
+    assert "is not indented" in said
     assert said.count("if it is meant so") == 1
     deep = "func c() {\n\tconst (\n\t\ty = 1\n\t)\n"
     assert deep in after(GO, "a.go", 14, 14, deep)
@@ -78,27 +80,24 @@ def test_a_level_that_begins_and_is_not_deeper_is_asked_for_again() -> None:
 
 def test_a_level_of_one_blank_is_asked_for_where_the_file_has_none() -> None:
     body = "func c() {\n y = 1\n}\n"
-    assert "lost its indentation" in after(GO, "a.go", 14, 14, body)
+    assert "not indented" in after(GO, "a.go", 14, 14, body)
     assert body in after(GO, "a.go", 14, 14, body, Arrival(in_code=True))
     # A comment is no level: one of the file proves nothing, and a new one is meant.
-    assert "lost its indentation" in after(f"{GO}/* a\n * b */\n", "a.go", 14, 14, body)
+    assert "not indented" in after(f"{GO}/* a\n * b */\n", "a.go", 14, 14, body)
     for comment in ("/* One\n * two. */\nfunc c() {\n", "/* One\n two. */\nfunc c() {\n"):
         assert comment in after(GO, "a.go", 14, 14, comment)
     thin = GO.replace("\tx", " x")
     assert body in after(thin, "a.go", 14, 14, body)
     assert body in after(GO.replace("\t", ""), "a.go", 14, 14, body)
-    assert body in after(GO, "a.txt", 14, 14, body)
+    assert "not indented" in after(GO, "a.txt", 14, 14, body)
 
 
 def test_a_text_is_not_moved_and_written_anew_at_once() -> None:
     assert "is not indented" in after(RST, "a.rst", 5, 5, "a line of code there\n")
     assert "is not indented" in after(RST, "a.rst", 5, 6, "a line of code there\none more\n")
     assert "is not indented" in after(RST, "a.rst", 6, 6, "one more\nand one that is new\n")
-    for body in (
-        "    a line of code there\n",
-        "a line of code here\n",  # only moved
-        "Something else that is said of it.\n",
-    ):
+    assert "is not indented" in after(RST, "a.rst", 5, 5, "Something else that is said of it.\n")
+    for body in ("    a line of code there\n", "a line of code here\n"):  # or only moved
         assert after(RST, "a.rst", 5, 5, body) == RST.replace("    a line of code here\n", body)
 
 
@@ -145,3 +144,78 @@ def test_no_line_of_a_program_ends_in_blanks_where_none_did() -> None:
     assert "\tone(1)\n\ttwo(2)\n" in after(GO, "a.go", 7, 7, body)
     assert body in after(GO.replace("two()", "two()  "), "a.go", 7, 7, body)
     assert "a break  \nthere  \n" in after(RST, "a.md", 8, 8, "a break  \nthere  \n")
+
+
+C = """/* Adds
+ * two. */
+int add(int a, int b) {
+    if (a < 0) {
+        return b;
+    }
+    return a + b;
+}
+
+int mask = 1 << 3;
+
+int sub(int a, int b) {
+    return a - b;
+}
+"""
+JSON = '{\n  "name": "x",\n  "version": "1.0",\n  "main": "y"\n}\n'
+MOD = "module a\n\nrequire (\n\tb.c/d v1.2\n)\n"
+LIST = "Changes\n\n  * one\n  * two\n"
+YAML = "jobs:\n  a:\n    os: linux\n    go: 1\n"
+
+
+@pytest.mark.parametrize("lead", ["", " "])
+@pytest.mark.parametrize(
+    ("text", "path", "start", "end", "body"),
+    [
+        (JSON, "a.json", 3, 4, '  "version": "2.0",\n  "type": "module",\n  "main": "z"\n'),
+        (MOD, "go.mod", 5, 5, ")\n\nrequire (\n\te.f/g v1.3\n)\n"),
+        (LIST, "History.md", 2, 2, "\n  * zero\n"),
+        (YAML, "a.yml", 3, 3, "    os: windows\n    arch: all\n"),
+        (C, "a.c", 9, 9, "\nint neg(int a) {\n    return -a;\n}\n\n"),
+        (C, "a.c", 5, 5, "        a = b;\n        return other(a, b);\n"),
+        (C, "a.c", 13, 13, "    if (a)\n        return 1;\n    return a - b;\n"),
+        (RST, "a.rst", 5, 6, "    quite another thing\n\n    is said of it\n"),
+    ],
+)
+def test_the_margin_is_for_lines_that_the_file_has_there(
+    text: str, path: str, start: int, end: int, body: str, lead: str
+) -> None:
+    lines = text.split("\n")
+    right = "\n".join([*lines[: start - 1], *body.split("\n")[:-1], *lines[end:]])
+    assert after(text, path, start, end, body) == right
+    flat = re.sub(r"^[ \t]+(?=\S)", lead, body, flags=re.MULTILINE)
+    came = after(text, path, start, end, flat)
+    assert came == right or "indent" in came or "opens a level" in came
+
+
+def test_one_line_with_its_indentation_shows_that_a_chat_took_none() -> None:
+    """Be it in a block before, or in this one."""
+    kept = Arrival(kept=frozenset((Kept.INDENTATION,)))
+    flat = "\n* zero\n"
+    assert "not indented" in after(LIST, "a.md", 2, 2, flat)
+    assert after(LIST, "a.md", 2, 2, flat, kept) == LIST.replace("\n\n", "\n\n* zero\n")
+    text = f"{flat}  * half\n"
+    assert after(LIST, "a.md", 2, 2, text) == LIST.replace("\n\n", f"\n{text}")
+
+
+def test_what_is_at_the_margin_beside_the_like_is_taken() -> None:
+    for text, path, start, end, body in (
+        (C, "a.c", 10, 10, "int mask = 2;\nint other = 3;\n"),
+        (C, "a.c", 7, 7, "#ifdef X\nend:\n#endif\n"),
+        (C, "a.c", 9, 11, "\nint mask;\n\n"),
+        (LIST, "History.md", 1, 2, "All changes\n\n"),
+        (MOD, "go.mod", 1, 1, "module b\n"),
+    ):
+        lines = text.split("\n")
+        whole = "\n".join([*lines[: start - 1], *body.split("\n")[:-1], *lines[end:]])
+        assert after(text, path, start, end, body) == whole
+
+
+def test_a_shift_to_the_left_in_c_is_no_text_of_a_shell() -> None:
+    """What comes after it is code, where no entity can be."""
+    right = C.replace("a - b", "a > b")
+    assert after(C, "a.c", 13, 13, "    return a &gt; b;\n") == right

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import Arrival, Channel, Damage
+from codingagent.model.chat_damage import Arrival, Channel, Damage, Kept
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.scanner import Block, Scan
 
@@ -85,6 +85,12 @@ class Arrivals:
         self._margins: dict[str, int] = {}
         adjacent = _ADJACENT.search(self._text)
         self._spaced_to = len(self._text) if adjacent is None else adjacent.end()
+        self._kept: dict[int, frozenset[Kept]] = {}
+        kept: frozenset[Kept] = frozenset()
+        for block in mended.scan.blocks:
+            self._kept[block.start] = kept
+            if block.name != "MESSAGE" and len(kept) < len(Kept):
+                kept |= chat_damage.kept_in(block.body)
 
     def of(self, block: Block) -> Arrival:
         """Return how a block's body came, as the tags up to its own show.
@@ -100,6 +106,7 @@ class Arrivals:
             is_moved=is_item or (bool(lead) and self._is_all_indented(block, lead)),
             in_code=block.start in self._fenced,
             is_spaced=block.body.startswith("\n") and block.end <= self._spaced_to,
+            kept=self._kept.get(block.start, frozenset()),
         )
 
     def _is_all_indented(self, block: Block, lead: str) -> bool:
