@@ -1217,7 +1217,7 @@ ROWS: dict[str, Row] = {
         (),
         (
             FLOW,
-            "return self._means.workspace.resolved(change.path, follow_last=not deletes)",
+            "return self._means.workspace.resolved(change.path, follow_last=effect.follows)",
             "return change.path",
         ),
     ),

@@ -114,7 +114,7 @@ class RunnerLike(Protocol):
     ) -> Outcome: ...
 
 
-class LedgerLike(Protocol):
+class StartLogLike(Protocol):
     """Record starts."""
 
     def record(self, record: OperationStarted) -> None: ...
@@ -129,7 +129,7 @@ class Means:
 
     workspace: WorkspaceLike
     runner: RunnerLike
-    ledger: LedgerLike
+    ledger: StartLogLike
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.agent.requests import Materials, Requests
-from codingagent.checkpoints.layout import GIT_S, Archive, Place, place_of
+from codingagent.checkpoints.layout import GIT_S, Archive, WorkLayout, place_of
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol, SessionStarted
@@ -164,7 +164,9 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench_at(place: Place, settings: Settings, folders: tuple[Path, ...] = ()) -> Iterator[Bench]:
+def bench_at(
+    place: WorkLayout, settings: Settings, folders: tuple[Path, ...] = ()
+) -> Iterator[Bench]:
     """Prepare a workspace; at the end close everything that it holds open, and end its commands.
 
     Raises:

@@ -52,7 +52,7 @@ class OutboxLike(Protocol):
     def look(self) -> list[Letter]: ...
 
 
-class WorkspaceLike(Protocol):
+class ReadableWorkspace(Protocol):
     """What a request shows."""
 
     root: Path
@@ -82,7 +82,7 @@ _TEXTS_LIMIT = 200
 class Materials:
     """Everything that requests are made from."""
 
-    workspace: WorkspaceLike
+    workspace: ReadableWorkspace
     mailbox: OutboxLike
     budget: render.Budget
     environment: render.Environment

@@ -25,7 +25,7 @@ from codingagent.agent.batch import Execution
 from codingagent.agent.factory import Bench, Person
 from codingagent.agent.run import Run, document
 from codingagent.checkpoints import history, layout
-from codingagent.checkpoints.layout import Place
+from codingagent.checkpoints.layout import WorkLayout
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import Record, RunStarted
 from codingagent.model.observations import digest_of
@@ -225,7 +225,7 @@ class Space:
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
                 self._stack.callback(atomic_write.remove_folder, temporary)
-                place = Place(self._root, (), temporary / "tmp", None)
+                place = WorkLayout(self._root, (), temporary / "tmp", None)
                 folders: tuple[Path, ...] = ()
             else:
                 self._stack.enter_context(home.locked())
@@ -273,7 +273,7 @@ class Space:
     def _kept(self, home: Home, session: Session, received: ReceivedMessage) -> Run:
         bench = self._ready()
         journal = home.runs.open(session.session_id)
-        kept = _Kept(home, bench, journal)
+        kept = _KeptRun(home, bench, journal)
         self._stack.callback(journal.close)
         ledger = Ledger(journal, session)
         history.finish_undo(home, ledger, bench.archive, self._person.show)
@@ -290,7 +290,7 @@ class Space:
         return run
 
 
-class _Kept:
+class _KeptRun:
     """The files that a home keeps of one run."""
 
     def __init__(self, home: Home, bench: Bench, journal: Journal) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codingagent.checkpoints.file_changes import LeftOut
-from codingagent.checkpoints.git_objects import Done, GitError, Store, fields
+from codingagent.checkpoints.git_objects import GitError, GitResult, Store, fields
 from codingagent.policy.presets import PROTECTED_PATHS
 from codingagent.workspace.dirfd import open_root, walk_names
 from codingagent.workspace.git_index_reader import Tracked
@@ -34,7 +34,7 @@ _UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re
 
 
 @dataclass(slots=True)
-class Listing:
+class ChangedPaths:
     """The paths to read, as git names them."""
 
     known: dict[bytes, tuple[int, str]] = field(default_factory=dict)
@@ -64,25 +64,25 @@ class Lister:
     def is_hidden(self, path: str) -> bool:
         return any(f"{path}/".startswith(f"{hidden}/") for hidden in self.hidden_paths)
 
-    def listing(self, commit: str, *, with_ignored: bool) -> Listing:
+    def listing(self, commit: str, *, with_ignored: bool) -> ChangedPaths:
         index = self._store.index(commit)
         others = ["ls-files", "-o", "-z", "--exclude-standard", *_TAKEN_IN]
         others += [f"--exclude=/{_escaped(path)}/" for path in self.hidden_paths]
 
-        def changed() -> Done:
+        def changed() -> GitResult:
             words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
             return self._store.git(*words, index=index)
 
-        def new() -> Done:
+        def new() -> GitResult:
             return self._store.git(*others, index=index)
 
-        def ignored() -> Done:
+        def ignored() -> GitResult:
             return self._store.git(*others, "-i", "--directory", index=index)
 
         changed_, new_, *ignored_ = self._together(
             changed, new, *([ignored] if with_ignored else [])
         )
-        listing = Listing()
+        listing = ChangedPaths()
         parts = fields(changed_.stdout)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
             words = head[1:].split(b" ")
@@ -150,13 +150,13 @@ class Lister:
                 tracked.append(path)
         return [prefix + path[len(above) :] for path in tracked if _is_plain(path)]
 
-    def _replaced(self, listing: Listing) -> Iterable[tuple[bytes, Done]]:
+    def _replaced(self, listing: ChangedPaths) -> Iterable[tuple[bytes, GitResult]]:
         """List repositories that replaced a file: git does not name those."""
         for path in tuple(listing.known):
             if os.path.lexists(os.path.join(self._store.root, os.fsdecode(path), ".git")):
                 yield from self._repository(listing, path + b"/", 1)
 
-    def _add_new(self, listing: Listing, waiting: list[tuple[bytes, Done]]) -> None:
+    def _add_new(self, listing: ChangedPaths, waiting: list[tuple[bytes, GitResult]]) -> None:
         """Add the paths that are not covered yet, including those in nested repositories."""
         repositories = 0
         while waiting:
@@ -173,8 +173,8 @@ class Lister:
                     waiting += self._repository(listing, path_, repositories)
 
     def _repository(
-        self, listing: Listing, path: bytes, number: int
-    ) -> Iterable[tuple[bytes, Done]]:
+        self, listing: ChangedPaths, path: bytes, number: int
+    ) -> Iterable[tuple[bytes, GitResult]]:
         """List a nested repository, which git names as one folder."""
         shown = os.fsdecode(path)
         if number > self._repositories:
@@ -194,13 +194,13 @@ class Lister:
         listing.ignored += [path + name for name in _without_parents(fields(ignored.stdout))]
         return ((path, new),)
 
-    def _together(self, *calls: Callable[[], Done]) -> list[Done]:
+    def _together(self, *calls: Callable[[], GitResult]) -> list[GitResult]:
         """Make several calls that wait for git at the same time; raise the first error among them.
 
         git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
         made. So after a while, every such pipe is opened for writing and closed to unblock git.
         """
-        answers: dict[int, Done | Exception] = {}
+        answers: dict[int, GitResult | Exception] = {}
 
         def call(number: int) -> None:
             try:
@@ -220,7 +220,7 @@ class Lister:
                 _let_go(self._store.root)
                 for thread in threads:
                     thread.join(_PATIENCE_S / 10)
-        done: list[Done] = []
+        done: list[GitResult] = []
         for number in range(len(calls)):
             answer = answers[number]
             if isinstance(answer, Exception):

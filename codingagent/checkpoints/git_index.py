@@ -20,7 +20,7 @@ _SECOND = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class IndexStat:
     """The metadata of a file that git compares."""
 
     ctime_ns: int
@@ -33,10 +33,10 @@ class Look:
 
 
 # Differs from every file, so git lists the path and its content is read.
-UNKNOWN = Look(0, 0, 0, 0, 0, 0, 0)
+UNKNOWN = IndexStat(0, 0, 0, 0, 0, 0, 0)
 
 
-def entry(path: bytes, mode: int, blob: str, look: Look) -> bytes:
+def entry(path: bytes, mode: int, blob: str, look: IndexStat) -> bytes:
     """Return one entry; `mode` is git's: 0o100644, 0o100755 or 0o120000."""
     words = (
         *divmod(look.ctime_ns, _SECOND),

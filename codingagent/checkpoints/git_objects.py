@@ -63,7 +63,7 @@ _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 
-class Done(Protocol):
+class GitResult(Protocol):
     """The result of a program that has ended."""
 
     @property
@@ -76,7 +76,7 @@ class Done(Protocol):
     def stderr(self) -> bytes: ...
 
 
-Run = Callable[[Sequence[str], Mapping[str, str], bytes], Done]
+Run = Callable[[Sequence[str], Mapping[str, str], bytes], GitResult]
 """Runs a program to its end, given its arguments, whole environment and standard input."""
 
 
@@ -217,7 +217,7 @@ class Store:
         data: bytes = b"",
         index: Path | None = None,
         tree: Path | None = None,
-    ) -> Done:
+    ) -> GitResult:
         """Run git and return its output.
 
         Args:

@@ -11,7 +11,7 @@ from codingagent.checkpoints.layout import Archive, place_of
 from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.checkpoints.store import Checkpoints
 from codingagent.checkpoints.undo import Undo
-from codingagent.checkpoints.undo_history import Step, steps
+from codingagent.checkpoints.undo_history import UndoStep, steps
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.session_state import Session
@@ -183,7 +183,7 @@ def _undo(
 
 
 @contextlib.contextmanager
-def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[Step, ...]]]:
+def history_of(home: Home, session: Session) -> Iterator[tuple[Checkpoints, tuple[UndoStep, ...]]]:
     """Yield a session's checkpoints, for reading, and the steps between them.
 
     Raises:

@@ -21,7 +21,7 @@ GIT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkLayout:
     """The folders of a session or run.
 
     `root` is the workspace; `hidden` are the agent's own folders, which may be in it; `temporary`
@@ -34,7 +34,7 @@ class Place:
     store: Path | None
 
 
-def place_of(home: Home, session: Session) -> Place:
+def place_of(home: Home, session: Session) -> WorkLayout:
     """Return the folders of a session or run.
 
     Raises:
@@ -45,7 +45,7 @@ def place_of(home: Home, session: Session) -> Place:
     if session.is_run:
         return place_of_runs(home, root)
     own = home.sessions.folder / session.session_id
-    return Place(root, _hidden(home, root), own / "tmp", own / "checkpoints")
+    return WorkLayout(root, _hidden(home, root), own / "tmp", own / "checkpoints")
 
 
 def check_present(session: Session) -> None:
@@ -62,7 +62,7 @@ def check_present(session: Session) -> None:
         )
 
 
-def place_of_runs(home: Home, root: Path) -> Place:
+def place_of_runs(home: Home, root: Path) -> WorkLayout:
     """Return the folders shared by all runs in a workspace.
 
     Runs number in the thousands, so they share one checkpoint store. Each has its own /tmp below
@@ -70,7 +70,7 @@ def place_of_runs(home: Home, root: Path) -> Place:
     """
     key = digest_of(os.fsencode(root.resolve()))[:12]
     folder = home.runs.folder
-    return Place(root, _hidden(home, root), folder / "tmp", folder / f"checkpoints-{key}")
+    return WorkLayout(root, _hidden(home, root), folder / "tmp", folder / f"checkpoints-{key}")
 
 
 def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
@@ -82,7 +82,7 @@ def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
 class Archive:
     """The checkpoints of a workspace, opened when first needed."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: WorkLayout) -> None:
         self._place = place
         self._checkpoints: Checkpoints | None = None
         self._is_open = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codingagent.checkpoints.file_changes import Change, LeftOut
-from codingagent.checkpoints.schedule import Keeper
+from codingagent.checkpoints.schedule import Keeper, LedgerLike
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import KEEPING, Answer, Question
@@ -22,10 +22,8 @@ from codingagent.model.journal_entries import (
     ProtectedChange,
     ProtectedFound,
     ProtectedSettled,
-    Record,
 )
 from codingagent.model.observations import digest_of
-from codingagent.model.session_state import Session
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import Ask
 
@@ -40,15 +38,7 @@ _SHOWN_CHARACTERS = 20_000
 _NO_GIT = "the checkpoints can't be read any more"
 
 
-class LedgerLike(Protocol):
-    """A session's journal and its state."""
-
-    @property
-    def session(self) -> Session: ...
-    def record(self, record: Record) -> None: ...
-
-
-class WorkspaceLike(Protocol):
+class DigestsLike(Protocol):
     """Read access to the workspace."""
 
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
@@ -84,7 +74,7 @@ class Protection:
 
     ledger: LedgerLike
     keeper: Keeper
-    workspace: WorkspaceLike
+    workspace: DigestsLike
     ask_for: Callable[[str], Ask | None]
     now: Callable[[], str]
     show: Callable[[Notice], None]

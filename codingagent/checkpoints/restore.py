@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from codingagent.checkpoints.file_changes import State
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Place, reason_of
+from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Position, reason_of
 
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
@@ -25,7 +25,7 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class PresentFile:
     """A file or link: its bytes (a link's are its target) and its metadata."""
 
     data: bytes
@@ -43,7 +43,7 @@ class ObstacleError(OperationError):
     """A path can't be read or restored; the reason is for the person."""
 
 
-class Ground:
+class RestoreTarget:
     """A workspace's files, one at a time; sorted paths cost least.
 
     Args:
@@ -60,7 +60,7 @@ class Ground:
     ) -> None:
         self._hidden = hidden
         self._temporary_name = temporary_name
-        self._place = Place(root)
+        self._place = Position(root)
         self._at = ""
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Ground:
         self._place.close()
         self._at = ""
 
-    def look(self, path: str, limit_bytes: int) -> Absent | Present:
+    def look(self, path: str, limit_bytes: int) -> Absent | PresentFile:
         """Return what exists at this path.
 
         Raises:
@@ -82,14 +82,14 @@ class Ground:
             if found is None or stat.S_ISDIR(found.st_mode):
                 return Absent()
             if stat.S_ISLNK(found.st_mode):
-                return Present(os.fsencode(self._place.folder.readlink(name)), found)
+                return PresentFile(os.fsencode(self._place.folder.readlink(name)), found)
             return self._read(name, found, limit_bytes)
         except (FileNotFoundError, NotADirectoryError):
             return Absent()
         except OSError as fault:
             raise ObstacleError(_words(fault)) from fault
 
-    def _read(self, name: str, found: os.stat_result, limit_bytes: int) -> Present:
+    def _read(self, name: str, found: os.stat_result, limit_bytes: int) -> PresentFile:
         if not stat.S_ISREG(found.st_mode):
             raise ObstacleError("neither a file nor a link")
         if found.st_size > limit_bytes:
@@ -110,7 +110,7 @@ class Ground:
             os.close(handle)
         if len(data) > limit_bytes:
             raise ObstacleError(f"larger than {limit_bytes // 10**6} MB")
-        return Present(data, opened)
+        return PresentFile(data, opened)
 
     def remove(self, path: str) -> None:
         """Remove a file or link, and the folders that become empty.

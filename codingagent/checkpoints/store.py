@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codingagent.checkpoints import git_index
-from codingagent.checkpoints.changed_paths import Lister, Listing
+from codingagent.checkpoints.changed_paths import ChangedPaths, Lister
 from codingagent.checkpoints.file_changes import (
     NAMED_LIMIT,
     Change,
@@ -31,7 +31,7 @@ from codingagent.checkpoints.fingerprint import Survey, survey
 from codingagent.checkpoints.git_objects import Git, GitError, Import, Store, fields
 from codingagent.checkpoints.metadata import IGNORED, Covering, Notes, most_common
 from codingagent.checkpoints.net_changes import Expected
-from codingagent.checkpoints.restore import Absent, Ground, ObstacleError, Present
+from codingagent.checkpoints.restore import Absent, ObstacleError, PresentFile, RestoreTarget
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.workspace.dirfd import Folder, open_root
@@ -366,7 +366,7 @@ class Checkpoints:
     # --- reading -------------------------------------------------------------------------------
 
     def _examine_all(
-        self, listing: Listing, stream: Import, found: _Found, *, is_first: bool
+        self, listing: ChangedPaths, stream: Import, found: _Found, *, is_first: bool
     ) -> None:
         limit = self._limits.first_files if is_first else self._limits.new_files
         new, left = _bounded(listing.new - listing.known.keys(), limit)
@@ -381,7 +381,7 @@ class Checkpoints:
         path: bytes,
         old: tuple[int, str] | None,
         found: _Found,
-        ground: Ground,
+        ground: RestoreTarget,
         stream: Import,
     ) -> None:
         shown = os.fsdecode(path)
@@ -390,9 +390,9 @@ class Checkpoints:
         try:
             limits, is_held = self._limits, shown in found.held
             look = ground.look(shown, limits.held_bytes if is_held else limits.file_bytes)
-            if isinstance(look, Present) and old is None:
+            if isinstance(look, PresentFile) and old is None:
                 self._check_room(look, found)
-            if isinstance(look, Present) and is_held:
+            if isinstance(look, PresentFile) and is_held:
                 self._check_held(path, look, found)
         except ObstacleError as obstacle:
             found.left.append(LeftOut(shown, obstacle.reason))
@@ -418,13 +418,13 @@ class Checkpoints:
         if old is None or old != (git_mode, blob) or metadata is not git_index.UNKNOWN:
             found.is_settled = False
 
-    def _check_room(self, look: Present, found: _Found) -> None:
+    def _check_room(self, look: PresentFile, found: _Found) -> None:
         if found.new_bytes + len(look.data) > self._limits.new_bytes:
             size = self._limits.new_bytes / 10**9
             raise ObstacleError(f"more than {size:g} GB of new files at once")
         found.new_bytes += len(look.data)
 
-    def _check_held(self, path: bytes, look: Present, found: _Found) -> None:
+    def _check_held(self, path: bytes, look: PresentFile, found: _Found) -> None:
         """Count the content that is kept only because of operations."""
         size, blob = len(look.data), _blob_id(look.data)
         if path not in found.forced and size <= self._limits.file_bytes:
@@ -436,7 +436,7 @@ class Checkpoints:
         found.held_blobs[blob] = size
 
     def _noted(
-        self, found: _Found, listing: Listing, notes: Notes, *, with_ignored: bool, commit: str
+        self, found: _Found, listing: ChangedPaths, notes: Notes, *, with_ignored: bool, commit: str
     ) -> Notes:
         """Return the metadata of the next commit."""
         usual = notes.usual if commit else most_common(found.modes.values())
@@ -684,17 +684,17 @@ class Checkpoints:
                 f"the checkpoint {commit[:12]!a} can't be read from {self._store.path}"
             ) from fault
 
-    def _ground(self) -> Ground:
+    def _ground(self) -> RestoreTarget:
         hidden = {_identity(path) for path in self._hidden} - {None, self._folder.identity()}
         known = frozenset(identity for identity in hidden if identity is not None)
-        return Ground(self._folder, known, self._site.temporary_name)
+        return RestoreTarget(self._folder, known, self._site.temporary_name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Putting:
     """Restore one path after the other, and record the results."""
 
-    ground: Ground
+    ground: RestoreTarget
     limit_bytes: int
     done: list[str]
     left: list[LeftOut]
@@ -735,10 +735,10 @@ class _Putting:
         return False
 
 
-def _only(listing: Listing, notes: Notes, expected: Expected) -> Listing:
+def _only(listing: ChangedPaths, notes: Notes, expected: Expected) -> ChangedPaths:
     """Restrict a listing to the expected paths; the rest stays as recorded before."""
     names = set(map(os.fsencode, expected))
-    return Listing(
+    return ChangedPaths(
         {path: what for path, what in listing.known.items() if path in names},
         listing.new & names,
         [left for left in notes.left if left.reason != IGNORED and left.path not in expected],
@@ -746,7 +746,7 @@ def _only(listing: Listing, notes: Notes, expected: Expected) -> Listing:
 
 
 def _is_expected(
-    look: Absent | Present, digests: frozenset[str | None], old: tuple[int, str] | None
+    look: Absent | PresentFile, digests: frozenset[str | None], old: tuple[int, str] | None
 ) -> bool:
     if isinstance(look, Absent):
         return None in digests
@@ -763,7 +763,7 @@ def _state(path: str, git_mode: str, blob: str, notes: Notes) -> State | None:
     return State(blob, notes.mode(path, number)) if number else None
 
 
-def _fits(look: Absent | Present, state: State | None) -> bool:
+def _fits(look: Absent | PresentFile, state: State | None) -> bool:
     if isinstance(look, Absent) or state is None:
         return isinstance(look, Absent) and state is None
     return look.mode == state.mode and _blob_id(look.data) == state.blob
@@ -780,10 +780,10 @@ def _git_mode(mode: int) -> int:
     return 0o100755 if mode & 0o100 else 0o100644
 
 
-def _metadata(found: os.stat_result, recent_ns: int) -> git_index.Look:
+def _metadata(found: os.stat_result, recent_ns: int) -> git_index.IndexStat:
     if max(found.st_ctime_ns, found.st_mtime_ns) > time.time_ns() - recent_ns:
         return git_index.UNKNOWN
-    return git_index.Look(
+    return git_index.IndexStat(
         found.st_ctime_ns,
         found.st_mtime_ns,
         found.st_dev,

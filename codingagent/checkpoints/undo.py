@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
-from codingagent.checkpoints.undo_history import Step, settled, turns_undone, undo_step
+from codingagent.checkpoints.schedule import LedgerLike
+from codingagent.checkpoints.undo_history import UndoStep, settled, turns_undone, undo_step
 from codingagent.errors import UsageError
 from codingagent.model import paths
-from codingagent.model.journal_entries import Record, UndoBegan, UndoEnded
-from codingagent.model.session_state import Phase, Session
+from codingagent.model.journal_entries import UndoBegan, UndoEnded
+from codingagent.model.session_state import Phase
 from codingagent.model.ui_events import Notice, Remark
 
 _UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
@@ -32,21 +33,13 @@ class CheckpointsLike(Protocol):
     def restore(self, target: str, now: str, paths: Collection[str]) -> Restored: ...
 
 
-class LedgerLike(Protocol):
-    """A session's journal and its state."""
-
-    @property
-    def session(self) -> Session: ...
-    def record(self, record: Record) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Undo:
     """Undo steps of one session; `steps` are all steps in its journal."""
 
     ledger: LedgerLike
     checkpoints: CheckpointsLike
-    steps: tuple[Step, ...]
+    steps: tuple[UndoStep, ...]
     held: frozenset[str]
     """Paths that the session's operations changed; covered even if git ignores them."""
     sync: Callable[[], None]
@@ -129,7 +122,7 @@ class Undo:
         self.ledger.record(UndoEnded(after.id, (note,), self.now(), told, kept))
         self.show(Remark(note))
 
-    def _is_open(self, step: Step) -> bool:
+    def _is_open(self, step: UndoStep) -> bool:
         """Return whether a step can be undone; an undone one only with force, for the files it left."""
         return not step.undone or (self.force and bool(step.left))
 

@@ -7,7 +7,7 @@ from codingagent.model.journal_entries import CheckpointTaken, Record, UndoBegan
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UndoStep:
     """A turn, a part of one, or an undo, with the checkpoints before and after it.
 
     A turn that paused for approval has several parts: what the person did meanwhile is in none of
@@ -29,22 +29,22 @@ class Step:
     left: tuple[str, ...] = ()
 
 
-def _ends(found: list[Step], record: CheckpointTaken) -> bool:
+def _ends(found: list[UndoStep], record: CheckpointTaken) -> bool:
     """Return whether a checkpoint ends the last step; a read-only turn has none before it."""
     if not found or found[-1].after or found[-1].undoes:
         return False
     return found[-1].sequence == record.sequence
 
 
-def steps(records: Iterable[Record]) -> tuple[Step, ...]:
+def steps(records: Iterable[Record]) -> tuple[UndoStep, ...]:
     """Return all steps of a journal that can be undone, or were, in order."""
-    found: list[Step] = []
+    found: list[UndoStep] = []
     began: UndoBegan | None = None
     for record in records:
         match record:
             case CheckpointTaken(before=True):
                 # The earlier one has no checkpoint after it, but its beginning is known.
-                found.append(Step(record.sequence, record.name, "", record.at, record.left_out))
+                found.append(UndoStep(record.sequence, record.name, "", record.at, record.left_out))
             case CheckpointTaken() if _ends(found, record):
                 left_out = tuple(dict.fromkeys((*found[-1].left_out, *record.left_out)))
                 found[-1] = replace(
@@ -60,12 +60,12 @@ def steps(records: Iterable[Record]) -> tuple[Step, ...]:
     return settled(found)
 
 
-def undo_step(began: UndoBegan, after: str, at: str, kept: tuple[str, ...]) -> Step:
+def undo_step(began: UndoBegan, after: str, at: str, kept: tuple[str, ...]) -> UndoStep:
     """Return the step of an undo."""
-    return Step(0, began.name, after, at, undoes=began.steps, kept=kept)
+    return UndoStep(0, began.name, after, at, undoes=began.steps, kept=kept)
 
 
-def settled(found: Sequence[Step]) -> tuple[Step, ...]:
+def settled(found: Sequence[UndoStep]) -> tuple[UndoStep, ...]:
     """Return the steps with what later undos left of each; an undone undo no longer counts."""
     done = list(found)
     taken_back: dict[int, tuple[str, ...]] = {}
@@ -77,6 +77,6 @@ def settled(found: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(done)
 
 
-def turns_undone(found: Iterable[Step]) -> frozenset[int]:
+def turns_undone(found: Iterable[UndoStep]) -> frozenset[int]:
     """Return the turns that are undone at least in part."""
     return frozenset(step.sequence for step in found if step.sequence and step.undone)

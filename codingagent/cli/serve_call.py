@@ -35,7 +35,7 @@ _M_ARENA_MAX = -8
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class EndpointOptions:
     """The endpoint options of the command line; one of them must be given."""
 
     stdio: bool = False
@@ -85,7 +85,7 @@ class Served:
     timeout_s: float | None
 
 
-def serve(named: Named, served: Served, *, verbose: bool) -> None:
+def serve(named: EndpointOptions, served: Served, *, verbose: bool) -> None:
     """Serve until stopped; log on stderr.
 
     Raises:
@@ -147,7 +147,11 @@ def _say(log: HandleLog, host: Host, where: str) -> None:
 
 
 def call(
-    named: Named, home: Path | None, method: str, params: str | None, timeout_s: float | None
+    named: EndpointOptions,
+    home: Path | None,
+    method: str,
+    params: str | None,
+    timeout_s: float | None,
 ) -> int:
     """Call a method and print its result as JSON; return the exit status.
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from codingagent.checkpoints.undo_history import Step
+from codingagent.checkpoints.undo_history import UndoStep
 from codingagent.cli import layout, log_format
 from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import write_json_line
@@ -97,7 +97,7 @@ def show_log(records: Iterable[Record], *, json: bool) -> None:
 def show_diff(
     diff: Callable[[str, str, Collection[str]], str],
     changed: Callable[[str, str], Iterable[str]],
-    steps: Sequence[Step],
+    steps: Sequence[UndoStep],
     turn: int | None,
     *,
     json: bool,

@@ -15,7 +15,7 @@ from functools import cached_property
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, Row
+from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
 
 
 class Ground:
@@ -71,14 +71,14 @@ class _Says(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class MendedLines:
     """New lines as they were meant, and what was undone in them."""
 
     lines: list[str]
     notes: tuple[str, ...] = ()
 
 
-def mend(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
+def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines without the damage to their characters that is proven.
 
     Raises:
@@ -86,7 +86,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
     """
     notes: list[str] = []
     if not may_be_damaged("\n".join(new)):
-        return Mended(new)
+        return MendedLines(new)
     for row in ROWS:
         if (look := _look(row, new, ground)) is None:
             continue
@@ -96,7 +96,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
         if says is _Says.UNDO:
             new = look.undone
             notes.append(f"{row.damage.value} were undone in the body, {why}")
-    return Mended(new, tuple(dict.fromkeys(notes)))
+    return MendedLines(new, tuple(dict.fromkeys(notes)))
 
 
 def check(new: list[str], ground: Ground, spared: str) -> str:
@@ -119,7 +119,7 @@ def check(new: list[str], ground: Ground, spared: str) -> str:
     return ""
 
 
-def _look(row: Row, new: list[str], ground: Ground) -> "_Look | None":
+def _look(row: DamageRow, new: list[str], ground: Ground) -> "_Look | None":
     undone = [row.undo(line) for line in new]
     return None if undone == new else _Look(row, new, undone, ground)
 
@@ -127,7 +127,7 @@ def _look(row: Row, new: list[str], ground: Ground) -> "_Look | None":
 class _Look:
     """What can be known of one damage in some new lines."""
 
-    def __init__(self, row: Row, new: list[str], undone: list[str], ground: Ground) -> None:
+    def __init__(self, row: DamageRow, new: list[str], undone: list[str], ground: Ground) -> None:
         self.row = row
         self.new = new
         self.undone = undone

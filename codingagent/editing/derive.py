@@ -30,7 +30,7 @@ from codingagent.editing.places import (
 )
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import UNHARMED, Damage, Row
+from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
 
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
 _NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
@@ -39,7 +39,7 @@ _UNDO = tuple(
     (row.damage, row.undo) for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK
 )
 # Of several extents of one damage the widest.
-_ROW_OF: dict[Damage, Row] = {
+_ROW_OF: dict[Damage, DamageRow] = {
     row.damage: row
     for row in reversed(chat_damage.ROWS)
     if row.trace is not chat_damage.LEADING_BLANK
@@ -146,7 +146,7 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
             derive.need_counterpart(index)
 
 
-def _shows_it_was_spared(row: Row, text: str) -> bool:
+def _shows_it_was_spared(row: DamageRow, text: str) -> bool:
     """Return whether a text has what would have been changed with the rest: a chat changes all or none."""
     if row.damage is Damage.ESCAPES:
         return chat_damage.is_spared_by_escapes(text)

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
-from codingagent.editing.characters import Ground, Mended
+from codingagent.editing.characters import Ground, MendedLines
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
 from codingagent.model.plain_text import clip_middle
@@ -64,14 +64,14 @@ def is_alike(one: str, other: str) -> bool:
 # --- what takes the place of lines that are known --------------------------------------------------
 
 
-def restore(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
+def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines with the indentation that they had, where the lines they replace prove it.
 
     Raises:
         OperationError: if they have certainly lost it, and nobody can know what it was.
     """
     if not any(line.strip() for line in new):
-        return Mended(new)
+        return MendedLines(new)
     moves = _Moves(new, ground, arrival)
     for rule in (_tabs, _lost, _shifted) if moves.old_leads else (_shifted,):
         found = rule(moves)
@@ -82,8 +82,8 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> Mended:
         what = "the body is not indented, as the lines are that it replaces or is put between"
         if aligned is None:
             raise moves.refusal(what)
-        return moves.undone(aligned, what) or Mended(new)
-    return Mended(new)
+        return moves.undone(aligned, what) or MendedLines(new)
+    return MendedLines(new)
 
 
 def _is_odd_at_the_margin(moves: "_Moves") -> bool:
@@ -207,14 +207,14 @@ class _Moves:
     def parses(self) -> bool | None:
         return self.ground.parses_with(self.new)
 
-    def undone(self, new: list[str], what: str) -> Mended | None:
+    def undone(self, new: list[str], what: str) -> MendedLines | None:
         """Return what was restored; None if the edit would then change nothing: the move is meant."""
         if new == list(self.ground.replaced):
             return None
         if self.ground.parses_with(new) is False:
             raise self.refusal(what)
         how = "as the lines in the file have it" if self.ground.lines else "as no such file begins"
-        return Mended(new, (f"{what}: it was given back {how}",))
+        return MendedLines(new, (f"{what}: it was given back {how}",))
 
     def refusal(self, what: str) -> OperationError:
         how = (
@@ -231,7 +231,7 @@ def _key(line: str) -> str:
     return " ".join(line.split())
 
 
-def _tabs(moves: _Moves) -> Mended | None:
+def _tabs(moves: _Moves) -> MendedLines | None:
     """Tabs that came as blanks, or blanks as tabs: each line that is known shows by how many."""
     has_tabs = any("\t" in lead for lead in moves.old_leads)
     if has_tabs == any("\t" in lead for lead in moves.leads) or (has_tabs and moves.has_kept):
@@ -265,7 +265,7 @@ def _width(moved: list[tuple[str, set[str]]]) -> int:
     return 0
 
 
-def _lost(moves: _Moves) -> Mended | None:
+def _lost(moves: _Moves) -> MendedLines | None:
     """No line is indented by more than a blank, and those that they replace are."""
     deepest = max(map(len, moves.leads))
     if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
@@ -390,7 +390,7 @@ def _between(old: list[str], at: int) -> str | None:
     return lead if old[at - 1].strip() and blanks(old[at - 1]) == lead else None
 
 
-def _shifted(moves: _Moves) -> Mended | None:
+def _shifted(moves: _Moves) -> MendedLines | None:
     """Every line deeper by the same, where no file of the kind can be so."""
     shift = min(moves.leads, key=len)
     if not shift or not all(lead.startswith(shift) for lead in moves.leads):

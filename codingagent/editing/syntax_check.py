@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SyntaxFault:
     """Why a text can't be read: the line, 1-based, and the parser's words."""
 
     line: int
@@ -36,7 +36,7 @@ class _UnknownError(Exception):
     """Nothing can be said of a text."""
 
 
-def find_fault(path: str, text: str) -> Fault | None:
+def find_fault(path: str, text: str) -> SyntaxFault | None:
     """Return why a text can't be what its file's name says; None if it can, or nobody knows."""
     try:
         return _check(path, text)
@@ -93,7 +93,7 @@ def _neighbours(text: str, names: frozenset[str]) -> list[tuple[str, str, str]]:
     return found
 
 
-def _check(path: str, text: str) -> Fault | None:
+def _check(path: str, text: str) -> SyntaxFault | None:
     if len(text) > _LIMIT_CHARACTERS or not is_known(path):
         raise _UnknownError
     text = text.removeprefix("\ufeff")
@@ -105,12 +105,12 @@ def _check(path: str, text: str) -> Fault | None:
         raise _UnknownError from unknown
 
 
-def _python(text: str) -> Fault | None:
+def _python(text: str) -> SyntaxFault | None:
     # Imported late: most answers change no Python.
     import ast
 
     if (nul := text.find("\0")) >= 0:
-        return Fault(text.count("\n", 0, nul) + 1, "it holds a NUL character")
+        return SyntaxFault(text.count("\n", 0, nul) + 1, "it holds a NUL character")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -119,22 +119,22 @@ def _python(text: str) -> Fault | None:
         if fault.msg.startswith(_LIMITS):
             raise _UnknownError from fault
         is_indentation = isinstance(fault, IndentationError) and "expected an" in fault.msg
-        return Fault(fault.lineno or 1, fault.msg, is_indentation)
+        return SyntaxFault(fault.lineno or 1, fault.msg, is_indentation)
     return None
 
 
-def _json(text: str) -> Fault | None:
+def _json(text: str) -> SyntaxFault | None:
     import json
 
     try:
         # Numbers may have any length.
         json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as fault:
-        return Fault(fault.lineno, fault.msg)
+        return SyntaxFault(fault.lineno, fault.msg)
     return None
 
 
-def _toml(text: str) -> Fault | None:
+def _toml(text: str) -> SyntaxFault | None:
     import tomllib
 
     try:
@@ -142,7 +142,7 @@ def _toml(text: str) -> Fault | None:
     except tomllib.TOMLDecodeError as fault:
         found = re.search(r"\(at line (\d+), column \d+\)$", str(fault))
         line = int(found[1]) if found else text.count("\n") + 1
-        return Fault(line, str(fault).partition(" (at ")[0])
+        return SyntaxFault(line, str(fault).partition(" (at ")[0])
     except ValueError as limit:
         # A number of more digits than this interpreter converts.
         raise _UnknownError from limit

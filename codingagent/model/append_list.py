@@ -7,7 +7,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Row(Sequence[T_co], Generic[T_co]):
+class AppendList(Sequence[T_co], Generic[T_co]):
     """Immutable sequence of values.
 
     `with_one` shares storage. A tuple would be copied whole for each new value, which takes minutes
@@ -21,9 +21,9 @@ class Row(Sequence[T_co], Generic[T_co]):
         self._shared = list(values)
         self._length = len(self._shared)
 
-    def with_one(self, value: T) -> "Row[T_co | T]":
+    def with_one(self, value: T) -> "AppendList[T_co | T]":
         """Return a row with one more value."""
-        row: Row[T_co | T] = Row()
+        row: AppendList[T_co | T] = AppendList()
         # Another row may already have grown from this one; in that case, copy.
         is_last = len(self._shared) == self._length
         row._shared = self._shared if is_last else self._shared[: self._length]  # type: ignore[assignment]  # our own kind
@@ -47,7 +47,7 @@ class Row(Sequence[T_co], Generic[T_co]):
         return self._shared[range(self._length)[index]]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Row | tuple):
+        if not isinstance(other, AppendList | tuple):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 

@@ -175,7 +175,7 @@ def with_plain_dashes(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DamageRow:
     """One kind of character damage.
 
     `trace` matches its marks and `undo` reverses it. The damage leaves no character of `plain`: one
@@ -192,17 +192,17 @@ class Row:
 ESCAPE = _ESCAPE
 _ESCAPED = "`*_[]"
 ROWS = (
-    Row(Damage.ZERO_WIDTH, ZERO_WIDTH, without_zero_width, ""),
-    Row(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),
-    Row(Damage.BLANKS, ODD_BLANK, with_plain_blanks, " "),
-    Row(Damage.BRACKETS, FULL_WIDTH, with_ascii_brackets, "[]"),
-    Row(Damage.LINKS, LINK, without_links, ""),
-    Row(Damage.ENTITIES, ENTITY, without_entities, "<>&"),
-    Row(Damage.UNDERSCORES, re.compile(r"\\_"), without_underscore_escapes, "_"),
-    Row(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
-    Row(Damage.ESCAPES, _INLINE_ESCAPE, without_inline_escapes, _ESCAPED),
-    Row(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
-    Row(Damage.DASHES, DASH, with_plain_dashes, ""),
+    DamageRow(Damage.ZERO_WIDTH, ZERO_WIDTH, without_zero_width, ""),
+    DamageRow(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),
+    DamageRow(Damage.BLANKS, ODD_BLANK, with_plain_blanks, " "),
+    DamageRow(Damage.BRACKETS, FULL_WIDTH, with_ascii_brackets, "[]"),
+    DamageRow(Damage.LINKS, LINK, without_links, ""),
+    DamageRow(Damage.ENTITIES, ENTITY, without_entities, "<>&"),
+    DamageRow(Damage.UNDERSCORES, re.compile(r"\\_"), without_underscore_escapes, "_"),
+    DamageRow(Damage.ESCAPES, ESCAPE, without_escapes, _ESCAPED),
+    DamageRow(Damage.ESCAPES, _INLINE_ESCAPE, without_inline_escapes, _ESCAPED),
+    DamageRow(Damage.QUOTES, TYPOGRAPHIC, with_straight_quotes, "\"'"),
+    DamageRow(Damage.DASHES, DASH, with_plain_dashes, ""),
 )
 
 

@@ -35,7 +35,7 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class TagCommand:
     """One command: its tag, what it means to the model, and an example."""
 
     tag: str
@@ -54,7 +54,7 @@ UNCHECKED = Attribute(
 )
 
 COMMANDS = (
-    Command(
+    TagCommand(
         "CREATE_FILE",
         "Creates a file or replaces the whole of one. Missing folders are made.",
         (
@@ -68,7 +68,7 @@ COMMANDS = (
         ),
         '[CREATE_FILE path="src/greet.py"]\ndef greet(name):\n    return f"Hello, {name}!"\n[/CREATE_FILE]',
     ),
-    Command(
+    TagCommand(
         "EDIT_FILE",
         "Changes part of a file. SEARCH holds whole lines exactly as they are in the file now, enough"
         " to fit one place only; REPLACE holds what takes their place. Several such blocks may follow"
@@ -87,14 +87,14 @@ COMMANDS = (
         '[EDIT_FILE path="src/greet.py"]\n<<<<<<< SEARCH\n    return f"Hello, {name}!"\n=======\n'
         '    return f"Good day, {name}!"\n>>>>>>> REPLACE\n[/EDIT_FILE]',
     ),
-    Command(
+    TagCommand(
         "DELETE_FILE",
         "Deletes one file. One line, no closing tag.",
         (PATH,),
         '[DELETE_FILE path="src/old.py"]',
         has_body=False,
     ),
-    Command(
+    TagCommand(
         "READ_FILE",
         "Asks for a file: its text will be in the next request. One line, no closing tag.",
         (
@@ -105,7 +105,7 @@ COMMANDS = (
         '[READ_FILE path="src/main.py"]',
         has_body=False,
     ),
-    Command(
+    TagCommand(
         "RUN_COMMAND",
         "Runs shell lines in the workspace. Nothing can be typed into them; what they leave running is"
         " ended. You get the exit code and the output, its middle cut when it is long: don't pipe it"
@@ -117,13 +117,13 @@ COMMANDS = (
         ),
         "[RUN_COMMAND]\npython3 -m unittest\n[/RUN_COMMAND]",
     ),
-    Command(
+    TagCommand(
         "MESSAGE",
         "Shows a text to the person: what you do and why, or a question.",
         (UNTIL,),
         "[MESSAGE]\nShall dates be local or UTC?\n[/MESSAGE]",
     ),
-    Command(
+    TagCommand(
         "DONE",
         "Ends the task, with a summary, if everything in the same answer succeeds.",
         (UNTIL,),

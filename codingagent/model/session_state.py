@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Never, assert_never
 
-from codingagent.model.append_list import Row
+from codingagent.model.append_list import AppendList
 from codingagent.model.effects import PathChange, file_changes, may_change_anything
 from codingagent.model.events import (
     CommandRan,
@@ -70,7 +70,7 @@ _REOPENED = (
 )
 
 
-_NONE: Row[Never] = Row()
+_NONE: AppendList[Never] = AppendList()
 
 # The tags of commands in a question, in either protocol.
 _COMMANDS = ("RUN_COMMAND", "shell")
@@ -116,8 +116,8 @@ class Session:
     phase: Phase = Phase.OUTBOX_DUE
     reply: ReplyTaken | None = None
     started: OperationStarted | None = None
-    results: Row[Event] = _NONE
-    ends: Row[OperationEnded] = _NONE
+    results: AppendList[Event] = _NONE
+    ends: AppendList[OperationEnded] = _NONE
     """The records of these results."""
     returned: int = 0
     """Total characters of contents and outputs in these results."""
@@ -138,7 +138,7 @@ class Session:
     """The checkpoint before the part of a turn that has none after it yet."""
     checkpoint_of: int = 0
     """That turn's number."""
-    starts: Row[OperationStarted] = _NONE
+    starts: AppendList[OperationStarted] = _NONE
     """Operations begun since that checkpoint."""
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
@@ -179,9 +179,9 @@ class Session:
     """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
     requested: int = 0
     """The number of the last request written."""
-    written: Row[OperationStarted] = _NONE
+    written: AppendList[OperationStarted] = _NONE
     """The file changes of this turn so far."""
-    spans: Row[tuple[str, str]] = _NONE
+    spans: AppendList[tuple[str, str]] = _NONE
     """Start and end of each command, check and undo that may have changed files."""
     changed: tuple[str, ...] = ()
     """Files that changed in the last turn, no matter what changed them."""
@@ -562,20 +562,20 @@ def _known_with_request(session: Session, record: OutboxWritten) -> Mapping[str,
     return {**session.known, **told, **shown} if told or shown else session.known
 
 
-def _written(session: Session, event: Event) -> Row[OperationStarted]:
+def _written(session: Session, event: Event) -> AppendList[OperationStarted]:
     started = session.started
     is_change = bool(file_changes((event,)))
     return session.written.with_one(started) if started and is_change else session.written
 
 
-def _spans(session: Session, event: Event, at: str) -> Row[tuple[str, str]]:
+def _spans(session: Session, event: Event, at: str) -> AppendList[tuple[str, str]]:
     """Return when commands ran, including one that has just ended; the end of a killed one is unknown."""
     started = session.started
     ran = started is not None and isinstance(event, CommandRan)
     return session.spans.with_one((started.at, at)) if started and ran else session.spans
 
 
-def _with_undo(session: Session, at: str) -> Row[tuple[str, str]]:
+def _with_undo(session: Session, at: str) -> AppendList[tuple[str, str]]:
     begun = session.undoing
     return session.spans if begun is None else session.spans.with_one((begun.at, at))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from codingagent.policy.shell_wrappers import (
     SHELLS,
-    Inner,
+    InnerCommands,
     Word,
     Words,
     command_name,
@@ -151,7 +151,7 @@ _Span = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundCommand:
     """A command from the syntax tree, before its input and its inner commands are resolved."""
 
     span: _Span
@@ -169,7 +169,7 @@ class _Tree:
     """The results so far of walking one text's syntax tree."""
 
     source: bytes
-    found: list[_Found] = field(default_factory=list)
+    found: list[_FoundCommand] = field(default_factory=list)
     again: list[tuple[_Span, str, bool]] = field(default_factory=list)
     """Nested texts to read separately: position, text, and whether doubts count."""
     redirects: dict[int, list["Node"]] = field(default_factory=dict)
@@ -245,13 +245,15 @@ class _Reader:
                     for index, child in enumerate(children)
                 ]
             case "variable_assignment":
-                tree.found.append(_Found(_span(node), assignments=(self._assignment(tree, node),)))
+                tree.found.append(
+                    _FoundCommand(_span(node), assignments=(self._assignment(tree, node),))
+                )
             case "for_statement":
                 name = node.child_by_field_name("variable")
                 values = self._words(tree, node.children_by_field_name("value"))
                 if name is not None and values:
                     given = tuple((_text_of(tree, _span(name)), value) for value in values)
-                    tree.found.append(_Found(_span(node), assignments=given))
+                    tree.found.append(_FoundCommand(_span(node), assignments=given))
             case "test_command" | "compound_statement" if children and children[0].type != "{":
                 # sh has no `[[` and no `((`; inside `[`, these are ordinary words.
                 prefix = "" if children[0].type == "((" else _TEST
@@ -290,7 +292,7 @@ class _Reader:
         writes, given, inputs, strays = self._redirections(tree, redirects)
         words = self._words(tree, [*parts, *strays])
         tree.found.append(
-            _Found(
+            _FoundCommand(
                 _span(node),
                 words,
                 writes,
@@ -318,12 +320,12 @@ class _Reader:
                 below.append((body, sources))
             else:
                 writes, given, inputs, _ = self._redirections(tree, redirects)
-                tree.found.append(_Found(_span(node), (), writes, (), (), given))
+                tree.found.append(_FoundCommand(_span(node), (), writes, (), (), given))
                 below.append((body, (*sources, *inputs)))
         else:
             writes, given, inputs, strays = self._redirections(tree, redirects)
             words = self._words(tree, strays)
-            tree.found.append(_Found(_span(node), words, writes, (), inputs, given))
+            tree.found.append(_FoundCommand(_span(node), words, writes, (), inputs, given))
         for redirect in redirects:
             for child in redirect.children:
                 piped = child.type == "pipeline" and child.children[0].type == "|"
@@ -429,7 +431,7 @@ class _Reader:
         done.sort(key=lambda item: item[0])
         return [command for _, commands in done for command in commands]
 
-    def _run(self, found: _Found, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
+    def _run(self, found: _FoundCommand, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
         """Return a command and all that it runs."""
         piped = bool(found.sources) or bool(reads)
         first = ShellCommand((), found.writes, found.assignments, reads)
@@ -441,7 +443,7 @@ class _Reader:
             self._commands_left -= 1
             if self._commands_left < 0:
                 raise _TooLargeError
-            what = inner(words) if words else Inner()
+            what = inner(words) if words else InnerCommands()
             commands.append(
                 ShellCommand(
                     words, base.writes, base.assignments + assignments, reads, what.runs_input
@@ -499,7 +501,7 @@ def _text_of(tree: _Tree, span: _Span) -> str:
     return tree.source[span[0] : span[1]].decode(errors="replace")
 
 
-def _name(found: _Found) -> str | None:
+def _name(found: _FoundCommand) -> str | None:
     return command_name(found.words[0]) if found.words else None
 
 

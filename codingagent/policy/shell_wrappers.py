@@ -39,7 +39,7 @@ Words = tuple[Word, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InnerCommands:
     """What a command runs: other commands, shell texts, or its input."""
 
     commands: tuple[Words, ...] = ()
@@ -168,13 +168,13 @@ def is_looked_through(name: str) -> bool:
     return name in SHELLS or name in _SHAPES or name in _SPECIAL or name in ("cd", "pushd")
 
 
-def inner(words: Words) -> Inner:
+def inner(words: Words) -> InnerCommands:
     """Return what a command runs besides itself."""
     name = command_name(words[0])
     # python3.11 is python; the version does not affect the options.
     plain = re.sub(r"(?<=[a-z])[\d.]+$", "", name or "")
     if name is None:
-        return Inner()
+        return InnerCommands()
     if plain in SHELLS:
         return _shell(words)
     if plain in _PROGRAM_OPTIONS:
@@ -183,25 +183,25 @@ def inner(words: Words) -> Inner:
         at = _operand(words, 1, _RUNNER_SHAPE)
         if at < len(words) and words[at].text in _RUNNERS[name]:
             return _found(words[_operand(words, at + 1, _RUNNER_SHAPE) :])
-        return Inner()
+        return InnerCommands()
     special = _SPECIAL.get(name)
     if special is not None:
         return special(words)
     shape = _SHAPES.get(name)
-    return Inner() if shape is None else _wrapped(words, shape)
+    return InnerCommands() if shape is None else _wrapped(words, shape)
 
 
-def _found(words: Words) -> Inner:
-    return Inner(commands=(words,)) if words else Inner()
+def _found(words: Words) -> InnerCommands:
+    return InnerCommands(commands=(words,)) if words else InnerCommands()
 
 
-def _wrapped(words: Words, shape: _Shape) -> Inner:
+def _wrapped(words: Words, shape: _Shape) -> InnerCommands:
     at = _operand(words, 1, shape) + shape.operands
     rest = words[at:]
     if shape.joined:
-        return _text(rest) if rest else Inner()
+        return _text(rest) if rest else InnerCommands()
     texts = _values(words, shape.text) if shape.text else ()
-    return replace(_text(texts) if texts else Inner(), commands=(rest,) if rest else ())
+    return replace(_text(texts) if texts else InnerCommands(), commands=(rest,) if rest else ())
 
 
 def _operand(words: Words, at: int, shape: _Shape) -> int:
@@ -239,25 +239,25 @@ def _values(words: Words, letter: str) -> Words:
     return tuple(found)
 
 
-def _text(words: Iterable[Word]) -> Inner:
+def _text(words: Iterable[Word]) -> InnerCommands:
     """Join words into one shell text, as eval does: doubtful where they are not literal.
 
     Expansions stay in it as written, so that the text around them is still read.
     """
     words = tuple(words)
     sure = all(word.literal for word in words)
-    return Inner(
+    return InnerCommands(
         texts=(" ".join(word.text for word in words),),
         doubts=() if sure else ("it runs a text that is made only when it runs",),
         runs_input=not sure,
     )
 
 
-def _eval(words: Words) -> Inner:
+def _eval(words: Words) -> InnerCommands:
     return _text(words[2:] if words[1:2] == (Word("--"),) else words[1:])
 
 
-def _shell(words: Words) -> Inner:
+def _shell(words: Words) -> InnerCommands:
     at, wants_text, from_input = 1, False, False
     while at < len(words) and words[at].sure[:1] in ("-", "+") and len(words[at].text) > 1:
         option = words[at].sure
@@ -272,47 +272,49 @@ def _shell(words: Words) -> Inner:
             from_input = from_input or "s" in option
     if wants_text:
         if at >= len(words):
-            return Inner(doubts=("the text that the shell is to run is not in the line",))
+            return InnerCommands(doubts=("the text that the shell is to run is not in the line",))
         return _text(words[at : at + 1])
     if at >= len(words) or from_input or _STDIN.fullmatch(words[at].text):
-        return Inner(runs_input=True)
+        return InnerCommands(runs_input=True)
     return _script(words[at])
 
 
-def _script(word: Word) -> Inner:
+def _script(word: Word) -> InnerCommands:
     if word.sure.startswith("<(") or word.text.startswith("<("):
-        return Inner(doubts=("it runs what another command prints",), runs_input=True)
-    return Inner()
+        return InnerCommands(doubts=("it runs what another command prints",), runs_input=True)
+    return InnerCommands()
 
 
-def _source(words: Words) -> Inner:
+def _source(words: Words) -> InnerCommands:
     if len(words) < 2:
-        return Inner()
+        return InnerCommands()
     file = words[1]
     if file.literal and not _STDIN.fullmatch(file.text):
-        return Inner()
-    return Inner(doubts=("it reads commands from what is not a named file",), runs_input=True)
+        return InnerCommands()
+    return InnerCommands(
+        doubts=("it reads commands from what is not a named file",), runs_input=True
+    )
 
 
-def _interpreter(words: Words, program_options: str) -> Inner:
+def _interpreter(words: Words, program_options: str) -> InnerCommands:
     """Return what an interpreter runs; programs are not read, only whether they come from outside."""
     for at, word in enumerate(words[1:], 1):
         text = word.sure
         if _STDIN.fullmatch(word.text) or word.text.startswith("<("):
-            return Inner(runs_input=True)
+            return InnerCommands(runs_input=True)
         if text.startswith("--eval") or (
             re.fullmatch(r"-[A-Za-z]+", text) and set(text) & set(program_options)
         ):
             following = words[at + 1 :]
             if text == "-m":
                 return _found(following)
-            return Inner(runs_input=bool(following) and not following[0].literal)
+            return InnerCommands(runs_input=bool(following) and not following[0].literal)
         if not text.startswith("-"):
-            return Inner()
-    return Inner(runs_input=True)
+            return InnerCommands()
+    return InnerCommands(runs_input=True)
 
 
-def _env(words: Words) -> Inner:
+def _env(words: Words) -> InnerCommands:
     at = _operand(words, 1, _Shape("uCS", ("unset", "chdir", "split-string")))
     options, rest = words[1:at], words[at:]
     for option, value in zip(options, (*options, Word(""))[1:], strict=True):
@@ -324,28 +326,28 @@ def _env(words: Words) -> Inner:
     return _found(rest)
 
 
-def _command(words: Words) -> Inner:
+def _command(words: Words) -> InnerCommands:
     # `command -v sudo` only looks it up.
     return (
-        Inner()
+        InnerCommands()
         if re.match(r"-p?[vV]", words[1].text if words[1:] else "")
         else _wrapped(words, _SHAPES["command"])
     )
 
 
-def _parallel(words: Words) -> Inner:
+def _parallel(words: Words) -> InnerCommands:
     ends = (i for i, word in enumerate(words) if re.fullmatch(r":::+\+?", word.text))
     done = _wrapped(words[: next(ends, len(words))], _SHAPES["parallel"])
-    return done if done.texts else Inner(doubts=("the commands it runs are its input",))
+    return done if done.texts else InnerCommands(doubts=("the commands it runs are its input",))
 
 
-def _coproc(words: Words) -> Inner:
+def _coproc(words: Words) -> InnerCommands:
     # `coproc NAME { …; }`: the grammar takes the brace for a word.
     brace = next((i for i, word in enumerate(words) if word.text == "{"), 0)
     return _found(words[brace + 1 :])
 
 
-def _find(words: Words) -> Inner:
+def _find(words: Words) -> InnerCommands:
     found: list[Words] = []
     at = 1
     while at < len(words):
@@ -356,27 +358,27 @@ def _find(words: Words) -> Inner:
             while at < len(words) and words[at].text != ";" and not _ends_batch(words, at):
                 at += 1
             found += [words[start:at]] if at > start else []
-    return Inner(commands=tuple(found))
+    return InnerCommands(commands=tuple(found))
 
 
 def _ends_batch(words: Words, at: int) -> bool:
     return words[at].text == "+" and words[at - 1].text == "{}"
 
 
-def _trap(words: Words) -> Inner:
+def _trap(words: Words) -> InnerCommands:
     rest = words[_operand(words, 1, _Shape()) :]
-    return _text(rest[:1]) if len(rest) > 1 and rest[0].text not in ("", "-") else Inner()
+    return _text(rest[:1]) if len(rest) > 1 and rest[0].text not in ("", "-") else InnerCommands()
 
 
-def _alias(words: Words) -> Inner:
+def _alias(words: Words) -> InnerCommands:
     defines = any("=" in word.text for word in words[1:])
-    return Inner(doubts=("it gives commands other names",) if defines else ())
+    return InnerCommands(doubts=("it gives commands other names",) if defines else ())
 
 
 _ALIAS = re.compile(r"alias\.(.*?)=(.*)", re.DOTALL)
 
 
-def _git(words: Words) -> Inner:
+def _git(words: Words) -> InnerCommands:
     """Return what git itself runs: `bisect run`, `submodule foreach`, `rebase --exec`, an alias."""
     at = _operand(words, 1, _Shape("cC", ("git-dir", "work-tree", "namespace")))
     verb, rest = (words[at].text if at < len(words) else ""), words[at + 1 :]
@@ -396,7 +398,7 @@ def _git(words: Words) -> Inner:
         texts += foreach[_operand(foreach, 1, _Shape()) :]
     if verb == "rebase":
         texts += _values(rest, "x")
-    return _text(texts) if texts else Inner()
+    return _text(texts) if texts else InnerCommands()
 
 
 _SPECIAL = {

@@ -225,10 +225,12 @@ class Bubblewrap:
     home: Path
     has_network: bool = False
     tools: tuple[Path, ...] = ()
-    repositories: tuple["Repository", ...] = ()
+    repositories: tuple["OpenRepository", ...] = ()
     others: tuple[Path, ...] = ()
     tier: str = "bwrap"
-    _look: credentials.Look = field(default_factory=credentials.Look, repr=False, compare=False)
+    _look: credentials.CredentialSearch = field(
+        default_factory=credentials.CredentialSearch, repr=False, compare=False
+    )
 
     @property
     def remark(self) -> str:
@@ -402,7 +404,7 @@ class Bubblewrap:
             return Mount("keep", git, identity=_identity(git))
         return Mount("bind", git, git, _identity(git))
 
-    def _kept_where_it_is(self, repository: "Repository") -> Iterator[Mount]:
+    def _kept_where_it_is(self, repository: "OpenRepository") -> Iterator[Mount]:
         git = repository.place()
         if git is not None and self.workspace in git.parents:
             yield Mount("keep", git, identity=repository.identity)
@@ -476,7 +478,7 @@ def git_folders(workspace: Path) -> list[Path]:
     return [git]
 
 
-class Repository:
+class OpenRepository:
     """The `.git` of a repository, held open so that it can be found wherever a command moves it."""
 
     def __init__(self, handle: int) -> None:
@@ -493,14 +495,14 @@ class Repository:
         return None if path.endswith("/.git (deleted)") else Path(path)
 
 
-def repositories_in(workspace: Path) -> tuple[Repository, ...]:
+def repositories_in(workspace: Path) -> tuple[OpenRepository, ...]:
     """Return the repositories below a workspace's root, as far as a bounded walk finds them."""
-    found: list[Repository] = []
+    found: list[OpenRepository] = []
     for folder, names, others in islice(walk_names(os.fspath(workspace)), _LOOK_LIMIT_FOLDERS):
         if (".git" in names or ".git" in others) and Path(folder) != workspace:
             with contextlib.suppress(OSError):  # removed meanwhile
                 handle = os.open(Path(folder) / ".git", os.O_PATH | os.O_NOFOLLOW)
-                repository = Repository(handle)
+                repository = OpenRepository(handle)
                 if not stat.S_ISLNK(os.fstat(handle).st_mode):
                     found.append(repository)
         for name in _NOT_LOOKED_INTO.intersection(names):

@@ -73,7 +73,7 @@ def _is_named(name: str) -> bool:
     return name.casefold().lstrip("._") in _NAMES
 
 
-class Look:
+class CredentialSearch:
     """Find what to hide; unchanged folders are not read again."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ here has earned its place by a reply that went wrong without it.
 
 from functools import cache
 
-from codingagent.model.commands import COMMANDS, PATH, UNTIL, Command
+from codingagent.model.commands import COMMANDS, PATH, UNTIL, TagCommand
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer, by
@@ -95,7 +95,7 @@ def reminder(session_id: str, sequence: int | str) -> str:
     )
 
 
-def _describe(command: Command) -> str:
+def _describe(command: TagCommand) -> str:
     attributes = [
         f'  {attribute.name}="{attribute.example}": {attribute.meaning}'
         for attribute in command.attributes

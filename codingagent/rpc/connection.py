@@ -30,7 +30,7 @@ from codingagent.rpc.framing import (
     is_http,
     presented_token,
 )
-from codingagent.rpc.protocol import Answer, Code, Dispatcher, Method, Request, refusal
+from codingagent.rpc.protocol import Code, Dispatcher, Method, Request, Response, refusal
 from codingagent.rpc.streams import Stream
 
 # Input buffered while the peer does not read its answers.
@@ -64,7 +64,7 @@ class Methods(Protocol):
 OpenMethods = Callable[[], AbstractContextManager[Methods]]
 
 
-class Watch:
+class CallMonitor:
     """Thread that monitors long calls of all connections; sleeps while there are none."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Connection:
         self,
         stream: Stream,
         open_methods: OpenMethods,
-        watch: Watch,
+        watch: CallMonitor,
         log: Log,
         *,
         shows_bodies: bool = False,
@@ -297,7 +297,7 @@ class Connection:
 
     def _answer(self, request: Request) -> bytes:
         started = perf_counter()
-        answer: Answer = attempt(request.answer, self._log) or request.broken()
+        answer: Response = attempt(request.answer, self._log) or request.broken()
         took_ms = (perf_counter() - started) * 1e3
         code = f" error {answer.code}" if answer.code else ""
         self._log(f"{request.name or '-'} {took_ms:.3f} ms{code}")

@@ -97,7 +97,7 @@ class Method:
     params: tuple[Param, ...] = ()
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """One response as JSON, without a line end; empty for a notification.
 
     `code` is that of its error, or of the error that a notification does not get; else 0.
@@ -130,7 +130,7 @@ class Request:
         self._method = method
         self._arguments = arguments
 
-    def answer(self) -> Answer:
+    def answer(self) -> Response:
         """Run the method and return the response.
 
         Raises:
@@ -144,31 +144,31 @@ class Request:
         except MethodError as fault:
             return self._failed(fault)
         if self._id_json is None:
-            return Answer(b"")
+            return Response(b"")
         body = _to_json(result)
         if len(body) < _SHORT_CHARACTERS:
-            return Answer(_utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":{body}}}'))
+            return Response(_utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":{body}}}'))
         # A file's text is in memory in three forms here, so each is released as soon as possible.
         del result
         head = _utf8(f'{{"jsonrpc":"2.0","id":{self._id_json},"result":')
         parts = (head, _utf8(body), b"}")
         del body
-        return Answer(b"".join(parts))
+        return Response(b"".join(parts))
 
-    def broken(self) -> Answer:
+    def broken(self) -> Response:
         """Return the response for a request whose `answer` raised."""
         return self._failed(
             MethodError(Code.INTERNAL_ERROR, "internal error: see the server's log")
         )
 
-    def _failed(self, fault: MethodError) -> Answer:
+    def _failed(self, fault: MethodError) -> Response:
         if self._id_json is None:
-            return Answer(b"", fault.code)
+            return Response(b"", fault.code)
         error = {"code": fault.code, "message": fault.message}
         if fault.data is not None:
             error["data"] = fault.data
         response = f'{{"jsonrpc":"2.0","id":{self._id_json},"error":{_to_json(error)}}}'
-        return Answer(_utf8(response), fault.code)
+        return Response(_utf8(response), fault.code)
 
 
 class Message(NamedTuple):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Self
 
-from codingagent.rpc.connection import Connection, Log, OpenMethods, Watch
+from codingagent.rpc.connection import CallMonitor, Connection, Log, OpenMethods
 from codingagent.rpc.listeners import Listener
 from codingagent.rpc.streams import Stream
 
@@ -65,7 +65,7 @@ class Server:
         self._token = token
         self._stopped, self._stop = socket.socketpair()
         self._stop.setblocking(False)
-        self._watch = Watch()
+        self._watch = CallMonitor()
         # Shared with the connections' threads.
         self._lock = threading.Lock()
         self._open: dict[Connection, threading.Thread] = {}

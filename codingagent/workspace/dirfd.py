@@ -140,7 +140,7 @@ class NamedFolder(Folder):
         return os.path.join(self._path, name)
 
 
-class Place:
+class Position:
     """The position of a walk: the folder reached, the root, and the real names between them.
 
     Only these two are held open, however deep the walk goes. At the end of the walk, `name` is the
@@ -236,7 +236,7 @@ def open_root(root: Path) -> Folder:
     return NamedFolder.at(root)
 
 
-def regular(place: Place, path: str) -> os.stat_result:
+def regular(place: Position, path: str) -> os.stat_result:
     found = place.folder.lstat(place.name)
     if found is None:
         raise NotFoundError(path)
@@ -248,7 +248,7 @@ def regular(place: Place, path: str) -> os.stat_result:
 
 
 def read_regular(
-    place: Place, found: os.stat_result, limit_bytes: int
+    place: Position, found: os.stat_result, limit_bytes: int
 ) -> tuple[bytes, tuple[int, int, int, int]]:
     """Read a file known to be regular, up to one byte beyond the limit."""
     # O_NONBLOCK: if a FIFO has replaced the file, opening it must not block.
@@ -271,7 +271,7 @@ def state_of(found: os.stat_result) -> tuple[int, int, int, int]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def digest_at(place: Place) -> str | None:
+def digest_at(place: Position) -> str | None:
     found = place.folder.lstat(place.name)
     if found is None:
         return None

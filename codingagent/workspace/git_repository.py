@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from codingagent.errors import OperationError, WorkError
-from codingagent.workspace.dirfd import BINARY, Folder, Place, open_root, read_regular, regular
+from codingagent.workspace.dirfd import BINARY, Folder, Position, open_root, read_regular, regular
 from codingagent.workspace.git_index_reader import Index, Tracked, read_index
 
 # Far more of an ignore file than anyone writes by hand.
@@ -113,7 +113,7 @@ def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
 
     A link does not count, as in git.
     """
-    place = Place(folder, name)
+    place = Position(folder, name)
     try:
         data, _ = read_regular(place, regular(place, name), RULES_LIMIT_BYTES)
     except (OSError, OperationError):
@@ -121,7 +121,7 @@ def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
     return _text(data), len(data) <= RULES_LIMIT_BYTES
 
 
-class Done(Protocol):
+class ToolResult(Protocol):
     """The result of a program that has ended."""
 
     @property
@@ -133,7 +133,7 @@ class Done(Protocol):
 
 def user_excludes(
     program: str | None,
-    run: Callable[[Sequence[str], Mapping[str, str]], Done],
+    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
     variables: Mapping[str, str],
 ) -> str:
     """Return the user's global ignore patterns.
@@ -162,7 +162,7 @@ _FOR_GIT = (
 
 def _configured(
     program: str,
-    run: Callable[[Sequence[str], Mapping[str, str]], Done],
+    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
     variables: Mapping[str, str],
 ) -> str | None:
     own = {name: variables[name] for name in _FOR_GIT if name in variables}

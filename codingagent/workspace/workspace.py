@@ -22,7 +22,7 @@ from codingagent.workspace.dirfd import (
     NO_FOLLOW,
     Folder,
     NotFoundError,
-    Place,
+    Position,
     digest_at,
     open_root,
     read_regular,
@@ -191,7 +191,7 @@ class Workspace:
             place.made.clear()
             self._make_sure(place, path, is_new=seen is None)
 
-    def _make_sure(self, place: Place, path: str, *, is_new: bool) -> None:
+    def _make_sure(self, place: Position, path: str, *, is_new: bool) -> None:
         """Refuse a write whose folder was moved away meanwhile; remove a new file from there.
 
         The open folder still receives writes wherever another process moved it.
@@ -213,7 +213,7 @@ class Workspace:
         )
 
     @staticmethod
-    def _write_temporary(place: Place, name: str, data: bytes, seen: Seen | None) -> None:
+    def _write_temporary(place: Position, name: str, data: bytes, seen: Seen | None) -> None:
         # A leftover of an earlier kill, or a planted trap: remove it, never follow it.
         with contextlib.suppress(FileNotFoundError):
             place.folder.unlink(name)
@@ -394,14 +394,14 @@ class Workspace:
         writing: bool = False,
         create: bool = False,
         follow_last: bool = True,
-    ) -> Iterator[Place]:
+    ) -> Iterator[Position]:
         """Open the parent without following symlinks; yield it with the final component, which is not a link.
 
         Raises:
             OperationError: if the walk leads outside, to a hidden folder or, when writing, to .git.
             NotFoundError: if a folder on the way is missing and `create` is off.
         """
-        place = Place(self._folder)
+        place = Position(self._folder)
         left = path.split("/")[::-1]
         links = 0
         try:
@@ -437,7 +437,7 @@ class Workspace:
         finally:
             place.close()
 
-    def _target(self, place: Place, name: str, path: str) -> list[str]:
+    def _target(self, place: Position, name: str, path: str) -> list[str]:
         """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
         target = place.folder.readlink(name).replace(os.sep, "/")
         if not os.path.isabs(target):
@@ -449,7 +449,7 @@ class Workspace:
                 return target[len(root_name) :].split("/")[::-1]
         raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
 
-    def _enter(self, place: Place, name: str, path: str, *, create: bool) -> None:
+    def _enter(self, place: Position, name: str, path: str, *, create: bool) -> None:
         try:
             place.enter(name, create=create)
         except FileNotFoundError:
@@ -467,7 +467,7 @@ class Workspace:
             )
 
 
-def _check_deletable(place: Place, path: str) -> None:
+def _check_deletable(place: Position, path: str) -> None:
     found = place.folder.lstat(place.name)
     if found is None or not stat.S_ISLNK(found.st_mode):
         regular(place, path)
@@ -536,7 +536,7 @@ def _check_replaceable(found: os.stat_result, path: str) -> None:
         )
 
 
-def _check_unchanged(place: Place, path: str, seen: Seen | None) -> None:
+def _check_unchanged(place: Position, path: str, seen: Seen | None) -> None:
     found = place.folder.lstat(place.name)
     if found is not None:
         _check_replaceable(regular(place, path), path)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.editing import syntax_check
-from codingagent.editing.syntax_check import Fault
+from codingagent.editing.syntax_check import SyntaxFault
 
 DEEP = 100_000
 
@@ -15,22 +15,24 @@ DEEP = 100_000
 @pytest.mark.parametrize(
     ("path", "text", "fault"),
     [
-        ("a.py", "x = (1\ny = 2\n", Fault(1, "'(' was never closed")),
+        ("a.py", "x = (1\ny = 2\n", SyntaxFault(1, "'(' was never closed")),
         (
             "a.py",
             "class A:\ndef f(self):\n    return 1\n",
-            Fault(2, "expected an indented block after class definition on line 1", True),
+            SyntaxFault(2, "expected an indented block after class definition on line 1", True),
         ),
-        ("a.PYI", "def f(: ...\n", Fault(1, "invalid syntax")),
-        ("a.py", "  x = 1\n", Fault(1, "unexpected indent")),
-        ("a.py", "x\n\0\n", Fault(2, "it holds a NUL character")),
-        ("b/a.json", '{"a": 1,\n "b" 2}\n', Fault(2, "Expecting ':' delimiter")),
-        ("a.json", "", Fault(1, "Expecting value")),
-        ("pyproject.toml", '[a]\nb = "c\n', Fault(2, "Illegal character '\\n'")),
-        ("a.toml", "a = 1\na = 2\n", Fault(2, "Cannot overwrite a value")),
+        ("a.PYI", "def f(: ...\n", SyntaxFault(1, "invalid syntax")),
+        ("a.py", "  x = 1\n", SyntaxFault(1, "unexpected indent")),
+        ("a.py", "x\n\0\n", SyntaxFault(2, "it holds a NUL character")),
+        ("b/a.json", '{"a": 1,\n "b" 2}\n', SyntaxFault(2, "Expecting ':' delimiter")),
+        ("a.json", "", SyntaxFault(1, "Expecting value")),
+        ("pyproject.toml", '[a]\nb = "c\n', SyntaxFault(2, "Illegal character '\\n'")),
+        ("a.toml", "a = 1\na = 2\n", SyntaxFault(2, "Cannot overwrite a value")),
     ],
 )
-def test_what_cannot_be_read_is_a_fault_with_its_line(path: str, text: str, fault: Fault) -> None:
+def test_what_cannot_be_read_is_a_fault_with_its_line(
+    path: str, text: str, fault: SyntaxFault
+) -> None:
     """The model mends it from the line and the parser's words."""
     assert syntax_check.find_fault(path, text) == fault
     assert not syntax_check.can_read(path, text)

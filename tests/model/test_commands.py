@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.errors import OperationError
-from codingagent.model.commands import COMMANDS, HAS_BODY, Command
+from codingagent.model.commands import COMMANDS, HAS_BODY, TagCommand
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -419,7 +419,7 @@ def test_the_body_is_the_message_or_the_summary(body: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.tag)
-def test_each_example_in_the_table_is_valid(command: Command) -> None:
+def test_each_example_in_the_table_is_valid(command: TagCommand) -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test."""
     block = block_of(f"{command.example}\n")
     assert block.name == command.tag
@@ -455,7 +455,7 @@ def test_each_example_in_the_table_is_valid(command: Command) -> None:
     st.one_of(st.text(max_size=80), st.sampled_from([_MARKED, "YQ==\n", "ls\n"])),
 )
 def test_decoding_gives_an_operation_or_one_line_of_refusal(
-    command: Command, attributes: list[tuple[str, str]], body: str
+    command: TagCommand, attributes: list[tuple[str, str]], body: str
 ) -> None:
     """Specification 003, design goals: malformed commands produce error results rather than crashes."""
     block = Block(command.tag, tuple(attributes), body, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.process.credentials import Look
+from codingagent.process.credentials import CredentialSearch
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sandboxes that need this are POSIX")
 
@@ -27,10 +27,10 @@ def lay(path: Path, mode: int = 0o644) -> Path:
 
 
 def hidden(
-    *folders: Path, workspace: Path = Path("/nowhere"), look: Look | None = None
+    *folders: Path, workspace: Path = Path("/nowhere"), look: CredentialSearch | None = None
 ) -> list[str]:
     """Gives what is hidden, relative to the first folder."""
-    found = (look or Look()).hidden_in(frozenset(folders), workspace)
+    found = (look or CredentialSearch()).hidden_in(frozenset(folders), workspace)
     return [os.path.relpath(path, folders[0]) for path in found]
 
 
@@ -104,7 +104,7 @@ def test_what_a_link_of_such_a_name_leads_to_is_hidden(tool: Path) -> None:
 
 def test_what_comes_later_is_hidden_then(tool: Path) -> None:
     """It is looked at again before each command; what did not change is not read again."""
-    look = Look()
+    look = CredentialSearch()
     assert hidden(tool, look=look) == []
     lay(tool / "etc" / "npmrc")
     assert hidden(tool, look=look) == ["etc/npmrc"]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from codingagent.model.commands import COMMANDS, HAS_BODY, Command
+from codingagent.model.commands import COMMANDS, HAS_BODY, TagCommand
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -59,7 +59,7 @@ def test_each_block_in_the_guide_is_valid() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.tag)
 def test_each_command_is_described_with_its_example_and_attributes(
-    command: Command,
+    command: TagCommand,
 ) -> None:
     """Specification 003, PROTOCOL section: available commands with syntax examples."""
     section = _TEXT.partition(f"### {command.tag}\n")[2].partition("###")[0]

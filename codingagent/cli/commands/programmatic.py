@@ -133,7 +133,9 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     from codingagent.model.settings import DEFAULT
     from codingagent.storage import homes
 
-    named = serve_call.Named(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
+    named = serve_call.EndpointOptions(
+        stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token
+    )
     named.chosen()  # before anything is created for a missing endpoint
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     homes.check_home(home, was_found=home_was_found(context))
@@ -192,5 +194,5 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """Call a method of a server, and print its result; exit status 1 with its error."""
     from codingagent.cli import serve_call
 
-    named = serve_call.Named(stdio, socket, tcp, vsock, command, cid, token_file)
+    named = serve_call.EndpointOptions(stdio, socket, tcp, vsock, command, cid, token_file)
     return serve_call.call(named, context.obj, method, params, timeout)

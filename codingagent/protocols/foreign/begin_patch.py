@@ -7,7 +7,7 @@ from codingagent.model import paths
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile
 from codingagent.protocols.foreign import hunks, unified_diff
 from codingagent.protocols.foreign.file_names import Files
-from codingagent.protocols.foreign.hunks import Hunk
+from codingagent.protocols.foreign.hunks import DiffPart
 
 TAG = "PATCH"
 
@@ -111,8 +111,8 @@ def _creation(section: Section) -> CreateFile:
     return CreateFile(path, hunks.joined(line[1:] for line in body), overwrite=False)
 
 
-def _hunks(section: Section) -> list[Hunk]:
-    found: list[Hunk] = []
+def _hunks(section: Section) -> list[DiffPart]:
+    found: list[DiffPart] = []
     sections: list[str] = []
     is_open = False
     for offset, line in enumerate(section.body):
@@ -126,13 +126,15 @@ def _hunks(section: Section) -> list[Hunk]:
             is_open = False
         elif is_open or line.strip():
             if not is_open:
-                found.append(Hunk(at, sections=tuple(sections), is_verbatim=section.is_verbatim))
+                found.append(
+                    DiffPart(at, sections=tuple(sections), is_verbatim=section.is_verbatim)
+                )
                 is_open = True
             _take(found[-1], line)
     return [hunk.without_trailing_blanks() for hunk in found]
 
 
-def _take(hunk: Hunk, line: str) -> None:
+def _take(hunk: DiffPart, line: str) -> None:
     mark = line[:1] or " "
     if mark in " +-":
         hunk.take(mark, line[1:])

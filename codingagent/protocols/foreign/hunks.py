@@ -9,7 +9,7 @@ from codingagent.model.operations import CreateFile, Diff, DiffHunk, EditFile, F
 
 
 @dataclass(slots=True)
-class Hunk:
+class DiffPart:
     """Lines with their marks, from 1-based `line` of the reply on, and what is said of their place.
 
     `old_open` and `new_open` tell that the last of them is the file's last and has no line end;
@@ -55,7 +55,7 @@ class Hunk:
         self.old_count += mark != "+"
         self.new_count += mark != "-"
 
-    def without_trailing_blanks(self) -> "Hunk":
+    def without_trailing_blanks(self) -> "DiffPart":
         """Take empty context off the end: it may as well be what parts the hunk from the next thing."""
         while self.lines and self.lines[-1] == (" ", ""):
             self.lines.pop()
@@ -81,7 +81,7 @@ class Hunk:
         return FileEnd.KEPT if self.at_end else None
 
 
-def edit_of(path: str, hunks: list[Hunk]) -> EditFile:
+def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
     """Return the edit that hunks of one file ask for.
 
     Raises:
@@ -95,7 +95,7 @@ def edit_of(path: str, hunks: list[Hunk]) -> EditFile:
     return EditFile(path, Diff(said))
 
 
-def creation_of(path: str, hunks: list[Hunk]) -> CreateFile:
+def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
     """Return the new file that hunks of added lines make.
 
     Raises:
@@ -123,7 +123,7 @@ def joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _checked(hunk: Hunk) -> Hunk:
+def _checked(hunk: DiffPart) -> DiffPart:
     has_text = any(line.strip() for line in hunk.old)
     if not has_text and hunk.old_start != 0 and (not hunk.old or hunk.old_start is None):
         raise OperationError(

@@ -19,13 +19,13 @@ from codingagent.model.operations import (
     RunCommand,
 )
 from codingagent.protocols.foreign.items import RENAMING
-from codingagent.protocols.foreign.parser import Found
+from codingagent.protocols.foreign.parser import ForeignAnswer
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 
 _MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)\b")
 
 
-def mixed(found: Reply, other: Found, foreign: Foreign) -> Reply:
+def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     """Return an answer with what is beside its commands.
 
     Args:

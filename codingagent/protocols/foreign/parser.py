@@ -54,7 +54,7 @@ _CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ForeignAnswer:
     """What an answer asks for in other formats, in its order, and what is said of the rest of it.
 
     `notes` are about parts that name a file, `asides` about code blocks that name none.
@@ -65,7 +65,7 @@ class Found:
     asides: tuple[str, ...] = ()
 
 
-def read(text: str, files: Collection[str]) -> Found:
+def read(text: str, files: Collection[str]) -> ForeignAnswer:
     """Return what a text asks for. Never raises: what can't be read is a problem.
 
     Args:
@@ -73,7 +73,7 @@ def read(text: str, files: Collection[str]) -> Found:
         files: the paths that exist in the workspace, in plain form.
     """
     lines = scanner.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
-    return _Reader(_unwrapped(_without_wrappers(lines)), Files(files)).run()
+    return _AnswerReader(_unwrapped(_without_wrappers(lines)), Files(files)).run()
 
 
 def _without_wrappers(lines: list[str]) -> list[str]:
@@ -123,7 +123,7 @@ def _unwrapped(lines: list[str]) -> list[str]:
     return [*lines[:first], "", *lines[first + 1 : last], "", *lines[last + 1 :]]
 
 
-class _Reader:
+class _AnswerReader:
     """One pass over one answer; `_floor` is the index after the last part."""
 
     def __init__(self, lines: list[str], files: Files) -> None:
@@ -137,7 +137,7 @@ class _Reader:
         self._items = Items(files)
         self._changes: list[Name] = []
 
-    def run(self) -> Found:
+    def run(self) -> ForeignAnswer:
         at = 0
         for start, line in enumerate(self._lines):
             if start < at:
@@ -153,7 +153,7 @@ class _Reader:
                 self._hear(start)
         self._tell_of_changes()
         items = self._items.all()
-        return Found(items, self._items.notes(), self._items.asides())
+        return ForeignAnswer(items, self._items.notes(), self._items.asides())
 
     def _read_part(self, at: int) -> int | None:
         """Read the part that begins at a line and return the index after it; None: none does."""

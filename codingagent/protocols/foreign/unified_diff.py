@@ -13,7 +13,7 @@ from codingagent.model import paths
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile
 from codingagent.protocols.foreign import hunks
 from codingagent.protocols.foreign.file_names import Files, Name
-from codingagent.protocols.foreign.hunks import Hunk
+from codingagent.protocols.foreign.hunks import DiffPart
 
 TAG = "DIFF"
 
@@ -53,7 +53,7 @@ _BACKUPS = (".orig", ".old", ".bak")
 
 
 @dataclass(slots=True)
-class Difference:
+class FileDiff:
     """What a difference says of one file; `line` is 1-based."""
 
     line: int
@@ -61,7 +61,7 @@ class Difference:
     new: str | None = None
     git: str = ""
     marks: list[str] = field(default_factory=list)
-    hunks: list[Hunk] = field(default_factory=list)
+    hunks: list[DiffPart] = field(default_factory=list)
     fault: str = ""
 
     def says(self, what: str) -> str | None:
@@ -91,7 +91,7 @@ def is_hunk_header(line: str) -> bool:
     return line.startswith("@@") and _HUNK.fullmatch(line.rstrip()) is not None
 
 
-def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Difference], int]:
+def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[FileDiff], int]:
     """Read the differences from a line on.
 
     Args:
@@ -103,7 +103,7 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Dif
     Returns:
         What each says, and the index after the last.
     """
-    found: list[Difference] = []
+    found: list[FileDiff] = []
     while at < end:
         if not begins(lines, at, end):
             blank = not lines[at].strip()
@@ -117,7 +117,7 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Dif
         if is_hunk_header(lines[at]):
             at = _read_hunks(lines, at, end, _opened(found, at), fenced=fenced)
             continue
-        difference = Difference(at + 1)
+        difference = FileDiff(at + 1)
         found.append(difference)
         at = _read_header(lines, at, end, difference)
         if at < end and not begins(lines, at, end) and lines[at][:1] in ("+", "-", " ", "\\"):
@@ -125,9 +125,9 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Dif
     return _merged(found), at
 
 
-def _merged(found: list[Difference]) -> list[Difference]:
+def _merged(found: list[FileDiff]) -> list[FileDiff]:
     """Return differences with those made one that are one header written twice, or in two forms."""
-    made: list[Difference] = []
+    made: list[FileDiff] = []
     for difference in found:
         last = made[-1] if made else difference
         if last is not difference and _is_same(last, difference):
@@ -141,14 +141,14 @@ def _merged(found: list[Difference]) -> list[Difference]:
     return made
 
 
-def _is_same(one: Difference, other: Difference) -> bool:
+def _is_same(one: FileDiff, other: FileDiff) -> bool:
     """Return whether two differences are of the same file, and one of them has nothing but a header."""
     if (one.hunks and other.hunks) or one.says("rename ") or one.says("copy "):
         return False
     return bool(_names(one) & _names(other))
 
 
-def _names(difference: Difference) -> set[str]:
+def _names(difference: FileDiff) -> set[str]:
     sides = (difference.old, difference.new, *(_git_sides(difference.git) or ()))
     sides += (difference.says("Index: "),)
     return {re.sub("^[ab]/", "", side) for side in sides if side and side != _NOTHING}
@@ -158,9 +158,9 @@ def _side(one: str | None, other: str | None) -> str | None:
     return _NOTHING if _NOTHING in (one, other) else one or other
 
 
-def _opened(found: list[Difference], at: int) -> Difference:
+def _opened(found: list[FileDiff], at: int) -> FileDiff:
     if not found:
-        found.append(Difference(at + 1))
+        found.append(FileDiff(at + 1))
     return found[-1]
 
 
@@ -184,7 +184,7 @@ def _is_next_file(lines: list[str], at: int, end: int) -> bool:
     return lines[min(at + 2, end - 1)].startswith("@@") and all(map(_PATH.fullmatch, sides))
 
 
-def _read_header(lines: list[str], at: int, end: int, difference: Difference) -> int:
+def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> int:
     line = lines[at]
     if line.startswith("diff --git "):
         difference.git = line[len("diff --git ") :].strip()
@@ -226,9 +226,7 @@ def _unquoted(text: str) -> str:
 # --- hunks -----------------------------------------------------------------------------------------
 
 
-def _read_hunks(
-    lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
-) -> int:
+def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fenced: bool) -> int:
     """Read the hunks of one file; return the index after the last."""
     while at < end:
         first = at
@@ -263,7 +261,7 @@ def _read_hunks(
 
 
 def _check_not_cut(
-    found: tuple[Hunk, int], counts: tuple[int, int], lines: list[str], difference: Difference
+    found: tuple[DiffPart, int], counts: tuple[int, int], lines: list[str], difference: FileDiff
 ) -> None:
     """Doubts a hunk that ends with the answer though its header says more: it may be cut short."""
     (hunk, at), (old, new) = found, counts
@@ -287,9 +285,9 @@ def _counts(numbers: re.Match[str]) -> tuple[int, int]:
 
 def _by_counts(
     lines: list[str], at: int, end: int, counts: tuple[int, int], *, fenced: bool
-) -> tuple[Hunk, int] | None:
+) -> tuple[DiffPart, int] | None:
     """Read as many lines as a header says; None if that can't be what it means."""
-    hunk, (old, new) = Hunk(at, is_counted=True), counts
+    hunk, (old, new) = DiffPart(at, is_counted=True), counts
     while hunk.old_count < old or hunk.new_count < new:
         # A removed comment `-- x` looks like a header too, but names no path.
         if at >= end or _is_next_file(lines, at, end) or not _take(hunk, lines[at]):
@@ -318,7 +316,7 @@ def _ends_hunk(lines: list[str], at: int, end: int, *, fenced: bool) -> bool:
     return not fenced and line[0] not in "+- \\"
 
 
-def _take(hunk: Hunk, line: str) -> bool:
+def _take(hunk: DiffPart, line: str) -> bool:
     """Take one line by its mark; tell whether it had one."""
     mark = line[:1] or " "
     if mark == "\\":
@@ -332,7 +330,7 @@ def _take(hunk: Hunk, line: str) -> bool:
     return True
 
 
-def _take_open_end(hunk: Hunk) -> None:
+def _take_open_end(hunk: DiffPart) -> None:
     """`\\ No newline at end of file`: it is said of the line before, in the text that has that line."""
     last = hunk.lines[-1][0] if hunk.lines else " "
     hunk.old_open = hunk.old_open or last != "+"
@@ -340,10 +338,10 @@ def _take_open_end(hunk: Hunk) -> None:
 
 
 def _by_marks(
-    lines: list[str], at: int, end: int, difference: Difference, *, fenced: bool
-) -> tuple[Hunk, int]:
+    lines: list[str], at: int, end: int, difference: FileDiff, *, fenced: bool
+) -> tuple[DiffPart, int]:
     """Read lines as long as they have the marks of a hunk's."""
-    hunk = Hunk(at)
+    hunk = DiffPart(at)
     while at < end and not begins(lines, at, end):
         line = lines[at]
         if not line.strip() and not fenced and not line:
@@ -368,7 +366,7 @@ def _by_marks(
 
 
 def operation_of(
-    difference: Difference, named: Name | None, files: Files
+    difference: FileDiff, named: Name | None, files: Files
 ) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
     """Return the operation that a difference asks for, and notes on how it was read.
 
@@ -418,17 +416,17 @@ def renaming(old: str, new: str, *, edited: bool) -> str:
     )
 
 
-def _only_adds(found: list[Hunk]) -> bool:
+def _only_adds(found: list[DiffPart]) -> bool:
     return len(found) == 1 and bool(found[0].new) and not any(found[0].old)
 
 
-def _makes_empty(difference: Difference) -> bool:
+def _makes_empty(difference: FileDiff) -> bool:
     """Return whether nothing says that a new file has text: git names the bytes of an empty one so."""
     index = difference.says("index ")
     return index is None or ".." not in index or index.partition("..")[2].startswith("e69de29")
 
 
-def _check_kind(difference: Difference, path: str, *, is_gone: bool) -> tuple[str, ...]:
+def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
     """Refuse what is no text, or only a mode; return a note on a mode that stays as it was.
 
     Raises:
@@ -470,7 +468,7 @@ def _check_kind(difference: Difference, path: str, *, is_gone: bool) -> tuple[st
     return (f"it also changes {change}",)
 
 
-def _sides(difference: Difference, files: Files) -> tuple[str | None, str | None]:
+def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     """Return the file's path before and after, None where there is no file then."""
     old, new = difference.old, difference.new
     renamed = difference.says("rename from "), difference.says("rename to ")

@@ -258,14 +258,14 @@ def _read_block(
     return Step(operation, block.name, block.line, block.notes + notes)
 
 
-def _may_hold_tags(block: scanner.Block, inner: scanner.Inner) -> bool:
+def _may_hold_tags(block: scanner.Block, inner: scanner.InnerTag) -> bool:
     """Return whether a body is documentation whose end is certain, so that tags in it are examples."""
     path = dict(block.attributes).get("path")
     is_prose = block.name in ("MESSAGE", "DONE") if path is None else body_repair.is_prose(path)
     return is_prose and inner.closed
 
 
-def _unclosed_before(block: scanner.Block, inner: scanner.Inner) -> str:
+def _unclosed_before(block: scanner.Block, inner: scanner.InnerTag) -> str:
     return (
         f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the reply, inside the block of line"
         f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"

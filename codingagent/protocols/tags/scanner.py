@@ -36,7 +36,7 @@ _UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 _NOTE_LIMIT = 12
 
 
-class Inner(NamedTuple):
+class InnerTag(NamedTuple):
     """An opening line in the body of a block that has no `until`: a closing tag may be missing.
 
     `closed` tells that every tag in the body is closed in it, so that the body's own end is certain.
@@ -66,7 +66,7 @@ class Block(NamedTuple):
     start: int = 0
     end: int = 0
     is_doubtful: bool = False
-    inner: Inner | None = None
+    inner: InnerTag | None = None
 
     @property
     def closing(self) -> str:
@@ -352,7 +352,7 @@ class _Scanner:
     ) -> None:
         body_start, close = body
         text_end = self._text.rfind("\n", body_start - 1, close) + 1
-        found: Inner | None = None
+        found: InnerTag | None = None
         has_inner = False
         if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
             line = self._line_number_ahead(opening)
@@ -373,13 +373,13 @@ class _Scanner:
         end = self._line_end(close)
         self._add(name, head, body_text, start, end, notes=notes, has_inner=has_inner, inner=found)
 
-    def _find_inner(self, name: str, start: int, at: int, end: int) -> Inner | None:
+    def _find_inner(self, name: str, start: int, at: int, end: int) -> InnerTag | None:
         """Return the first line of a body that may open the next block, with what the others say.
 
         One that is deeper than the block's own opening is part of a text.
         """
         depth = self._indentation(start)
-        first: Inner | None = None
+        first: InnerTag | None = None
         while at < end:
             tag = self._opening.match(self._text, at)
             assert tag is not None, "an opening begins here"
@@ -395,11 +395,11 @@ class _Scanner:
                     if found is None:
                         line = self._line_number_ahead(behind)
                         text = self._line(behind).strip()
-                        return (first or Inner(line, text, closed=False))._replace(closed=False)
+                        return (first or InnerTag(line, text, closed=False))._replace(closed=False)
                     close = self._line_end(found)
                 if first is None:
                     line = self._line_number_ahead(behind)
-                    first = Inner(line, self._line(behind).strip(), closed=True)
+                    first = InnerTag(line, self._line(behind).strip(), closed=True)
                 at = close
             at = self._next_opening(at, end)
         return first
@@ -460,7 +460,7 @@ class _Scanner:
         notes: tuple[str, ...] = (),
         closed: bool = True,
         has_inner: bool = False,
-        inner: Inner | None = None,
+        inner: InnerTag | None = None,
         fault: str = "",
     ) -> None:
         if not closed and body and not body.endswith("\n"):

@@ -44,7 +44,7 @@ _ANSWERS_LIMIT = 12
 _BEFORE_LIMIT = 40
 
 
-class Said(NamedTuple):
+class ReplyLine(NamedTuple):
     """A `[REPLY …]` line outside of all requests: where it begins, and what it names."""
 
     start: int
@@ -104,7 +104,7 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
     return _blank(text[:start]) + text[start:end] + _blank(text[end:]), note
 
 
-def _is_one_answer(text: str, said: tuple[Said, ...], requests: tuple[_Request, ...]) -> bool:
+def _is_one_answer(text: str, said: tuple[ReplyLine, ...], requests: tuple[_Request, ...]) -> bool:
     """Return whether a text is plainly one answer, though its files may hold requests."""
     if len(said) != 1 or _TAG.search(text, 0, said[0].start):
         return False
@@ -169,7 +169,7 @@ def _last_line(text: str, at: int, session: str, sequence: int) -> int:
 # --- answers ---------------------------------------------------------------------------------------
 
 
-def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[Said]:
+def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
     at = 0
     # The word is looked for first: an answer has ten megabytes of lines that begin otherwise.
     while (at := text.find("REPLY", at)) >= 0:
@@ -185,7 +185,7 @@ def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[Said]:
             values = dict(_VALUE.findall(found.group()))
             number = values.get("sequence", "")
             sequence = int(number) if re.fullmatch("[0-9]{1,9}", number) else None
-            yield Said(found.start(), values.get("session"), sequence)
+            yield ReplyLine(found.start(), values.get("session"), sequence)
 
 
 def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, int]:

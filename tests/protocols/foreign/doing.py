@@ -10,7 +10,7 @@ from codingagent.model.events import Denied, Event, Interrupted, Refused
 from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner
-from codingagent.protocols.foreign.parser import Found, read
+from codingagent.protocols.foreign.parser import ForeignAnswer, read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.workspace.workspace import Workspace
@@ -27,7 +27,7 @@ class Forgets:
 class Done:
     """What came of a reply: what was found in it, the files after, and all that failed, in words."""
 
-    found: Found
+    found: ForeignAnswer
     files: dict[str, bytes]
     failures: tuple[str, ...]
     events: tuple[Event, ...]
@@ -56,7 +56,7 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data.encode() if isinstance(data, str) else data)
     own = reply.read(text)
-    found = read(text, set(before)) if own.is_bare else Found(own.items, own.notes)
+    found = read(text, set(before)) if own.is_bare else ForeignAnswer(own.items, own.notes)
     workspace, runner = Workspace(root), Runner(Unconfined(), {})
     policy = PRESETS["standard"]
     means = Means(workspace, runner, Forgets(), lambda: "", lambda _: None, 5, policy)
