@@ -1,5 +1,6 @@
 """The house of the design: imports run one way, and importing does nothing."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -134,3 +135,31 @@ def test_no_test_has_a_limit_in_seconds() -> None:
         if path.name not in ("conftest.py", "helpers.py", "test_house.py") and _LIMITS.search(line)
     ]
     assert found == []
+
+
+def sources() -> list[Path]:
+    package = ROOT / "codingagent"
+    return [path for path in sorted(package.rglob("*.py")) if package / "demo" not in path.parents]
+
+
+def test_a_long_module_says_why() -> None:
+    """Beyond 500 lines a reader is told, in the docstring, why it is one module."""
+    found = {path: path.read_text("utf-8") for path in sources()}
+    long = {path.name for path, text in found.items() if text.count("\n") > 500}
+    told = {path.name for path, text in found.items() if "\n\nOver 500 lines: " in text}
+    assert long == told
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    """A name that one searches for leads to one class."""
+    names = [
+        node.name
+        for path in sources()
+        # One of two for each system is made.
+        for node in {
+            each.name: each
+            for each in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(each, ast.ClassDef)
+        }.values()
+    ]
+    assert {name for name in names if names.count(name) > 1} == set()

@@ -3,6 +3,8 @@
 Every change is recorded before it is made, so that after a kill at any instant the journal tells what to
 do: what had not begun is done, an interrupted file operation is settled by looking at the file, and an
 interrupted command is never run again.
+
+Over 500 lines: each kind of operation is a method here, and all share the two steps of the journal.
 """
 
 import base64

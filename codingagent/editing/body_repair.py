@@ -5,6 +5,8 @@ below has its proof: the lines on disk that the body takes the place of, the kin
 of the same answer. What looks like damage and has no proof is written as it came, and the result says so;
 what is certainly damaged, and not to be known, is asked for again. A body that has `until` is taken
 letter by letter: that is how to say that it is meant.
+
+Over 500 lines: one function for each damage of a body, in the order in which they are undone.
 """
 
 import re

@@ -4,6 +4,8 @@ How it works. All places that a hunk fits are found in the file as it is: exactl
 blanks, one constant indentation, tabs shown as blanks, or blank lines between its lines. What leaves
 one place is then asked in turn: the order of the hunks, the line number, the enclosing function. A
 number alone proves nothing, for models count wrong; of several places that fit it may name one.
+
+Over 500 lines: the ways in which a hunk may fit are told apart by trying all of them side by side.
 """
 
 import re

@@ -15,6 +15,8 @@ Within EXECUTING each operation leaves OperationStarted (only if it changes some
 OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without an
 end was
 interrupted by a kill: `Session.started`.
+
+Over 500 lines: it is one state with one function that folds each record into it.
 """
 
 from collections.abc import Iterable, Mapping

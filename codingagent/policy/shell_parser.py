@@ -4,6 +4,8 @@ tree-sitter's bash grammar finds the commands. A command's words are read by the
 rules, from the text and not from the syntax tree; commands passed to others (`env`, `sh -c`, `find
 -exec`) are read as if they were in the line itself. What sh (often dash) reads differently from
 bash is read both ways.
+
+Over 500 lines: it is one grammar's reader, a function for each kind of node.
 """
 
 import re

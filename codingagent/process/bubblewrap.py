@@ -9,6 +9,8 @@ another class with the same attributes.
 
 bwrap mounts the system, whose names no command can change. The person's folders are examined here
 and mounted by the guard, which finds the same folders or starts nothing (`mounts`).
+
+Over 500 lines: one command line is built here, and each flag has its reason beside it.
 """
 
 import contextlib

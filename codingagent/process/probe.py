@@ -31,6 +31,8 @@ It changes nothing, even without a sandbox: it creates files without a name or r
 opens and closes what must not be written, and calls the system with arguments that have no effect.
 
 It imports nothing from the package, which does not exist in the sandbox.
+
+Over 500 lines: it runs alone, as one file, inside the sandbox.
 """
 
 import contextlib

@@ -1,6 +1,8 @@
 """Run commands with a time limit, bounded output and a chosen environment, and end their process trees.
 
 The only module that starts processes. On POSIX systems it delegates to the `supervisor` process.
+
+Over 500 lines: it is the only module that starts processes, so that all care for them is in one place.
 """
 
 import contextlib

@@ -21,6 +21,8 @@ A sandbox first waits at a gate while a child of the guard mounts in it what the
 (`mounts`).
 
 It imports nothing else from the package: it must start fast.
+
+Over 500 lines: it runs alone, as one file, and must start fast.
 """
 
 import array

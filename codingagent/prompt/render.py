@@ -3,6 +3,8 @@
 The task, the guide and the environment are always whole. The listing may take a quarter of what is left,
 the results half of the rest, the requested contents all that then remains. What does not fit is cut there,
 and the cut says how to ask for the rest.
+
+Over 500 lines: the sections share one budget, which each part must know.
 """
 
 import math

@@ -3,6 +3,8 @@
 A path is walked name by name. Each folder is opened relative to its parent without following links;
 a link is read and its target walked in turn. So no link can be slipped in between check and use:
 there is no separate check, only the walk. A path that ends outside is refused.
+
+Over 500 lines: all access to files is here, so that there is one place to check it.
 """
 
 import contextlib

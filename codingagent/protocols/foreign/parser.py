@@ -5,6 +5,8 @@ first; then the parts are read in order, each to its own end. A path is looked f
 fence line, and in the lines above it, back to the part before. What has no path, or no certain end, or
 may mean two things, is a problem that says what to send; nothing is guessed, and nothing that looks
 like a file or a change is passed over without a word.
+
+Over 500 lines: one pass over an answer, a method for each kind of part.
 """
 
 import re

@@ -9,6 +9,8 @@ no doubt about are never looked into.
 
 Damage to whole blocks is undone for their bodies too where the two tags prove it (`_Block` below).
 What the tags say of the way in general (`channel`) is kept for those who judge bodies.
+
+Over 500 lines: one function for each damage of a tag, in the order in which they are undone.
 """
 
 import re
