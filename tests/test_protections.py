@@ -1451,6 +1451,7 @@ def test_what_is_taken_out_is_there_once() -> None:
             assert count == 1, f"{name} has this {count} times: {old}"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_a_protection_holds(package: Path, warm: Warm, place: Path, row: Row) -> None:
     """Safety: each protection has a test."""
