@@ -219,6 +219,7 @@ def _names_what_is_missing(clean: Done, got: Done) -> bool:
         "FileCreated": "CREATE_FILE",
         "FileEdited": "EDIT_FILE",
         "FileDeleted": "DELETE_FILE",
+        "FileMoved": "MOVE_FILE",
         "CommandRan": "RUN_COMMAND",
         "FileRequested": "READ_FILE",
         "MessageShown": "MESSAGE",

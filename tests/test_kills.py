@@ -78,6 +78,10 @@ def delete(path: str) -> str:
     return f'[DELETE_FILE path="{path}"]\n'
 
 
+def move(path: str, to: str) -> str:
+    return f'[MOVE_FILE path="{path}" to="{to}"]\n'
+
+
 def command(line: str) -> str:
     return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
 
@@ -100,7 +104,8 @@ def forty_operations() -> str:
             # Every other one is taken away again.
             made if number % 2 else delete(f"made/{number - 1}.txt"),
         ]
-    blocks += [create("new/deep/made.txt", "made"), delete("old.txt"), delete("replaced.txt")]
+    blocks += [create("new/deep/made.txt", "made"), delete("old.txt")]
+    blocks.append(move("replaced.txt", "away/moved.txt"))
     assert len(blocks) == OPERATIONS
     return "".join(blocks)
 
@@ -110,6 +115,7 @@ def what_forty_operations_make(ignore: str) -> dict[str, str]:
     lines = "".join(f"line {number}\n" for number in range(1, 10))
     return {
         ".gitignore": ignore,
+        "away/moved.txt": "version 9\n",
         "edited.txt": f"{lines}end\n",
         "made/9.txt": "made 9\n",
         "new/deep/made.txt": "made\n",

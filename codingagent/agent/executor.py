@@ -30,6 +30,7 @@ from codingagent.model.events import (
     FileDeleted,
     FileEdited,
     FileFetched,
+    FileMoved,
     FileRequested,
     Finished,
     FolderEntry,
@@ -51,6 +52,7 @@ from codingagent.model.operations import (
     LineEnd,
     LineRange,
     ListFolder,
+    MoveFile,
     Operation,
     ReadFile,
     RunCommand,
@@ -94,6 +96,13 @@ class WorkspaceLike(Protocol):
     def check_deletable(self, path: str) -> None: ...
     def write(self, path: str, data: bytes, seen: Seen | None) -> None: ...
     def delete(self, path: str) -> None: ...
+    def check_movable(
+        self, path: str, to: str, *, overwrite: bool
+    ) -> tuple[tuple[int, int, int, int], bool]: ...
+    def move(
+        self, path: str, to: str, state: tuple[int, int, int, int], *, overwrite: bool
+    ) -> None: ...
+    def finish_move(self, path: str, to: str) -> bool: ...
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
     def discard_temporary(self, path: str) -> None: ...
     def folder(self, path: str) -> AbstractContextManager[int | str]: ...
@@ -239,8 +248,17 @@ class Agent:
             return started.event
         if found == [change.before for change in started.changes]:
             return None
+        if isinstance(started.event, FileMoved) and self._has_both_names(started.event):
+            return started.event
         note = "the file is neither as it was before nor as it should be now: read it"
         return Interrupted(started.tag, started.subject, (note,))
+
+    def _has_both_names(self, event: FileMoved) -> bool:
+        """Finish a move that a kill stopped between its two steps; return whether it did."""
+        try:
+            return self._means.workspace.finish_move(event.path, event.to)
+        except OperationError:
+            return False
 
     def _digest_now(self, path: str, follow_last: bool) -> str | None:
         """Return the digest of the file that a kill left at a path, and remove a partial one beside it."""
@@ -261,6 +279,8 @@ class Agent:
                 return self._change(order, operation, self._plan_edit(order, operation), approved)
             case DeleteFile():
                 return self._apply(order, self._plan_deletion(operation), approved)
+            case MoveFile():
+                return self._move(order, operation, approved)
             case ReadFile():
                 return self._request(order, operation)
             case FetchFile():
@@ -459,6 +479,53 @@ class Agent:
             self._means.show(FileChanged(change.path, old, change.data))
         return change.event
 
+    def _move(self, order: Order, operation: MoveFile, approved: str) -> Event | Question:
+        workspace, path, to = self._means.workspace, operation.path, operation.to
+        state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
+        if not replaces:
+            paths.check_new_name(to)
+        moved = workspace.digest(path, follow_last=False)
+        before = workspace.digest(to, follow_last=False) if replaces else None
+        event = FileMoved(path, to, state[2], replaces)
+        seen = workspace.read(to, whole=False) if replaces else None
+        replaced = _Change(to, seen, None, before, event)
+        if self._known_otherwise(order, replaced) is not None:
+            raise OperationError(
+                f"The person changed '{to}' since you saw it last, and this would take that back: READ_FILE"
+                " it first"
+            )
+        changes: list[ContentChange] = []
+        asked: list[Ask] = []
+        digests = {path: (moved, None), to: (before, moved)}
+        for effect in changes_of(event):
+            real = workspace.resolved(effect.path, follow_last=effect.follows)
+            verdict = policies.judge_change(self._means.policy, effect.after, real, state[2])
+            was, will_be = digests[effect.path]
+            if was is not None:
+                verdict = self._with_loss(real, verdict)
+            if isinstance(verdict, Deny):
+                return _denied(order, effect.path, verdict)
+            asked += [verdict] if isinstance(verdict, Ask) else []
+            changes.append(
+                ContentChange(effect.path, was, will_be, "" if real == effect.path else real)
+            )
+        if order.foreign == "asked":
+            asked.append(_FOREIGN_ASKED)
+        plan = _Plan(
+            path,
+            (to, moved or "", before or ""),
+            lambda: f"'{path}' is moved to '{to}'\n{_difference(replaced) if replaces else ''}",
+        )
+        stopped = self._gate(order, _all_of(asked) if asked else Allow(), plan, approved)
+        if stopped is not None:
+            return stopped
+        start = OperationStarted(
+            order.index, order.tag, path, self._means.now(), tuple(changes), event, order.id
+        )
+        self._means.ledger.record(start)
+        workspace.move(path, to, state, overwrite=operation.overwrite)
+        return event
+
     def _with_loss(self, real: str, verdict: Verdict) -> Verdict:
         """Require approval for a change that no undo covers, unless the policy asks for nothing."""
         asks = self._means.policy.filesystem.approval_required
@@ -612,6 +679,7 @@ def subject_of(operation: Operation) -> str:
             CreateFile(path=path)
             | EditFile(path=path)
             | DeleteFile(path=path)
+            | MoveFile(path=path)
             | ReadFile(path=path)
             | FetchFile(path=path)
             | ListFolder(path=path)
@@ -629,6 +697,11 @@ _THERE_ALREADY = "it is there already, to the byte: nothing was to be done"
 _FOREIGN = "it came in another format than was asked for, and may have been meant otherwise"
 
 
+_FOREIGN_ASKED = Ask(
+    ("format.foreign",), (_FOREIGN,), ("changes in another format than asked for",)
+)
+
+
 def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
     """Require approval for a change in another format, and for one that removes most of a file."""
     is_same = change.seen is not None and change.data == change.seen.data
@@ -636,8 +709,7 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
         return verdict
     asked = []
     if order.foreign == "asked":
-        grant = "changes in another format than asked for"
-        asked.append(Ask(("format.foreign",), (_FOREIGN,), (grant,)))
+        asked.append(_FOREIGN_ASKED)
     old, new = len(change.seen.data) if change.seen is not None else 0, len(change.data or b"")
     if change.data is not None and new * 2 < old:
         reason = f"the file would shrink from {old} to {new} bytes"

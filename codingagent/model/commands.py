@@ -1,4 +1,4 @@
-"""The seven commands of the tag protocol: their names, attributes and meaning.
+"""The commands of the tag protocol: their names, attributes and meaning.
 
 The guide for the model and docs/answers.md are generated from this table; `decoding` turns what is
 written this way into operations.
@@ -14,6 +14,7 @@ from codingagent.model.operations import (
     FetchFile,
     Finish,
     ListFolder,
+    MoveFile,
     Operation,
     ReadFile,
     RunCommand,
@@ -46,6 +47,7 @@ class TagCommand:
 
 
 PATH = Attribute("path", "relative/path", "relative to the workspace root, with /")
+TO = Attribute("to", "new/path", "the new path")
 UNTIL = Attribute(
     "until", "TOKEN", "the body then ends only at the closing tag with that word, [/NAME TOKEN]"
 )
@@ -91,18 +93,25 @@ COMMANDS = (
         "DELETE_FILE",
         "Deletes one file. One line, no closing tag.",
         (PATH,),
-        '[DELETE_FILE path="src/old.py"]',
+        '[DELETE_FILE path="old.py"]',
+        has_body=False,
+    ),
+    TagCommand(
+        "MOVE_FILE",
+        "Moves or renames one file. One line.",
+        (PATH, TO, Attribute("overwrite", "true", "replace a file")),
+        '[MOVE_FILE path="old.py" to="new.py"]',
         has_body=False,
     ),
     TagCommand(
         "READ_FILE",
-        "Asks for a file: its text will be in the next request. One line, no closing tag.",
+        "Asks for a file's text, for the next request. One line.",
         (
-            Attribute("path", "relative/path", "as above, or a glob with *, ** and ?"),
-            Attribute("start_line", "100", "the first line wanted"),
-            Attribute("end_line", "160", "the last line wanted"),
+            Attribute("path", "relative/path", "or a glob with *, ** and ?"),
+            Attribute("start_line", "100", "the first line"),
+            Attribute("end_line", "160", "the last line"),
         ),
-        '[READ_FILE path="src/main.py"]',
+        '[READ_FILE path="main.py"]',
         has_body=False,
     ),
     TagCommand(
@@ -112,7 +121,7 @@ COMMANDS = (
         " into tail or head, which hides a failure.",
         (
             Attribute("timeout", "120", f"seconds allowed, up to {TIMEOUT_LIMIT_S}"),
-            Attribute("cwd", "sub/folder", "a folder to run in, relative to the workspace root"),
+            Attribute("cwd", "sub/folder", "a folder to run in"),
             UNTIL,
         ),
         "[RUN_COMMAND]\npython3 -m unittest\n[/RUN_COMMAND]",
@@ -135,6 +144,7 @@ TAGS: Mapping[type[Operation], str] = {
     CreateFile: "CREATE_FILE",
     EditFile: "EDIT_FILE",
     DeleteFile: "DELETE_FILE",
+    MoveFile: "MOVE_FILE",
     ReadFile: "READ_FILE",
     FetchFile: "READ_FILE",
     ListFolder: "LIST_FOLDER",

@@ -16,6 +16,7 @@ from codingagent.model.events import (
     FileDeleted,
     FileEdited,
     FileFetched,
+    FileMoved,
     FileRequested,
     Finished,
     FolderListed,
@@ -30,14 +31,16 @@ from codingagent.model.operations import (
     FetchFile,
     Finish,
     ListFolder,
+    MoveFile,
     Operation,
     ReadFile,
     RunCommand,
     ShowMessage,
 )
 
-After = Literal["whole", "part", "nothing", "anything"]
-"""What is at a path afterwards: a file written whole, one changed in part, no file, or nobody knows."""
+After = Literal["whole", "part", "moved", "nothing", "anything"]
+"""What is at a path afterwards: a file written whole, one changed in part, one from another path, none, or
+nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class PathChange:
     @property
     def follows(self) -> bool:
         """Whether a link at the end of the path is followed, so that its target is changed."""
-        return self.after != "nothing"
+        return self.after not in ("moved", "nothing")
 
     def may_be_at(self, path: str) -> bool:
         """Return whether this may change a path."""
@@ -74,12 +77,19 @@ def effects(operation: Operation) -> tuple[PathChange, ...]:
             return (PathChange(operation.path, "part", is_new=False),)
         case DeleteFile():
             return (PathChange(operation.path, "nothing", is_new=False),)
+        case MoveFile():
+            is_new = None if operation.overwrite else True
+            return _moved(operation.path, operation.to, is_new=is_new)
         case RunCommand():
             return (EVERYWHERE,)
         case ReadFile() | FetchFile() | ListFolder() | ShowMessage() | Finish():
             return ()
         case _:
             assert_never(operation)
+
+
+def _moved(path: str, to: str, *, is_new: bool | None) -> tuple[PathChange, ...]:
+    return PathChange(path, "nothing", is_new=False), PathChange(to, "moved", is_new)
 
 
 def named(operation: Operation) -> tuple[PathChange, ...]:
@@ -96,6 +106,8 @@ def changes_of(event: Event) -> tuple[PathChange, ...]:
             return (PathChange(event.path, "part", is_new=False),)
         case FileDeleted():
             return (PathChange(event.path, "nothing", is_new=False),)
+        case FileMoved():
+            return _moved(event.path, event.to, is_new=not event.replaced)
         case CommandRan() | Interrupted():
             return (EVERYWHERE,)
         case (

@@ -60,6 +60,18 @@ class FileDeleted:
 
 
 @dataclass(frozen=True, slots=True)
+class FileMoved:
+    """A file has another path; `replaced` says that another file was there."""
+
+    path: str
+    to: str
+    size_bytes: int
+    replaced: bool
+    notes: tuple[str, ...] = ()
+    kind: Literal["file_moved"] = "file_moved"
+
+
+@dataclass(frozen=True, slots=True)
 class FileRequested:
     """Files whose text the next request will hold; `asked` is the path or glob as written."""
 
@@ -192,6 +204,7 @@ Event = (
     FileCreated
     | FileEdited
     | FileDeleted
+    | FileMoved
     | FileRequested
     | FileFetched
     | FolderListed

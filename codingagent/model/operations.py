@@ -134,6 +134,15 @@ class DeleteFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveFile:
+    """Give one regular file another path; missing parent folders are made."""
+
+    path: str
+    to: str
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFile:
     """Request a file's text, or its lines from `start_line` to `end_line`; a glob, all matches."""
 
@@ -189,6 +198,7 @@ Operation = (
     CreateFile
     | EditFile
     | DeleteFile
+    | MoveFile
     | ReadFile
     | FetchFile
     | ListFolder

@@ -14,6 +14,7 @@ from codingagent.model.events import (
     FileDeleted,
     FileEdited,
     FileFetched,
+    FileMoved,
     FileRequested,
     Finished,
     FolderListed,
@@ -112,6 +113,8 @@ def _words(event: Event) -> tuple[str, str, str]:
             return "EDIT_FILE", f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
         case FileDeleted():
             return "DELETE_FILE", f"Deleted '{event.path}'", ""
+        case FileMoved():
+            return "MOVE_FILE", f"Moved '{event.path}' to '{event.to}'", ""
         case FileRequested():
             return "READ_FILE", _requested(event), ""
         case FileFetched():

@@ -545,10 +545,14 @@ def _known_after(
     """Return what the chat knows of files after its own changes, in their order."""
     found = dict(known)
     for start in written:
-        parts = {change.path for change in _made(start) if change.after == "part"}
+        kinds = {change.path: change.after for change in _made(start)}
+        were = [found.get(change.path) for change in start.changes]
         for change in start.changes:
+            kind = kinds.get(change.path)
             is_known = change.path in found and not start.is_unseen
-            if change.path not in parts or is_known:
+            if kind == "moved" and change.after not in were:
+                found.pop(change.path, None)
+            elif kind != "part" or is_known:
                 found[change.path] = change.after or ""
     return found
 

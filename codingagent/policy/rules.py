@@ -172,6 +172,8 @@ def judge_change(policy: Policy, after: After, path: str, size_bytes: int) -> Ve
     """Judge what an operation leaves at a path, of this size; the path as in `judge_read`."""
     if after == "nothing":
         return judge_delete(policy, path)
+    if after == "moved":
+        size_bytes = 0  # It takes no more room than before.
     return judge_write(policy, path, size_bytes)
 
 

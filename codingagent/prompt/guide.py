@@ -7,7 +7,7 @@ here has earned its place by a reply that went wrong without it.
 
 from functools import cache
 
-from codingagent.model.commands import COMMANDS, PATH, UNTIL, TagCommand
+from codingagent.model.commands import COMMANDS, PATH, TO, UNTIL, TagCommand
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer, by
@@ -100,7 +100,7 @@ def _describe(command: TagCommand) -> str:
         f'  {attribute.name}="{attribute.example}": {attribute.meaning}'
         for attribute in command.attributes
         # The example shows `path`, and rule 11 tells of `until` once for all.
-        if attribute not in (PATH, UNTIL)
+        if attribute not in (PATH, TO, UNTIL)
     ]
     parts = [f"### {command.tag}", command.meaning]
     if f"\n[{command.tag}" not in EXAMPLE:

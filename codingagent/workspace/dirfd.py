@@ -32,6 +32,29 @@ class NotFoundError(OperationError):
         self.real = real or path
 
 
+# linux/fs.h
+_NO_REPLACE = 1
+
+
+def _rename_no_replace(source: int, name: str, target: int, new_name: str) -> bool:
+    """Rename without replacing anything, in one step; return whether this system and disk can.
+
+    Raises:
+        OSError: if it can't be done.
+    """
+    import ctypes  # Late: only a move needs it.
+
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(source, os.fsencode(name), target, os.fsencode(new_name), _NO_REPLACE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(number, os.strerror(number), new_name)
+
+
 class Folder:
     """An open folder; names are looked up in it even if it is renamed."""
 
@@ -75,6 +98,30 @@ class Folder:
 
     def rename(self, name: str, new_name: str) -> None:
         os.replace(name, new_name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+
+    def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
+        """Give a file a name in another folder, or in this one.
+
+        Raises:
+            FileExistsError: if something has that name and is not to be replaced.
+            OSError: if it can't be done. Nothing was changed then.
+        """
+        there = folder.handle()
+        assert isinstance(there, int), "both are of one walk"
+        if overwrite:
+            os.replace(name, new_name, src_dir_fd=self._handle, dst_dir_fd=there)
+            return
+        if _rename_no_replace(self._handle, name, there, new_name):
+            return
+        # As safe, but a kill in between leaves both names.
+        os.link(
+            name,
+            new_name,
+            src_dir_fd=self._handle,
+            dst_dir_fd=there,
+            follow_symlinks=False,
+        )
+        os.unlink(name, dir_fd=self._handle)
 
     def entries(self) -> list[os.DirEntry[str]]:
         with os.scandir(self._handle) as entries:
@@ -131,6 +178,16 @@ class NamedFolder(Folder):
 
     def rename(self, name: str, new_name: str) -> None:
         os.replace(self._join(name), self._join(new_name))
+
+    def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
+        old, new = self._join(name), os.path.join(str(folder.handle()), new_name)
+        if overwrite:
+            os.replace(old, new)
+        elif os.name == "nt":
+            os.rename(old, new)  # it never replaces there
+        else:
+            os.link(old, new, follow_symlinks=False)
+            os.unlink(old)
 
     def entries(self) -> list[os.DirEntry[str]]:
         with os.scandir(self._path) as entries:

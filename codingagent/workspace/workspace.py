@@ -256,6 +256,94 @@ class Workspace:
             except OSError as fault:
                 raise OperationError(reason_of(fault, path)) from fault
 
+    def check_movable(
+        self, path: str, to: str, *, overwrite: bool
+    ) -> tuple[tuple[int, int, int, int], bool]:
+        """Make sure that a file may be moved, before anything is journalled.
+
+        Returns:
+            The file's state, as in `Seen`, and whether another is replaced.
+
+        Raises:
+            OperationError: as `move`.
+        """
+        with self._walk(path, writing=True, follow_last=False) as source:
+            found, real = regular(source, path), source.path
+        try:
+            with self._walk(to, writing=True, follow_last=False) as target:
+                replaces = _check_target(found, real, target, to, overwrite=overwrite)
+        except NotFoundError:
+            replaces = False
+        return state_of(found), replaces
+
+    def move(
+        self, path: str, to: str, state: tuple[int, int, int, int], *, overwrite: bool
+    ) -> None:
+        """Give a regular file another path, in one step, or leave all as it was. Make missing folders.
+
+        Args:
+            path: the file; no link is followed at its end, nor at that of the new path.
+            to: the new path.
+            state: what `check_movable` found; if that is no longer so, nothing is moved.
+            overwrite: replace a file that is there.
+
+        Raises:
+            OperationError: if there is no such file, it is no regular file, or was changed meanwhile; if
+                something is there that is not to be replaced, or is no regular file; if either path leads
+                outside or into .git.
+        """
+        with (
+            self._walk(path, writing=True, follow_last=False) as source,
+            self._walk(to, writing=True, follow_last=False, create=True) as target,
+        ):
+            found = regular(source, path)
+            if state_of(found) != state:
+                raise OperationError(
+                    f"File '{paths.shown(path)}' was changed by something else meanwhile; nothing was"
+                    " moved: read it and send the move again"
+                )
+            replaces = _check_target(found, source.path, target, to, overwrite=overwrite)
+            try:
+                source.folder.move(source.name, target.folder, target.name, overwrite=replaces)
+            except FileExistsError:
+                raise _is_there(to) from None
+            except OSError as fault:
+                raise OperationError(reason_of(fault, path)) from fault
+            target.made.clear()
+            if not self._leads_to(target):
+                if not replaces:
+                    with contextlib.suppress(OSError):
+                        target.folder.move(target.name, source.folder, source.name, overwrite=False)
+                raise OperationError(
+                    f"'{paths.shown(to)}': its folder was moved away meanwhile; look where it is now"
+                )
+
+    def _leads_to(self, place: Position) -> bool:
+        """Return whether a path still leads to the folder that is held open."""
+        with (
+            contextlib.suppress(OperationError, NotFoundError),
+            self._walk(place.path, follow_last=False) as again,
+        ):
+            return again.folder.identity() == place.folder.identity()
+        return False
+
+    def finish_move(self, path: str, to: str) -> bool:
+        """Remove a file's old name where a kill left it both; return whether that was so.
+
+        Raises:
+            OperationError: if a path leads outside, or there is no such file.
+        """
+        with (
+            self._walk(path, writing=True, follow_last=False) as source,
+            self._walk(to, writing=True, follow_last=False) as target,
+        ):
+            old, new = source.folder.lstat(source.name), target.folder.lstat(target.name)
+            is_both = old is not None and new is not None and os.path.samestat(old, new)
+            if is_both and old is not None and old.st_nlink > 1:
+                source.folder.unlink(source.name)
+                return True
+            return False
+
     def digest(self, path: str, *, follow_last: bool = True) -> str | None:
         """Return a digest of what exists at this path; None if nothing does.
 
@@ -473,6 +561,39 @@ def _check_deletable(place: Position, path: str) -> None:
     found = place.folder.lstat(place.name)
     if found is None or not stat.S_ISLNK(found.st_mode):
         regular(place, path)
+
+
+def _check_target(
+    found: os.stat_result, real: str, target: Position, to: str, *, overwrite: bool
+) -> bool:
+    """Return whether a file is replaced by one that is moved.
+
+    Raises:
+        OperationError: if something is there that may not be replaced.
+    """
+    there = target.folder.lstat(target.name)
+    if there is None:
+        return False
+    if target.path == real:
+        raise OperationError(
+            f"'{paths.shown(to)}' is where the file is already; name another path in to"
+        )
+    if os.path.samestat(found, there):
+        if there.st_nlink == 1:
+            return True  # The same name in other letters, where the disk does not tell them apart.
+        raise OperationError(
+            f"'{paths.shown(to)}' is the same file by another name; delete one of them"
+        )
+    if not overwrite:
+        raise _is_there(to)
+    _check_replaceable(regular(target, to), to)
+    return True
+
+
+def _is_there(path: str) -> OperationError:
+    return OperationError(
+        f"'{paths.shown(path)}' already exists; name another path, or add overwrite=\"true\""
+    )
 
 
 def _is_in_git(path: str) -> bool:

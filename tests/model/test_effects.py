@@ -5,9 +5,20 @@ from typing import get_args
 import pytest
 
 from codingagent.model import commands
+from codingagent.model.approval import Question
 from codingagent.model.effects import EVERYWHERE, PathChange, changes_of, effects, named
-from codingagent.model.events import CommandRan, Event, FileCreated, FileDeleted, FileEdited
-from codingagent.model.journal_entries import OperationEnded
+from codingagent.model.events import (
+    CommandRan,
+    Denied,
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    FileMoved,
+    Interrupted,
+    Refused,
+)
+from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -16,6 +27,7 @@ from codingagent.model.operations import (
     Finish,
     LineRange,
     ListFolder,
+    MoveFile,
     Operation,
     ReadFile,
     RunCommand,
@@ -35,6 +47,7 @@ EXAMPLES: dict[type, tuple[Operation, tuple[str, ...]]] = {
     CreateFile: (CreateFile("a", "x\n"), ("a",)),
     EditFile: (EditFile("a", LineRange(1, 1, "x\n")), ("a",)),
     DeleteFile: (DeleteFile("a"), ("!a",)),
+    MoveFile: (MoveFile("a", "b"), ("!a", "!b")),
     ReadFile: (ReadFile("a"), ()),
     FetchFile: (FetchFile("a"), ()),
     ListFolder: (ListFolder("a"), ()),
@@ -66,7 +79,7 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
     """House, what an operation is: no row stays behind."""
     assert set(EXAMPLES) == set(commands.TAGS) == set(KINDS)
     assert set(commands.BY_TAG) == set(decoder.DECODE) <= set(commands.TAGS.values())
-    assert set(convert.TYPES) <= set(commands.BY_TAG)
+    assert set(convert.TYPES) | convert.NOT_ON_THIS_WIRE == set(commands.TAGS.values())
 
 
 @pytest.mark.parametrize(
@@ -76,6 +89,10 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
         (FileCreated("a", 1, replaced=True), (PathChange("a", "whole", is_new=False),)),
         (FileEdited("a", (), ""), (PathChange("a", "part", is_new=False),)),
         (FileDeleted("a"), (PathChange("a", "nothing", is_new=False),)),
+        (
+            FileMoved("a", "b", 1, replaced=False),
+            (PathChange("a", "nothing", is_new=False), PathChange("b", "moved", is_new=True)),
+        ),
         (CommandRan("make", 0, "", 1.0), (EVERYWHERE,)),
     ],
 )
@@ -86,3 +103,16 @@ def test_what_came_of_it_says_what_was_changed(
     assert changes_of(event) == changes
     assert result_of(event).command_type in commands.TAGS.values()
     assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
+
+
+@pytest.mark.parametrize("tag", sorted(convert.NOT_ON_THIS_WIRE))
+def test_what_a_message_can_not_ask_for_has_words_all_the_same(tag: str) -> None:
+    """House, what an operation is: a record of the other protocol never stops this one."""
+    for event in (
+        Refused(tag, "no", subject="a"),
+        Denied(tag, "a", ("rule",), "no"),
+        Interrupted(tag, "a"),
+    ):
+        assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
+    question = Question(tag, "a", ("rule",), ("why",), "a", "digest", ())
+    assert convert.approval_event(ApprovalAsked(0, question, LATER)).operation_type == tag

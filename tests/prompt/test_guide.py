@@ -10,6 +10,7 @@ from codingagent.model.operations import (
     DeleteFile,
     EditFile,
     Finish,
+    MoveFile,
     ReadFile,
     RunCommand,
     ShowMessage,
@@ -50,6 +51,7 @@ def test_each_block_in_the_guide_is_valid() -> None:
         CreateFile,
         EditFile,
         DeleteFile,
+        MoveFile,
         ReadFile,
         RunCommand,
         ShowMessage,
@@ -67,7 +69,7 @@ def test_each_command_is_described_with_its_example_and_attributes(
     # Those that stand in the example of an answer need none of their own.
     assert command.example in section or f"\n[{command.tag}" in guide.EXAMPLE
     for attribute in command.attributes:
-        if attribute.name not in {"path", "until"}:
+        if attribute.name not in {"path", "to", "until"}:
             assert f'  {attribute.name}="{attribute.example}": {attribute.meaning}' in section
 
 

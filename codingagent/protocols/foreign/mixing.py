@@ -16,6 +16,7 @@ from codingagent.model.operations import (
     EditFile,
     Finish,
     LineRange,
+    MoveFile,
     RunCommand,
 )
 from codingagent.protocols.foreign.items import RENAMING
@@ -85,10 +86,10 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
             why = "is changed by a command, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
             return f"'{shown}' {why}; if it is meant, send {how}", -1
-        case DeleteFile() if same:
-            return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1
         case DeleteFile() if _is_moved(path, ours):
             return "", None
+        case DeleteFile() if same:
+            return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1
         case _:
             return "", before
 
@@ -121,13 +122,15 @@ def _lines_of(item: Step | Problem) -> set[str]:
 
 def _is_moved(path: str, ours: tuple[Step | Problem, ...]) -> bool:
     """Return whether a shell command may delete or move a file."""
-    return any(
-        isinstance(item, Step)
-        and isinstance(item.operation, RunCommand)
-        and path in item.operation.command
-        and _MOVES.search(item.operation.command)
-        for item in ours
-    )
+    for item in ours:
+        match item:
+            case Step(operation=MoveFile() as move) if path in (move.path, move.to):
+                return True
+            case Step(operation=RunCommand(command=line)) if path in line and _MOVES.search(line):
+                return True
+            case _:
+                pass
+    return False
 
 
 def _path(item: Step) -> str:

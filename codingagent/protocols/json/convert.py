@@ -49,7 +49,7 @@ TYPES: Mapping[str, str] = {
     "DONE": "message",
 }
 
-NOT_ON_THIS_WIRE = frozenset({"LIST_FOLDER"})
+NOT_ON_THIS_WIRE = frozenset({"LIST_FOLDER", "MOVE_FILE"})
 """Operations that no message can ask for; their results have the name of the other protocol."""
 
 _FileEvent = wire.CreateFileEvent | wire.ReadFileEvent | wire.EditFileEvent | wire.DeleteFileEvent
@@ -173,6 +173,15 @@ def event_of(ended: OperationEnded) -> wire.Event:
         case core.FileDeleted():
             return wire.DeleteFileEvent(
                 operation_id=name, timestamp=at, path=without_halves(event.path), success=True
+            )
+        case core.FileMoved():
+            # Asked for in another protocol; what this one can say of it is where the file is now.
+            return wire.CreateFileEvent(
+                operation_id=name,
+                timestamp=at,
+                path=without_halves(event.to),
+                success=True,
+                bytes_written=event.size_bytes,
             )
         case core.CommandRan():
             return _shell_event(ended, event)

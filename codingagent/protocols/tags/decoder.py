@@ -17,6 +17,7 @@ from codingagent.model.operations import (
     Finish,
     LineEnd,
     LineRange,
+    MoveFile,
     Operation,
     ReadFile,
     RunCommand,
@@ -155,6 +156,12 @@ def _delete_file(values: _Values) -> Operation:
     return DeleteFile(values.path())
 
 
+def _move_file(values: _Values) -> Operation:
+    to = paths.workspace_path(values.need("to", "new/path"))
+    overwrite = values.choice("overwrite", ("true", "false")) == "true"
+    return MoveFile(values.path(), to, overwrite)
+
+
 def _read_file(values: _Values) -> Operation:
     path = values.path()
     start, end = values.number("start_line"), values.number("end_line")
@@ -194,6 +201,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "CREATE_FILE": _create_file,
     "EDIT_FILE": _edit_file,
     "DELETE_FILE": _delete_file,
+    "MOVE_FILE": _move_file,
     "READ_FILE": _read_file,
     "RUN_COMMAND": _run_command,
     "MESSAGE": _show_message,

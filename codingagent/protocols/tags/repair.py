@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Arrival, Channel, Damage, Kept
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.scanner import Block, Scan
@@ -594,7 +594,9 @@ class _Mender:
             self._header_how = frozenset(tag.how)
         # A plan may name commands in this form. The header names none: marked alike, it shows the way.
         mention = {"quoted", "a list item", "bold or code"} & set(tag.how)
-        acts = tag.name == "DELETE_FILE" or tag.is_one_line
+        acts = (
+            not commands.HAS_BODY.get(tag.name, True) and tag.name != "READ_FILE"
+        ) or tag.is_one_line
         if "quoted" in mention and self._is_all_quoted:
             mention.remove("quoted")
         if acts and not mention <= self._header_how:
