@@ -33,7 +33,7 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget
     if short:
         path = home.mailbox.short_path(session.session_id, session.sequence)
         if not path.exists():
-            raise UsageError("there is no short request yet: the first one is only whole")
+            raise UsageError("the first request has no short version; copy it without --short")
     try:
         text = path.read_text("utf-8")
     except OSError as fault:

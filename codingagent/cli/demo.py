@@ -35,8 +35,8 @@ def play(show: Callable[[Notice], None]) -> None:
         home = homes.Home.at(Path(folder), create=True, is_passing=True)
         workspace = homes.workspace_of(home.root, Settings())
         shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
-        show(Remark("this is a demonstration: the answers were recorded, all else really happens,"))
-        show(Remark(f"in {folder}, which is removed at the end"))
+        show(Remark("demonstration: the answers are recorded, everything else is real,"))
+        show(Remark(f"in {folder}, which is deleted at the end"))
         task = (recorded / "task.txt").read_text("utf-8").strip()
         show(Remark(f"the task: {task}"))
         with home.locked():
@@ -48,11 +48,7 @@ def play(show: Callable[[Notice], None]) -> None:
                     recorded / "replies", home.mailbox.inbox, session.session_id, show
                 )
                 inbox_loop.follow(conversation, inbox_loop.Inbox(home.mailbox.look), person)
-    show(
-        Remark(
-            'your own task, in the folder of your code: codingagent new --here "what is to be done"'
-        )
-    )
+    show(Remark('now your own task, in the folder of your code: codingagent new --here "the task"'))
 
 
 class _RecordedPerson:

@@ -123,7 +123,7 @@ def _clipboard() -> Finding:
 
 
 def _no_inbox(home: Path) -> Finding:
-    return Finding("inbox", None, f"there is none yet in {home}; `codingagent new` makes it")
+    return Finding("inbox", None, f"none yet in {home}; `codingagent new` creates it")
 
 
 def _watching(inbox: Path) -> Finding:
@@ -132,7 +132,7 @@ def _watching(inbox: Path) -> Finding:
 
     # Hidden, and not .txt: a waiting session ignores it.
     trial = inbox / f".codingagent-doctor-{os.getpid()}.tmp"
-    slow = "it is looked at once a second all the same"
+    slow = "it is checked once a second instead"
     with Watch(inbox) as watch:
         try:
             with trial.open("xb"):
@@ -140,16 +140,19 @@ def _watching(inbox: Path) -> Finding:
             heard = {} if watch.fault else watch.wait(_WATCH_S)
         except OSError as fault:
             reason = fault.strerror or str(fault)
-            return Finding("inbox", False, f"{inbox} can't be written: {reason}", "mend its rights")
+            return Finding(
+                "inbox", False, f"{inbox} can't be written: {reason}", "fix its permissions"
+            )
         finally:
             with contextlib.suppress(OSError):
                 trial.unlink()
     if trial.name in heard:
         return Finding("inbox", True, f"{inbox} is watched: an answer is taken at once")
     why = (
-        watch.fault or "no word of a file written there came; a network drive, WSL or a container?"
+        watch.fault
+        or "no event came for a file written there; a network drive, WSL or a container?"
     )
-    remedy = "" if not watch.fault else "raise fs.inotify.max_user_instances to be told at once"
+    remedy = "" if not watch.fault else "raise fs.inotify.max_user_instances to get events"
     return Finding("inbox", None, f"{inbox} can't be watched ({why}): {slow}", remedy)
 
 
@@ -166,7 +169,7 @@ def _encoding() -> Finding:
 
 def _terminal() -> Finding:
     if not sys.stdout.isatty():
-        return Finding("terminal", None, "the output goes elsewhere: plain lines")
+        return Finding("terminal", None, "the output is not a terminal: plain lines")
     width = shutil.get_terminal_size().columns
     if not is_living(sys.stdout):
         detail = f"{width} columns, TERM={os.environ.get('TERM', '')}: plain lines"
@@ -186,7 +189,7 @@ def _editor() -> Finding:
         word = ""
     if word and shutil.which(word):
         return Finding("editor", True, f"{editor}, for `new --edit` and `paste --editor`")
-    remedy = "set EDITOR to have `new --edit` and `paste --editor`"
+    remedy = "set EDITOR to use `new --edit` and `paste --editor`"
     return Finding("editor", False, f"{editor!r} is not found", remedy)
 
 

@@ -195,7 +195,7 @@ def _do(left: Left, conversation: "Conversation") -> str | None:
         done = "more was said in another terminal"
     elif errand.what == "refresh":
         conversation.requests.refresh()
-        done = "written anew, as another terminal asked"
+        done = "rewritten, as another terminal asked"
     elif errand.what == "revoke":
         conversation.requests.revoke(tuple(errand.text.split("\n")))
         return None

@@ -112,10 +112,10 @@ def _advice(letter: Letter) -> str:
     name = shown(letter.name)
     stem, dot, suffix = name.rpartition(".")
     if not letter.sighting.size_bytes:
-        return f"{name} in the inbox is empty: save the answer in it once more"
+        return f"{name} in the inbox is empty: save the answer again"
     if dot and f".{suffix.lower()}" in _DOCUMENTS:
-        return f"{name} in the inbox is no plain text: save the answer as plain text, {stem}.txt"
-    how = "has no extension" if not dot else "is not read, only .txt and .md are"
+        return f"{name} in the inbox is not plain text: save the answer as plain text, {stem}.txt"
+    how = "has no extension" if not dot else "is ignored; only .txt and .md are read"
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 
 

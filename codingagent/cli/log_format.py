@@ -61,21 +61,21 @@ def _words(record: Record) -> str:
         case RunStarted():
             return f"run started (workspace {record.workspace}, policy {record.policy})"
         case InboxFound():
-            return f"left alone in the inbox: {', '.join(file.name for file in record.files)}"
+            return f"ignored in the inbox: {', '.join(file.name for file in record.files)}"
         case OutboxWritten():
             return f"request {record.sequence} written"
         case PersonSaid():
             return _said(record)
         case RefreshAsked():
-            return "the request is to be written anew"
+            return "request to be rewritten"
         case GrantsRevoked():
             return f"revoked: {', '.join(record.grants)}"
         case CheckNamed():
             return f"the check is now: {record.command or 'none'}"
         case ReplyTaken():
-            return f"reply {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
+            return f"answer {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
         case ReplySetAside():
-            return f"set aside: {record.name}: {record.reason}"
+            return f"rejected: {record.name}: {record.reason}"
         case OperationStarted():
             name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"
             return f"{name} begins: {plain_text.one_line(record.subject, 200)}"
@@ -105,7 +105,7 @@ def _words(record: Record) -> str:
             return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
         case ProtectedFound():
             names = ", ".join(change.path for change in record.changes)
-            return f"protected files changed unasked: {names}"
+            return f"protected files changed without approval: {names}"
         case ProtectedSettled():
             ways = {
                 "kept": record.kept,
@@ -115,8 +115,8 @@ def _words(record: Record) -> str:
             told = [f"{way}: {', '.join(which)}" for way, which in ways.items() if which]
             return f"protected files {'; '.join(told)}"
         case UndoBegan():
-            how = ", by force" if record.force else ""
-            return f"undo begins{how}; the workspace as it was is kept as {record.name[:12]}"
+            how = ", forced" if record.force else ""
+            return f"undo begins{how}; checkpoint before it: {record.name[:12]}"
         case UndoEnded():
             return f"undo done: {'; '.join(record.notes)}"
         case TurnEnded():

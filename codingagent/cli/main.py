@@ -44,7 +44,7 @@ COMMANDS = {
         "refresh": Entry("amend", "Write the waiting request again, from the files as they are."),
         "approve": Entry("session", "Approve the operation that awaits approval, and continue."),
         "deny": Entry("session", "Refuse the operation that awaits approval, and continue."),
-        "revoke": Entry("amend", "Take back an approval that you gave for always."),
+        "revoke": Entry("amend", "Revoke an approval that you gave with --always."),
         "copy": Entry("clipboard", "Put the waiting request on the clipboard."),
         "paste": Entry("clipboard", "Save the chat's answer in the inbox."),
     },
@@ -230,9 +230,9 @@ def _option_meant(
     option: str, command: str, fault: typer.TyperException, arguments: list[str]
 ) -> str:
     if command and option in _BEFORE_COMMANDS:
-        return f" behind{command}: it goes before the command, codingagent {option} …{command} …"
+        return f" after{command}: it goes before the command, codingagent {option} …{command} …"
     if not command and any(name in arguments for group in COMMANDS.values() for name in group):
-        return " before the command; put it behind, and see `codingagent COMMAND --help`"
+        return " before the command; put it after, and see `codingagent COMMAND --help`"
     close = getattr(fault, "possibilities", None) or ()
     meant = f"; did you mean {' or '.join(close)}?" if close else ""
     return f"{meant or ';'} `codingagent{command} --help` lists all"

@@ -152,9 +152,11 @@ def lines_of(notice: Notice) -> str:
             return waiting_lines(notice)
         case ReplyAccepted():
             count = notice.operations
-            return f"reply {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
+            return (
+                f"answer {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
+            )
         case ReplyRejected():
-            return f"not taken: {notice.name}: {notice.reason}\n  kept as {notice.path}\n  {notice.remedy}"
+            return f"rejected: {notice.name}: {notice.reason}\n  moved to {notice.path}\n  {notice.remedy}"
         case OperationBegan() | OutputCame() | FileChanged():
             return ""
         case OperationDone():
@@ -193,7 +195,7 @@ def waiting_lines(notice: Waiting) -> str:
     if notice.short:
         first = (
             f"in the same chat send this file, attached or pasted: {notice.short}\n"
-            f"     or in a new chat this one, which is whole: {notice.outbox}"
+            f"     or in a new chat this complete one: {notice.outbox}"
         )
     return (
         f"now it is your turn:\n"
@@ -209,8 +211,8 @@ def waiting_line(notice: Waiting) -> str:
         return "the other terminal waits for the answer"
     resume = f"`codingagent resume {notice.session_id}`"
     if notice.watched:
-        return f"waiting for the answer (Ctrl-C stops; {resume} goes on)"
-    return f"then: {resume} takes the answer and goes on"
+        return f"waiting for the answer (Ctrl-C stops; {resume} continues)"
+    return f"then: {resume} takes the answer and continues"
 
 
 def operation_line(notice: OperationDone) -> str:
@@ -237,7 +239,7 @@ def approval_lines(notice: ApprovalAwaited) -> str:
 def question_line(notice: QuestionAsked) -> str:
     """Return how to answer the model's question."""
     return (
-        f'to answer: codingagent say {notice.session_id} "your words" (the request is written anew)'
+        f'to answer: codingagent say {notice.session_id} "your words" (this rewrites the request)'
     )
 
 
@@ -253,9 +255,9 @@ def done_lines(notice: SessionDone) -> list[str]:
     """Return that the task is done, and what failed in the last answer."""
     lines = [f"done: {notice.summary}" if notice.summary else "done"]
     if notice.failed:
-        lines.append("but in the last reply these failed:")
+        lines.append("but these operations of the last answer failed:")
         lines.extend(f"  {line}" for line in notice.failed)
-        lines.append(f"to go on with them: codingagent resume {notice.session_id}")
+        lines.append(f"to continue with them: codingagent resume {notice.session_id}")
     return lines
 
 

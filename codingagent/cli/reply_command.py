@@ -122,13 +122,13 @@ def _answer(
         outcome = run(_redirected(command.line, request, part), extras)
         if fault := _fault(outcome):
             kept = _kept(home, session_id, part, fault)
-            raise _end(session, f"the command that replies {fault}{kept}")
+            raise _end(session, f"the --reply-with command {fault}{kept}")
         size_bytes = part.stat().st_size if part.exists() else 0
         if not size_bytes:
-            raise _end(session, "the command that replies printed nothing")
+            raise _end(session, "the --reply-with command printed nothing")
         if size_bytes > REPLY_LIMIT_BYTES:
             limit = REPLY_LIMIT_BYTES // 2**20
-            raise _end(session, f"the command that replies printed more than {limit} MiB")
+            raise _end(session, f"the --reply-with command printed more than {limit} MiB")
         digest = digest_of(part.read_bytes())
         return home.mailbox.put_in(part, session_id, sequence, "replied"), digest
     finally:
@@ -144,7 +144,7 @@ def _kept(home: Home, session_id: str, part: Path, fault: str) -> str:
     try:
         if not 0 < part.stat().st_size <= REPLY_LIMIT_BYTES:
             return ""
-        name = home.mailbox.set_aside(part.name, f"the command that replies {fault}")
+        name = home.mailbox.set_aside(part.name, f"the --reply-with command {fault}")
     except (OSError, WorkError):
         return ""
     path = shlex.quote(str(home.mailbox.rejected / name))
@@ -175,5 +175,5 @@ def _fault(outcome: Outcome) -> str:
 def _end(session: Session, reason: str) -> WorkError:
     return WorkError(
         f"{reason}; nothing is lost: `codingagent resume {session.session_id}`, with --reply-with or without,"
-        " goes on"
+        " continues"
     )

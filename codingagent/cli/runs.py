@@ -137,7 +137,7 @@ def undo(
             if archive.opened() is None:
                 raise UsageError(history.NO_GIT)
             history.finish_undo(home, ledger, archive, show)
-        show(Remark("an undo that was interrupted is finished; nothing more was taken back"))
+        show(Remark("finished an interrupted undo; nothing else was undone"))
     finally:
         journal.close()
 

@@ -15,9 +15,7 @@ def read_task(words: list[str], file: Path | None, edit: bool) -> str:
     """
     task = _read("the task", words, file, edit)
     if not task:
-        raise UsageError(
-            'the task has no words; write it behind new, in quotes: codingagent new "…"'
-        )
+        raise UsageError('no task given; write it in quotes: codingagent new "the task"')
     return task
 
 
@@ -34,7 +32,7 @@ def read_words(words: list[str], file: Path | None, edit: bool, *, may_be_empty:
     else:
         said = _read("what you say", words, file, edit)
     if not said and not may_be_empty:
-        raise UsageError('nothing is said; write it behind say, in quotes: codingagent say "…"')
+        raise UsageError('no words given; write them in quotes: codingagent say "your words"')
     return said
 
 

@@ -54,7 +54,7 @@ _KEEP_IT = (
 _PAGE_CELLS = 100
 
 _TYPED_BEFORE = "  what was typed before this question was discarded"
-_PASTED = "  pasted text is no answer: type it"
+_PASTED = "  pasted text is ignored: type the answer"
 
 _DECISIONS: dict[str, Decision] = {
     "y": "yes",

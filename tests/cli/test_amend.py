@@ -34,9 +34,9 @@ from tests.warm import start_command
 MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 QUESTION = "to answer: codingagent say"
-AGAIN = "the request was written anew: send the chat this one"
+AGAIN = "the request was rewritten: send the chat this one"
 HANDED = "the other terminal has written the request anew: send the chat this one"
-LATER = "noted: it goes with the next request"
+LATER = "noted for the next request"
 
 
 @pytest.fixture(name="home")
@@ -177,7 +177,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
     assert "The person says:\nfrom a file\nof two lines\n" in request(waiting)
     for arguments in (["say"], ["say", session_of(waiting)], ["say", " "]):
         status, _, err = command_line_here(waiting, *arguments)
-        assert (status, "nothing is said" in err) == (2, True)
+        assert (status, "no words given" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -452,10 +452,10 @@ def test_words_behind_an_answer_that_lies_in_the_inbox_are_said_to_be_late(
 ) -> None:
     """Else a DONE that knows nothing of them would end the task, and nobody would notice."""
     assert run(waiting, "say", "first") == 0
-    assert "lies in the inbox already" not in capsys.readouterr().out
+    assert "is already in the inbox" not in capsys.readouterr().out
     drop(waiting, DONE)
     assert run(waiting, "say", "one more thing") == 0
-    assert "an answer lies in the inbox already" in capsys.readouterr().out
+    assert "an answer is already in the inbox" in capsys.readouterr().out
 
 
 def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(
@@ -737,7 +737,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (building / "workspace" / "build").exists()
         status, out, err = command_line_here(building, "approve", session_of(building), "op-1")
         assert (status, err) == (0, "")
-        assert "answered; the other terminal goes on" in out
+        assert "answered; the other terminal continues" in out
         asked.says("answered elsewhere: yes")
         asked.says("Request 2 is ready")
         asked.says("waiting for the answer", 2)

@@ -408,18 +408,18 @@ def test_once_with_nothing_there_writes_nothing(
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
-        ("reply.txt", b"", "reply.txt in the inbox is empty: save the answer in it once more"),
-        ("empty", b"", "empty in the inbox is empty: save the answer in it once more"),
+        ("reply.txt", b"", "reply.txt in the inbox is empty: save the answer again"),
+        ("empty", b"", "empty in the inbox is empty: save the answer again"),
         (
             "answer.v2.DOCX",
             b"PK\3\4",
-            "answer.v2.DOCX in the inbox is no plain text: save the answer as plain text, answer.v2.txt",
+            "answer.v2.DOCX in the inbox is not plain text: save the answer as plain text, answer.v2.txt",
         ),
         ("reply", b"hi", "reply in the inbox has no extension: rename it to reply.txt"),
         (
             "reply.log",
             b"hi",
-            "reply.log in the inbox is not read, only .txt and .md are: rename it to reply.log.txt",
+            "reply.log in the inbox is ignored; only .txt and .md are read: rename it to reply.log.txt",
         ),
     ],
 )
@@ -714,11 +714,11 @@ def test_the_demo_solves_its_task_and_says_that_the_answers_are_recorded(
     """Design, command line: demo runs the whole loop on a small real task, said to be recorded."""
     assert main.run(["demo"]) == 0
     said = capsys.readouterr().out
-    assert "the answers were recorded" in said
+    assert "the answers are recorded" in said
     assert "FAILED RUN_COMMAND: Ran 'python3 -m unittest" in said
     assert "ok     RUN_COMMAND: Ran 'python3 -m unittest" in said
     assert "done: All 7 tests pass" in said
-    folder = re.search(r"in (\S+), which is removed", said)
+    folder = re.search(r"in (\S+), which is deleted", said)
     assert folder is not None
     assert not Path(folder[1]).exists()
 
@@ -726,8 +726,8 @@ def test_the_demo_solves_its_task_and_says_that_the_answers_are_recorded(
 # --- bad input -------------------------------------------------------------------------------------
 
 BAD_WORDS = [
-    (["new", "--no-wait"], "the task has no words"),
-    (["new", "--no-wait", " "], "the task has no words"),
+    (["new", "--no-wait"], "no task given"),
+    (["new", "--no-wait", " "], "no task given"),
     (["new", "--no-wait", "x", "--edit"], "the task is given twice"),
     (["new", "--no-wait", "--file", "{tmp}/none"], "can't be read: No such file"),
     (["new", "--no-wait", "--file", "{tmp}/binary"], "is not UTF-8 text"),
@@ -742,13 +742,13 @@ BAD_WORDS = [
     (["show", "0123456g"], "is no session id"),
     (["resume", "01234567"], "no session 01234567"),
     (["copy", "run_0123456789ab"], "run_0123456789ab is a run: it is one message, and this is for"),
-    (["resume", "--once", "--accept", "{tmp}/none"], "is no file"),
+    (["resume", "--once", "--accept", "{tmp}/none"], "is not a file"),
     (["nwe", "x"], "there is no command 'nwe'; did you mean 'new'?"),
     (["zzzz"], "there is no command 'zzzz'; `codingagent --help` lists them"),
     (["new", "--no-wiat", "x"], "there is no option --no-wiat; did you mean --no-wait?"),
     (["list", "--xyzzy"], "there is no option --xyzzy; `codingagent list --help` lists all"),
-    (["list", "--home", "x"], "--home behind list: it goes before the command"),
-    (["--policy", "x", "new"], "--policy before the command; put it behind"),
+    (["list", "--home", "x"], "--home after list: it goes before the command"),
+    (["--policy", "x", "new"], "--policy before the command; put it after"),
     (["show", "a", "b"], "`codingagent show --help` shows how it is used"),
 ]
 

@@ -187,7 +187,7 @@ def test_where_tmux_passes_nothing_on_it_is_said_what_to_set(
     ("words", "complaint"),
     [
         (("copy", "--split", "10"), "at least 1000 characters"),
-        (("copy", "--short"), "no short request yet"),
+        (("copy", "--short"), "the first request has no short version"),
         (("copy", "00000000"), "no session 00000000"),
     ],
 )
@@ -315,4 +315,4 @@ def test_a_second_request_has_a_short_one(desk: Desk) -> None:
     assert desk.run("copy", "--short").stdout == text
     # Saved into the inbox by mistake it is no more executed than the whole one.
     desk.run("paste", stdin=f"{text}\n")
-    assert "not taken" in desk.run("resume", "--once").stdout
+    assert "rejected: " in desk.run("resume", "--once").stdout

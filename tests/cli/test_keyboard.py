@@ -256,10 +256,10 @@ def test_an_answer_typed_twice_answers_one_question(home: Path) -> None:
         asked.says(ASKED, 2)
         # What comes in one go is a paste, whether it is marked or not.
         asked.types("y\ny\n")
-        asked.says("pasted text is no answer: type it")
+        asked.says("pasted text is ignored: type the answer")
         asked.says(ASKED, 3)
         asked.types("\x1b[200~y\n\x1b[201~")
-        asked.says("pasted text is no answer: type it", 2)
+        asked.says("pasted text is ignored: type the answer", 2)
         asked.says(ASKED, 4)
         asked.types("n\n\n")
         asked.says("Why not?")

@@ -88,7 +88,7 @@ def test_it_is_told_session_sequence_and_the_short_request(home: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("true", "the command that replies printed nothing"),
+        ("true", "the --reply-with command printed nothing"),
         ("exit 3", "failed (exit code 3)"),
         ("echo no credit left >&2; echo half; exit 1", "failed (exit code 1): no credit left"),
         ("no-such-llm", "failed (exit code 127): "),

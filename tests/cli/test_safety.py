@@ -137,7 +137,7 @@ def test_a_settings_file_in_the_workspace_is_not_obeyed(
     (home / "codingagent.toml").write_text('sandbox = "off"\npolicy = "permissive"\n')
     assert main.run(["new", "--here", "--no-wait", "x"]) == 0
     said = capsys.readouterr().out
-    assert "is not obeyed" in said
+    assert "is ignored" in said
     assert "--sandbox off" not in said
     (tmp_path / "build").mkdir()
     drop(home, REMOVE)
@@ -732,7 +732,7 @@ def test_log_tells_what_was_tried(waiting: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     for words in (
         "session started",
-        "reply 1 taken",
+        "answer 1 taken",
         "op-1 READ_FILE FAILED: REJECTED",
         "op-2 CREATE_FILE FAILED: REJECTED: Path is outside workspace",
         "op-3 RUN_COMMAND FAILED: DENIED 'sudo reboot'",

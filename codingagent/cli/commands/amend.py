@@ -101,7 +101,7 @@ def _revoke(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Take back approvals that you gave for always: you are asked again."""
+    """Revoke approvals that you gave with --always: you are asked again."""
     from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
@@ -206,7 +206,7 @@ def _write_anew(
             change(conversation, name)
             write_request(conversation, after=errand.what)
             if conversation.session.is_awaiting_reply:
-                remark(screen, "the request was written anew: send the chat this one")
+                remark(screen, "the request was rewritten: send the chat this one")
                 _, is_any_left = inbox_of(conversation, home).next()
                 if is_any_left:
                     remark(screen, _LIES_THERE.format(conversation.session.session_id))
@@ -218,18 +218,16 @@ def _write_anew(
 
 
 _LIES_THERE = (
-    "but an answer lies in the inbox already, which can't know of this: `codingagent resume {}` takes it"
-    " first, and if it ends the task goes on at a second call"
+    "but an answer is already in the inbox, from before this: `codingagent resume {}` takes it first;"
+    " if it ends the task, run the same command again to continue"
 )
-_LATER = (
-    "noted: it goes with the next request; `codingagent resume {}` goes on with the turn under way"
-)
+_LATER = "noted for the next request; `codingagent resume {}` continues the current turn"
 _ENDED = (
-    "noted; but an answer that came at the same moment ended the task: `codingagent resume {}` goes on"
+    "noted; but an answer that came at the same moment ended the task: `codingagent resume {}` continues"
     " with what you said"
 )
 _LATER_ELSEWHERE = (
-    "noted: a turn is under way in the other terminal, and the request that it writes next has it"
+    "noted: the other terminal is in the middle of a turn; its next request includes this"
 )
 
 

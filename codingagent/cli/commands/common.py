@@ -145,7 +145,7 @@ def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
     if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
         remark(
             screen,
-            f"{root / FILE_NAME} is not obeyed: it lies in the workspace, where an answer could have"
+            f"{root / FILE_NAME} is ignored: it is in the workspace, where an answer could have"
             " written it; use options or CODINGAGENT_… variables",
         )
 
@@ -291,5 +291,5 @@ def opened(  # noqa: PLR0913
             yield work, attendant
     except KeyboardInterrupt:
         raise InterruptError(
-            f"stopped; nothing is lost: `codingagent resume {session.session_id}` goes on"
+            f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
         ) from None

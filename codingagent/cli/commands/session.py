@@ -387,7 +387,7 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     session: AwaitingName = None,
     operation_id: AnsweredOperation = None,
     always: Annotated[
-        bool, typer.Option("--always", help="Ask for exactly this no more in this session.")
+        bool, typer.Option("--always", help="Approve exactly this for the rest of the session.")
     ] = False,
     policy: PolicyName = None,
     sandbox: SandboxUse = None,
@@ -462,12 +462,10 @@ def _undo(
                 history.take_back(home, conversation.ledger, back, screen.show, force=force)
                 conversation.recover()
             else:
-                remark(
-                    screen, "an undo that was interrupted is finished; nothing more was taken back"
-                )
+                remark(screen, "finished an interrupted undo; nothing else was undone")
                 conversation.recover()
             if not conversation.session.is_complete:
-                remark(screen, "the request was written anew: send the chat this one")
+                remark(screen, "the request was rewritten: send the chat this one")
                 conversation.requests.announce(watched=False)
 
 
@@ -521,8 +519,8 @@ def _answer_session(
     with held_or_handed(home, errand, screen) as (is_handed, _):
         if is_handed:
             own = ", ".join(given.options)
-            not_obeyed = f" with its own settings ({own} is not obeyed)" if own else ""
-            remark(screen, f"answered; the other terminal goes on{not_obeyed}")
+            not_obeyed = f" with its own settings ({own} is ignored)" if own else ""
+            remark(screen, f"answered; the other terminal continues{not_obeyed}")
             return
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
@@ -542,5 +540,5 @@ def _answer_session(
 
 def _brought(home: "Home", path: Path) -> str:
     if not path.is_file():
-        raise UsageError(f"{path} is no file; name one of inbox/rejected/")
+        raise UsageError(f"{path} is not a file; name one in inbox/rejected/")
     return home.mailbox.bring_back(path)
