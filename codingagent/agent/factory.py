@@ -263,6 +263,8 @@ def session_in(
             show(Remark(bench.sandbox.remark))
         if session.is_new and is_bare(place.root):
             show(Remark(_BARE))
+        if session.is_new and find_program("git", place.root) is None:
+            show(Remark(_NO_GIT))
         requests = Requests(ledger, _materials_of(home, bench, ledger, show))
         yield AtWork(requests, bench, lambda: _conversation(home, bench, requests, person))
         if ledger.session.is_complete:
@@ -364,6 +366,11 @@ def attached(
 
 
 _LEFT_OUT_NAMED = 10
+
+_NO_GIT = (
+    "git is not installed here: nothing can be undone, and protected files that commands change are not"
+    " asked about"
+)
 
 _BARE = (
     "the workspace is a bare git repository: answers can change its hooks and its configuration, which"

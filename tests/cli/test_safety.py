@@ -690,8 +690,13 @@ def test_without_git_diff_and_undo_say_so_and_the_rest_works(
     """Design, undo: git is a dependency of this feature only."""
     monkeypatch.setenv("PATH", "/nowhere")
     assert run(home, "new", "--no-wait", "--sandbox", "off", "x") == 0
+    lack = (
+        "git is not installed here: nothing can be undone, and protected files that commands change"
+    )
+    assert lack in " ".join(capsys.readouterr().out.split())
     drop(home, CREATE)
     assert run(home, "resume", "--once") == 0
+    assert "git is not installed" not in capsys.readouterr().out
     assert (home / "workspace" / "a.txt").exists()
     for command in ("diff", "undo"):
         assert run(home, command) == 2
