@@ -289,12 +289,18 @@ class Execution:
         Raises:
             ApprovalError: if nobody can answer; the question is in the journal.
         """
+        asked, answered = self.session.asked, self.session.answered
+        given = None if answered is None else answered.answer
+        if given is not None and given.decision == "no":
+            # It stays one, also where nothing would be asked any more.
+            assert asked is not None, "it was answered"
+            if asked.index == order.index:
+                return _denied(order, asked.question, given)
         found = self._agent.perform(order)
         while isinstance(found, Question):
             answer = self._answer_to(order.index, name, found)
             if answer.decision == "no":
-                reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
-                return Denied(order.tag, found.subject, found.rules, reason, _AFTER_NO)
+                return _denied(order, found, answer)
             found = self._agent.perform(order, found.digest)
         return found
 
@@ -383,6 +389,11 @@ class Execution:
     def _end(self, index: int, name: str, event: Event) -> None:
         self.ledger.record(OperationEnded(index, event, self._means.now(), name))
         self._means.show(OperationDone(index, results.result_of(event)))
+
+
+def _denied(order: Order, question: Question, answer: Answer) -> Denied:
+    reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
+    return Denied(order.tag, question.subject, question.rules, reason, _AFTER_NO)
 
 
 def _may_change(item: Step | Problem) -> bool:

@@ -532,7 +532,10 @@ class Agent:
         if not asks or isinstance(verdict, Deny) or not self._means.is_uncovered(real):
             return verdict
         shown = paths.shown(real)
-        reason = f"undo does not cover '{shown}': too much of what git ignores, or is large, is kept already"
+        reason = (
+            f"undo does not cover '{shown}': there is no checkpoint of it, or too much of what git ignores,"
+            " or is large, is kept already"
+        )
         loss = Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
         return _all_of([loss, *([verdict] if isinstance(verdict, Ask) else [])])
 

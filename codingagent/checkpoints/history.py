@@ -108,12 +108,16 @@ def _changes(archive: Archive, old: str, new: str) -> tuple[Change, ...] | None:
 
 
 def is_uncovered(archive: Archive, commit: str, path: str) -> bool:
-    """Return whether a checkpoint does not cover a path, so that its current content would be lost."""
-    checkpoints = archive.opened() if commit else None
+    """Return whether a checkpoint does not cover a path, so that its current content would be lost.
+
+    Without git nothing is covered, and that was said; without a checkpoint that git could have made,
+    because the disk is full, say, nothing is either.
+    """
+    checkpoints = archive.opened()
     try:
-        return checkpoints is not None and checkpoints.leaves_out(commit, path)
+        return checkpoints is not None and (not commit or checkpoints.leaves_out(commit, path))
     except WorkError:
-        return False
+        return True
 
 
 def _outside(

@@ -166,6 +166,31 @@ def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     assert "undo does not cover huge.log" in " ".join((shown + fault).split())
 
 
+@pytest.mark.parametrize(
+    "operation", ['[DELETE_FILE path="{}"]\n', '[CREATE_FILE path="{}"]\nx\n[/CREATE_FILE]\n']
+)
+@pytest.mark.parametrize("name", ["old.log", "large.bin", "plain.txt"])
+def test_without_a_checkpoint_nothing_is_destroyed_unasked(
+    tmp_path: Path, operation: str, name: str
+) -> None:
+    """A full disk lets no checkpoint be made, and a file in its folder's place neither."""
+    desk = sit_down(tmp_path)
+    (desk.workspace / "plain.txt").write_text("plain\n", "utf-8")
+    store = desk.home.sessions.journal_path(desk.session_id).parent / "checkpoints"
+    store.write_text("no folder", "utf-8")
+    before = tree(desk.workspace)
+    desk.drop(operation.format(name) + '[CREATE_FILE path="new.txt"]\nnew\n[/CREATE_FILE]\n')
+    status, shown, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
+    assert status == 3, fault
+    assert f"undo does not cover '{name}': there is no checkpoint of it" in " ".join(shown.split())
+    # A no stays one, though nothing would be asked any more.
+    store.unlink()
+    assert command_line_here(tmp_path, "deny", desk.session_id)[0] == 0
+    now = tree(desk.workspace)
+    assert now.pop("new.txt")[1] == b"new\n"
+    assert now == before
+
+
 def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
     from codingagent import Space
 
