@@ -64,7 +64,7 @@ def _keep(
     try:
         found = take(checkpoints)
     except WorkError as fault:
-        show(Remark(f"this turn can't be taken back: {fault}"))
+        show(Remark(f"this turn can't be undone: {fault}"))
         return None
     if found.set_aside:
         show(Remark(f"earlier checkpoints were damaged and are kept in {found.set_aside}"))
@@ -205,7 +205,7 @@ def _opened(archive: Archive) -> Checkpoints:
     return checkpoints
 
 
-NO_GIT = "this needs git, which is not installed here; all else works without it"
+NO_GIT = "this needs git, which is not installed here; everything else works without it"
 
 
 def take_back(

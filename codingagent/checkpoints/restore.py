@@ -224,7 +224,7 @@ def _make_link(folder: Folder, name: str, target: bytes) -> None:
 def _words(fault: OSError) -> str:
     """Return the reason without the path, which is shown beside it."""
     if fault.errno in (errno.ENOTDIR, errno.ELOOP):
-        return "a file or a link stands where a folder was"
+        return "a file or link is where a folder was"
     if fault.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):
-        return "a folder with other files stands there"
+        return "a folder with other files is there"
     return reason_of(fault, "").partition(": ")[2]

@@ -559,7 +559,7 @@ class Checkpoints:
             for batch in _batches(f"{_FILES}/{change.path}" for change in shown)
         ]
         if rest := len(differing) - len(shown):
-            texts.append(f"({rest} more files differ; they would be too much to show at once)\n")
+            texts.append(f"({rest} more files differ; too much to show at once)\n")
         return "".join(texts)
 
     def _shown(self, changes: list[Change], limit_bytes: int) -> list[Change]:

@@ -72,7 +72,7 @@ class Undo:
         if len(sequences) < count:
             turns = "turn" if len(sequences) == 1 else "turns"
             found = f"only {len(sequences)} {turns}" if sequences else "no turn"
-            raise UsageError(f"{found} of this session can be taken back: see `codingagent log`")
+            raise UsageError(f"{found} of this session can be undone: see `codingagent log`")
         self._begin(tuple(sorted(chosen)), present.id)
 
     def redo(self) -> None:
@@ -87,7 +87,7 @@ class Undo:
             if self._is_open(step) and any(self.steps[other].sequence for other in step.undoes)
         ]
         if not undone:
-            raise UsageError("there is no undo in this session that could be taken back")
+            raise UsageError("this session has no undo to redo")
         self._check_phase()
         self._begin((undone[-1],), self.checkpoints.take(held=self.held).id)
 
@@ -137,7 +137,7 @@ class Undo:
                 if self._touched(index, began.name) & edited
             }
             how = "undo --force" if len(turns) < 2 else f"undo --force --turns {len(turns)}"
-        return f"it was changed again since; `{how}` takes that back too"
+        return f"it was changed again since; `{how}` undoes that too"
 
     def _told(self, began: UndoBegan, after: str, left_alone: str) -> str:
         """Describe the net effect of all undos since the last answer; empty if they cancel out."""
@@ -181,7 +181,7 @@ class Undo:
             awaits = self.ledger.session.phase is Phase.AWAITING_APPROVAL
             commands = ("approve", "deny") if awaits else ("resume",)
             how = " or ".join(f"`codingagent {command} {session_id}`" for command in commands)
-            raise UsageError(f"a turn is under way: {how} ends it; then undo can begin")
+            raise UsageError(f"a turn is in progress: end it with {how}, then undo")
 
     def _begin(self, chosen: tuple[int, ...], present: str) -> None:
         self.ledger.record(UndoBegan(chosen, present, self.now(), self.force))

@@ -147,7 +147,7 @@ def _ask_for_line(
     for path in changed(line, workspace):
         if is_outside(path):
             if policy.shell.approval_required:
-                reason = f"it changes '{shown(path)}', outside of the workspace"
+                reason = f"it changes '{shown(path)}', outside the workspace"
                 add({f"shell.outside: {shown(path)}": reason}, f"changes of '{shown(path)}'")
         elif (ask := ask_for_path(policy.filesystem, path)) is not None:
             add({ask.rule: ask.reason}, *ask.grants)
@@ -199,14 +199,14 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
         if uploads or any(map(_CHANGING.fullmatch, texts)):
             found["shell.upload"] = "it sends data to another machine"
     if command.name == "rm" and (command.reads_from or not all(map(_is_one_name, words))):
-        found["shell.rm_many"] = "it deletes files that it does not name one by one"
+        found["shell.rm_many"] = "it deletes files without naming each"
     for name, _ in command.assignments:
         found |= _setting(name)
     if command.name in _with_subcommands(rules.approval_required):
         operand = next((word for word in words if not word.sure.startswith("-")), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"
-            found[rule] = f"what {command.name} is to do is made only when it runs"
+            found[rule] = f"what {command.name} is to do is known only when it runs"
     return found
 
 

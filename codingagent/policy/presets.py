@@ -160,7 +160,7 @@ REACHING_COMMANDS = (
 ASKED_COMMANDS = (*DESTROYING_COMMANDS, *PUBLISHING_COMMANDS, *REACHING_COMMANDS)
 
 REASONS = {
-    **dict.fromkeys(DESTROYING_COMMANDS, "may destroy what can't be had back"),
+    **dict.fromkeys(DESTROYING_COMMANDS, "may destroy what can't be restored"),
     **dict.fromkeys(PUBLISHING_COMMANDS, "may publish something in your name"),
     **dict.fromkeys(REACHING_COMMANDS, "reaches beyond the workspace"),
 }

@@ -132,7 +132,7 @@ PRESETS: Mapping[str, Policy] = {
 }
 
 
-ASKED_BY_POLICY = "needs your approval, as the policy has it"
+ASKED_BY_POLICY = "needs your approval under this policy"
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def ask_for_path(rules: FilesystemRules, path: str) -> Ask | None:
     pattern = covering(rules.approval_required, path)
     if pattern is None:
         return None
-    reason = f"'{shown(path)}' is protected: what it says is run by other programs"
+    reason = f"'{shown(path)}' is protected: other programs run what it contains"
     rule = f"filesystem.approval_required: {pattern}"
     return Ask((rule,), (reason,), (f"changes of '{shown(path)}'",))
 
@@ -318,7 +318,7 @@ def _checked(value: object, default: object, where: str) -> object:
         if not isinstance(value, list | tuple) or not all(
             isinstance(item, str) and item.strip() for item in value
         ):
-            raise UsageError(f"{where} is {value!r}; it must be a list of texts")
+            raise UsageError(f"{where} is {value!r}; it must be a list of strings")
         return tuple(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise UsageError(f"{where} is {value!r}; it must be a whole number from 1 up")

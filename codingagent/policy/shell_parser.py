@@ -68,9 +68,9 @@ _ASCII = bytes(byte if byte < 0x80 else ord("x") for byte in range(256))
 # Replaces `[` when its content is read as command arguments.
 _TEST = ": "
 
-_BROKEN = "it can't be taken apart: the grammar of the shell does not fit it"
-_NO_NAME = "the name of a command in it is made only when it runs"
-_HIDDEN = "it holds characters that can't be seen"
+_BROKEN = "it can't be parsed as a shell command"
+_NO_NAME = "a command name in it is known only when it runs"
+_HIDDEN = "it contains invisible characters"
 _DEEP = f"it has commands within commands, more than {_DEPTH_LIMIT} deep"
 _PIPED_PROGRAM = "it runs a text that is piped into a shell"
 _BRACES = "it may give options in braces"

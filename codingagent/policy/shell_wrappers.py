@@ -248,7 +248,7 @@ def _text(words: Iterable[Word]) -> InnerCommands:
     sure = all(word.literal for word in words)
     return InnerCommands(
         texts=(" ".join(word.text for word in words),),
-        doubts=() if sure else ("it runs a text that is made only when it runs",),
+        doubts=() if sure else ("it runs a text that is known only when it runs",),
         runs_input=not sure,
     )
 
@@ -272,7 +272,7 @@ def _shell(words: Words) -> InnerCommands:
             from_input = from_input or "s" in option
     if wants_text:
         if at >= len(words):
-            return InnerCommands(doubts=("the text that the shell is to run is not in the line",))
+            return InnerCommands(doubts=("the text that the shell would run is not in the line",))
         return _text(words[at : at + 1])
     if at >= len(words) or from_input or _STDIN.fullmatch(words[at].text):
         return InnerCommands(runs_input=True)

@@ -93,10 +93,10 @@ _TELLER = (
 
 _ADVICE = {
     "Unknown option": "bubblewrap 0.8 or newer is needed",
-    "No permissions to create": "this system does not let users make namespaces",
-    "setting up uid map": "this system lets only chosen programs make namespaces (AppArmor); install"
+    "No permissions to create": "this system does not let users create namespaces",
+    "setting up uid map": "this system lets only selected programs create namespaces (AppArmor); install"
     " bubblewrap from its own packages",
-    "Failed RTM_NEWADDR": "this system lets only chosen programs make namespaces (AppArmor); install"
+    "Failed RTM_NEWADDR": "this system lets only selected programs create namespaces (AppArmor); install"
     " bubblewrap from its own packages",
     "Can't mount proc": "a container without the right to mount /proc: run it with"
     " --security-opt systempaths=unconfined",
@@ -171,8 +171,8 @@ class Unconfined:
         """Return the remark shown to the person once per session."""
         why = f" ({self.reason})" if self.reason else ""
         return (
-            "commands in answers run unconfined here, with your own rights; only file operations are"
-            f" held in the workspace{why}"
+            "commands in answers run without a sandbox, with all your rights; only file operations are"
+            f" confined to the workspace{why}"
         )
 
     @property
@@ -238,9 +238,7 @@ class Bubblewrap:
     def remark(self) -> str:
         """Return the remark shown to the person once per session."""
         network = "with your network" if self.has_network else "without network"
-        said = (
-            f"commands in answers run in a sandbox: they can write this workspace only, {network}"
-        )
+        said = f"commands in answers run in a sandbox: they can write only to this workspace, {network}"
         if os.geteuid() == 0 and os.stat(self.workspace).st_uid != 0:
             # Without capabilities, root also loses access to other people's files.
             said += (
@@ -320,11 +318,13 @@ class Bubblewrap:
                 try:
                     at = _opened_or_made(name, at)
                 except NotADirectoryError:
-                    raise OSError(f"{self.temporary} is no folder of yours; move it away") from None
+                    raise OSError(
+                        f"{self.temporary} is not a folder of yours; move it away"
+                    ) from None
                 opened.callback(os.close, at)
             found = os.fstat(at)
         if found.st_uid != os.geteuid():
-            raise OSError(f"{self.temporary} is no folder of yours; move it away")
+            raise OSError(f"{self.temporary} is not a folder of yours; move it away")
         return found.st_dev, found.st_ino
 
     def _variables(self, variables: Mapping[str, str]) -> dict[str, str]:
@@ -436,7 +436,7 @@ def lack_for_mounts(program: str) -> str | None:
     if (int(first), int(second)) < _LINUX:
         return f"Linux {'.'.join(map(str, _LINUX))} or newer is needed"
     if os.geteuid() and os.stat(program).st_mode & stat.S_ISUID:
-        return f"{program} runs as root: take its setuid bit away, or install a newer one"
+        return f"{program} runs as root: remove its setuid bit, or install a newer one"
     return None
 
 

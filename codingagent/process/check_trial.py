@@ -22,7 +22,7 @@ _HAS_MODULE = (
     "import importlib.util as u, sys;"
     f" sys.exit({_NO_MODULE} if u.find_spec(sys.argv[1]) is None else 0)"
 )
-_SHOW = "put its folder on your PATH, so that the sandbox shows it, or say --sandbox off"
+_SHOW = "put its folder on your PATH, so that the sandbox shows it, or use --sandbox off"
 
 
 def complaint_about(
@@ -118,12 +118,12 @@ class _Trial:
         if found is not None:
             return f"the sandbox does not show {shown(found)}: {_SHOW}"
         if name == "source":
-            return "`source` is no command of /bin/sh: write `.` for it"
+            return "`source` is not a command of /bin/sh: use `.` instead"
         return f"there is no program `{shown(name)}` on your PATH"
 
     def _no_file(self, name: str, host: Path) -> str:
         if host.exists() and (host.is_dir() or not os.access(host, os.X_OK)):
-            return f"`{shown(name)}` is no program: make it executable (chmod +x)"
+            return f"`{shown(name)}` is not executable: make it so (chmod +x)"
         return self._not_there(name, host)
 
     @staticmethod

@@ -90,7 +90,9 @@ def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tupl
     try:
         told = json.loads(run(shlex.join(words)))["promises"]
     except (ValueError, KeyError, TypeError) as fault:
-        raise WorkError("the sandbox can't be proved: the probe gave no answer in it") from fault
+        raise WorkError(
+            "the sandbox can't be proved: the probe did not report from inside it"
+        ) from fault
     return tuple(Promise(each["name"], each["enforced"], each["detail"]) for each in told)
 
 

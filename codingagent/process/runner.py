@@ -302,7 +302,7 @@ class Runner:
                 self.close()
                 if attempt == 2:
                     raise WorkError(
-                        f"the process that starts commands does not answer: {fault}"
+                        f"the process that starts commands does not respond: {fault}"
                     ) from fault
             else:
                 return

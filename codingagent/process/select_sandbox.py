@@ -47,11 +47,11 @@ def policy_of(settings: Settings, workspace: Path) -> Policy:
     path = Path(name).absolute()
     if not path.is_file():
         known = ", ".join(PRESETS)
-        raise UsageError(f"policy '{name}' is no preset ({known}) and no file; name one of these")
+        raise UsageError(f"policy '{name}' is neither a preset ({known}) nor a file; name one")
     root = workspace.resolve()
     if root in path.parents or root in path.resolve().parents:
         raise UsageError(
-            f"policy file '{name}' lies in the workspace, where an answer could write it; put it"
+            f"policy file '{name}' is in the workspace, where an answer could change it; put it"
             " elsewhere"
         )
     return policies.from_document(read_toml(path), name)

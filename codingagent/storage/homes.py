@@ -137,8 +137,8 @@ def kept_settings(
         if executes and is_looser and not obeys_file(home, Path(session.workspace)):
             option = "--network" if name == "network" else f"--{name} {kept}"
             raise UsageError(
-                f"session {session.session_id} was started with {option}, but its record lies in the"
-                f" workspace and proves nothing; say {option} again"
+                f"session {session.session_id} was started with {option}, but its record is in the"
+                f" workspace and can't be trusted; give {option} again"
             )
         chosen[name] = kept
     return replace(settings, **chosen)  # type: ignore[arg-type]  # each has its own field's type
@@ -200,7 +200,7 @@ class Home:
                 folder.mkdir(exist_ok=True)
         else:
             raise UsageError(
-                f"{root} is no home of codingagent yet: start a task there with `codingagent new`,"
+                f"{root} is not a codingagent home yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
             )
         if not is_passing:
@@ -266,9 +266,9 @@ def check_home(root: Path, *, was_found: bool) -> None:
     )
     for name in names:
         if (root / name).is_symlink():
-            raise UsageError(f"{root / name} is a link; a home has its own folders: remove it")
+            raise UsageError(f"{root / name} is a link; a home needs real folders: remove it")
     if was_found and root.is_symlink():
-        raise UsageError(f"{root} is a link; if it is yours, name where it leads with --home")
+        raise UsageError(f"{root} is a link; if it is yours, name its target with --home")
     holds = [n for n in ("sessions", settings_.FILE_NAME) if os.path.lexists(root / n)]
     if was_found and holds and not home_registry.is_known(root):
         raise UsageError(
@@ -311,8 +311,8 @@ def check_apart(home: Path, workspace: Path) -> None:
     inner = home.resolve()
     if real in inner.parents and inner.parent != real:
         raise UsageError(
-            f"home '{home}' lies deep in the workspace, where commands could move it away; put it"
-            " directly into the workspace, or outside"
+            f"home '{home}' is in a subfolder of the workspace, where commands could move it away; put"
+            " it directly in the workspace, or outside"
         )
     for name in ("inbox", "outbox", "sessions"):
         own = (home / name).resolve()
@@ -372,7 +372,7 @@ def awaiting_approval(home: Home, on_damage: Callable[[str], object]) -> Session
     waiting = [run_id for run_id in home.runs.ids() if home.messages.has(run_id)]
     runs = [run for run in map(home.runs.load, waiting) if run.is_awaiting_approval]
     if not (found := [*found, *runs]):
-        raise UsageError("nothing awaits approval here; `codingagent list` names all sessions")
+        raise UsageError("nothing awaits approval here; `codingagent list` shows all sessions")
     if len(found) > 1:
         named = ", ".join(
             f"{each.session_id} ({one_line(each.asked.question.subject, _TASK_CHARACTERS)})"

@@ -55,7 +55,7 @@ class Sessions:
         path = self._path(session_id)
         if not path.exists():
             raise UsageError(
-                f"no {self._what} {session_id} in {self.folder}; `codingagent list` names all"
+                f"no {self._what} {session_id} in {self.folder}; `codingagent list` shows all"
             )
         return path
 
@@ -73,7 +73,7 @@ class Sessions:
             except ValueError as fault:
                 raise WorkError(
                     f"{path} is damaged at line {number}; put back a copy, or move"
-                    f" {path.parent} away to go on without this session"
+                    f" {path.parent} away to continue without this session"
                 ) from fault
 
     def load(self, session_id: str) -> Session:
@@ -163,10 +163,10 @@ class Sessions:
 
 def _not_an_id(text: str, what: str) -> str:
     if what == "run":
-        return f"'{text}' is no id of a run; it has run_ and twelve digits from 0 to f"
+        return f"'{text}' is not a run id: run_ and 12 hexadecimal digits"
     if is_run_id(text):
-        return f"{text} is a run: it is one message, and this is for sessions; `codingagent list` names all"
-    return f"'{text}' is no session id; it has eight digits from 0 to f"
+        return f"{text} is a run, but this command needs a session; `codingagent list` shows all"
+    return f"'{text}' is not a session id: 8 hexadecimal digits"
 
 
 class Messages:
@@ -245,7 +245,7 @@ class Journal:
             WorkError: if it can't be written whole; the journal is then unchanged.
         """
         if self._handle < 0:
-            raise WorkError(f"{self._path} is closed; open the session again to go on with it")
+            raise WorkError(f"{self._path} is closed; open the session again to continue it")
         # A file name that is not UTF-8 has lone surrogates, which JSON readers reject.
         line = _as_json(record).encode("utf-8", "replace")
         try:
@@ -300,7 +300,7 @@ _names: dict[type, tuple[str, ...]] = {}
 def _lines(path: Path) -> Iterator[bytes]:
     if path.exists() and not path.is_file():
         # Opening a pipe would block forever.
-        raise WorkError(f"{path} is no file; put back a copy, or move {path.parent} away")
+        raise WorkError(f"{path} is not a file; put back a copy, or move {path.parent} away")
     try:
         with path.open("rb") as file:
             for line in file:

@@ -86,7 +86,7 @@ def decode_report(data: bytes) -> Report:
 def _misunderstood(why: str) -> UsageError:
     """Return the error for a message of another version; within one version the format never changes."""
     return UsageError(
-        f"the other terminal's codingagent is of another version ({why}): stop it there, then do it again"
+        f"the codingagent in the other terminal is a different version ({why}): stop it there, then try again"
     )
 
 

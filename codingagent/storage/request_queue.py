@@ -61,7 +61,7 @@ class Desk:
         if len(data) > _LIMIT_BYTES:
             limit = _LIMIT_BYTES // 2**20
             raise UsageError(
-                f"that is too much to be handed to the other terminal: {limit} MiB at most; say less, or"
+                f"that is too large to pass to the other terminal: {limit} MiB at most; write less, or"
                 " attach fewer files"
             )
         self.open()

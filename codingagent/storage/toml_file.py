@@ -18,7 +18,7 @@ def read_toml(path: Path) -> dict[str, object]:
     import tomllib  # slow to import, and only a home with settings needs it
 
     if not path.is_file() or path.stat().st_size > _SETTINGS_LIMIT_BYTES:
-        raise UsageError(f"{path} can't be read: it is no file, or too large for settings")
+        raise UsageError(f"{path} can't be read: it is not a file, or too large for settings")
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as fault:

@@ -105,7 +105,7 @@ def test_what_a_command_did_is_kept_before_anybody_else_can_change_it(tmp_path: 
     assert command_line_here(home, "undo")[0] == 0
     assert not (workspace / "c.txt").exists()
     assert (workspace / "mine.txt").exists()
-    # Changed again since: only `--force` takes that back too.
+    # Changed again since: only `--force` undoes that too.
     assert (workspace / "b.txt").read_text("utf-8") == "changed by the person\n"
 
 
@@ -185,4 +185,4 @@ def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> N
         store.write_text("in the way", "utf-8")
         assert desk.conversation.prepare_ahead()
         assert "Created 'a.txt'" in desk.answer(TWO)
-        assert any("can't be taken back" in str(notice) for notice in desk.notices)
+        assert any("can't be undone" in str(notice) for notice in desk.notices)

@@ -777,7 +777,7 @@ def test_a_file_that_became_a_repository_is_no_submodule(yard: Yard) -> None:
     assert not [line for line in entries(yard, second) if line.startswith("160000")]
     restored = yard.back_to(first)
     assert [(left.path, left.reason) for left in restored.left_alone] == [
-        ("x", "a folder with other files stands there")
+        ("x", "a folder with other files is there")
     ]
     shutil.rmtree(yard.root / "x")
     yard.back_to(first)
@@ -833,7 +833,7 @@ def test_a_link_on_the_way_is_an_obstacle(yard: Yard) -> None:
     assert yard.kinds(old, now) == {"d": "added", "d/secret": "deleted", "d/more": "deleted"}
     restored = yard.checkpoints.restore(old, now, ["d/secret", "d/more"])
     assert restored.paths == ()
-    reason = "a file or a link stands where a folder was"
+    reason = "a file or link is where a folder was"
     assert {left.reason for left in restored.left_alone} == {reason}
     assert yard.back_to(old).left_alone == ()
     assert (yard.root / "d/secret").read_bytes() == b"mine"
@@ -1298,7 +1298,7 @@ def test_the_diff_is_plain_and_unified(yard: Yard) -> None:
     assert yard.checkpoints.diff(old, new, ["nothing"]) == ""
     short = yard.checkpoints.diff(old, new, limit_bytes=300)
     assert short.count("diff --git") == 1
-    assert short.endswith("(1 more files differ; they would be too much to show at once)\n")
+    assert short.endswith("(1 more files differ; too much to show at once)\n")
 
 
 # --- all of it -------------------------------------------------------------------------------------

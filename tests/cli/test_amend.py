@@ -186,7 +186,10 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
         (("say", "deadbeef", "is", "meant"), "no session deadbeef"),
         (("say", "run_0123456789ab", "hello"), "is a run"),
         (("refresh", "deadbeef"), "no session deadbeef"),
-        (("refresh", "run_0123456789ab"), "run_0123456789ab is a run: it is one message"),
+        (
+            ("refresh", "run_0123456789ab"),
+            "run_0123456789ab is a run, but this command needs a session",
+        ),
         (("say", "x", "--attach", "missing.py"), "no file of the workspace fits"),
         (("say", "x", "--attach", "../../etc/passwd"), "outside"),
     ],

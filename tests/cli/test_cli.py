@@ -213,9 +213,9 @@ def test_a_session_says_once_that_commands_are_not_confined(
 ) -> None:
     """Design, commands: where nothing confines commands, every session says so once in plain words."""
     assert run(home, "new", "--no-wait", "--sandbox", "off", "x") == 0
-    assert capsys.readouterr().out.count("commands in answers run unconfined here") == 1
+    assert capsys.readouterr().out.count("commands in answers run without a sandbox") == 1
     assert run(home, "resume", "--once") == 0
-    assert "unconfined" not in capsys.readouterr().out
+    assert "without a sandbox" not in capsys.readouterr().out
 
 
 def test_a_reply_can_not_plant_a_home(waiting: Path) -> None:
@@ -737,11 +737,11 @@ BAD_WORDS = [
     (["new", "--no-wait", "--workspace", "~home", "x"], "too much to hand to a model"),
     (["new", "--no-wait", "--workspace", "{home}", "x"], "new --here"),
     (["new", "--no-wait", "--here", "x"], "leave those out"),
-    (["show", "../../etc"], "is no session id"),
-    (["show", "0123"], "is no session id"),
-    (["show", "0123456g"], "is no session id"),
+    (["show", "../../etc"], "is not a session id"),
+    (["show", "0123"], "is not a session id"),
+    (["show", "0123456g"], "is not a session id"),
     (["resume", "01234567"], "no session 01234567"),
-    (["copy", "run_0123456789ab"], "run_0123456789ab is a run: it is one message, and this is for"),
+    (["copy", "run_0123456789ab"], "run_0123456789ab is a run, but this command needs"),
     (["resume", "--once", "--accept", "{tmp}/none"], "is not a file"),
     (["nwe", "x"], "there is no command 'nwe'; did you mean 'new'?"),
     (["zzzz"], "there is no command 'zzzz'; `codingagent --help` lists them"),
@@ -819,7 +819,7 @@ def test_looking_does_not_make_a_home(home: Path, capsys: pytest.CaptureFixture[
     """Commands that only look leave no folders behind where there is no home."""
     assert run(home, "list") == 2
     assert not home.exists()
-    assert "is no home of codingagent yet" in capsys.readouterr().err
+    assert "is not a codingagent home yet" in capsys.readouterr().err
 
 
 def test_a_damaged_session_does_not_hide_the_others(

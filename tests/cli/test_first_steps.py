@@ -110,7 +110,7 @@ def test_a_record_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(journal)
     status, _, err = command_line_here(tmp_path, "show", journal.parent.name)
     assert status == 1
-    assert "is no file; put back a copy" in err
+    assert "is not a file; put back a copy" in err
 
 
 def test_what_turns_text_round_is_seen(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_policy_file_in_the_workspace_is_refused(
     (home / "workspace" / "rules.toml").write_text('extends = "permissive"\n')
     (home / "link.toml").symlink_to("workspace/rules.toml")
     assert run(home, "new", "--no-wait", "--policy", str(home / where), "x") == 2
-    assert "lies in the workspace" in capsys.readouterr().err
+    assert "is in the workspace" in capsys.readouterr().err
     assert not (home / "sessions").exists()
 
 
@@ -221,7 +221,7 @@ def test_a_looser_policy_in_a_record_within_the_workspace_must_be_said_again(
     assert main.run(["new", "--here", "--no-wait", "--policy", "permissive", "x"]) == 0
     drop(tmp_path / ".codingagent", CREATE)
     assert main.run(["resume", "--once"]) == 2
-    assert "say --policy permissive again" in capsys.readouterr().err
+    assert "give --policy permissive again" in capsys.readouterr().err
     assert main.run(["resume", "--once", "--policy", "permissive"]) == 0
     assert (tmp_path / "a.txt").exists()
     if shutil.which("git"):
@@ -233,7 +233,7 @@ def test_a_looser_policy_in_a_record_within_the_workspace_must_be_said_again(
     ("option", "value", "says"),
     [
         ("--sandbox", "maybe", "it must be one of auto, require, off"),
-        ("--policy", "lax", "is no preset (restrictive, standard, permissive) and no file"),
+        ("--policy", "lax", "is neither a preset (restrictive, standard, permissive) nor a file"),
     ],
 )
 def test_a_mistyped_choice_is_said_and_nothing_is_made(
@@ -546,7 +546,7 @@ def test_undo_by_force_takes_as_many_turns_as_undo_names(
     edited = tree(workspace)
     capsys.readouterr()
     assert run(waiting, "undo", "--turns", "3") == 0
-    assert "`undo --force --turns 2` takes" in capsys.readouterr().out
+    assert "`undo --force --turns 2` undoes" in capsys.readouterr().out
     assert run(waiting, "undo", "--force", "--turns", "2") == 0
     assert tree(workspace) == before
     assert run(waiting, "undo", "--redo") == 0
@@ -679,7 +679,7 @@ def test_undo_waits_for_a_turn_to_end(waiting: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert run(waiting, "undo") == 2
     named = session_of(waiting)
-    commands = f"`codingagent approve {named}` or `codingagent deny {named}` ends it"
+    commands = f"`codingagent approve {named}` or `codingagent deny {named}`"
     assert commands in capsys.readouterr().err
     assert (waiting / "workspace" / "a.txt").exists()
 

@@ -82,7 +82,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["serve", "--socket", "file"], "file is there already, and no socket"),
         (["serve", "--socket", "s", "--root", "none"], "workspace none does not exist"),
         (["serve", "--socket", "s", "--root", "file"], "workspace file is not a folder"),
-        (["serve", "--socket", "s", "--policy", "none"], "policy 'none' is no preset"),
+        (["serve", "--socket", "s", "--policy", "none"], "policy 'none' is neither a preset"),
         (["serve", "--socket", "s", "--sandbox", "none"], "sandbox is 'none'; it must be one of"),
         (
             ["serve", "--socket", "s", "--root", "/", "--sandbox", "require"],

@@ -499,7 +499,7 @@ def test_all_rules_that_ask_are_given_each_once() -> None:
         "shell.approval_required: rm -r",
     )
     assert verdict.reason == (
-        "'git push' may publish something in your name; 'rm -r b' may destroy what can't be had back"
+        "'git push' may publish something in your name; 'rm -r b' may destroy what can't be restored"
     )
 
 
@@ -733,11 +733,11 @@ def test_a_document_changes_what_it_names_and_inherits_the_rest() -> None:
         ),
         (
             {"filesystem": {"blocked_paths": "x"}},
-            "p.toml: filesystem.blocked_paths is 'x'; it must be a list of texts",
+            "p.toml: filesystem.blocked_paths is 'x'; it must be a list of strings",
         ),
         (
             {"shell": {"blocked_commands": [" "]}},
-            "p.toml: shell.blocked_commands is [' ']; it must be a list of texts",
+            "p.toml: shell.blocked_commands is [' ']; it must be a list of strings",
         ),
     ],
 )

@@ -115,8 +115,8 @@ def test_nothing_is_said_of_a_check_that_can_start(
         ("tool && pyest", "there is no program `pyest` on your PATH"),
         ("cd sub && ./no.sh", "there is no `./no.sh`"),
         ("cd sub && ./plain.sh", "there is no `./plain.sh`"),
-        ("./plain.sh", "`./plain.sh` is no program: make it executable (chmod +x)"),
-        ("./sub", "`./sub` is no program"),
+        ("./plain.sh", "`./plain.sh` is not executable: make it so (chmod +x)"),
+        ("./sub", "`./sub` is not executable"),
         ("./lost.sh", "`./lost.sh` needs `/nowhere/python`, and there is no `/nowhere/python`"),
         ("./envlost.sh", "`./envlost.sh` needs `nopython`, and there is no program `nopython`"),
         ("sh no.sh", "there is no `no.sh`"),
@@ -141,7 +141,7 @@ def test_what_the_sandbox_does_not_show_is_told(
     line = check.format(tmp_path)
     said = named(line, "--sandbox", "require")
     assert f"the sandbox does not show {tmp_path / 'elsewhere' / 'tool'}" in said
-    assert "or say --sandbox off" in said
+    assert "or use --sandbox off" in said
     assert named(line, "--sandbox", "off") == ""
 
 

@@ -154,7 +154,7 @@ def test_what_was_exchanged_before_the_look_is_not_mounted_either(site: Site) ->
     exchange(site.workspace / ".codingagent" / "sessions", site.keys)
     with contextlib.closing(Runner(sandbox, environment(os.environ))) as runner:
         outcome = runner.run(LOOK, str(site.workspace), HANG_S, lambda _: None)
-    assert "is no folder of yours" in outcome.failure
+    assert "is not a folder of yours" in outcome.failure
     assert SECRET not in outcome.output
 
 

@@ -161,22 +161,24 @@ def test_an_append_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["", "..", "../../etc", "a1b2c3d", "A1B2C3D4", "a1b2c3d4\n", "."])
 def test_only_a_session_id_names_a_session(sessions: Sessions, name: str) -> None:
     """Specification 003, session id: an 8-character hex string; no path comes of another."""
-    with pytest.raises(UsageError, match="is no session id"):
+    with pytest.raises(UsageError, match="is not a session id"):
         sessions.load(name)
-    with pytest.raises(UsageError, match="is no session id"):
+    with pytest.raises(UsageError, match="is not a session id"):
         sessions.open(name)
 
 
 def test_the_id_of_the_other_kind_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="run_0123456789ab is a run: it is one message"):
+    with pytest.raises(
+        UsageError, match="run_0123456789ab is a run, but this command needs a session"
+    ):
         Sessions(tmp_path).load("run_0123456789ab")
-    with pytest.raises(UsageError, match="'a1b2c3d4' is no id of a run; it has run_ and twelve"):
+    with pytest.raises(UsageError, match="'a1b2c3d4' is not a run id: run_ and 12"):
         Sessions(tmp_path, is_run_id, "run").load("a1b2c3d4")
 
 
 def test_an_unknown_session_is_said(sessions: Sessions) -> None:
     """Design, command line: one line, what, where, what to do."""
-    with pytest.raises(UsageError, match=r"no session a1b2c3d4 in .*`codingagent list` names all"):
+    with pytest.raises(UsageError, match=r"no session a1b2c3d4 in .*`codingagent list` shows all"):
         sessions.load(SESSION)
 
 

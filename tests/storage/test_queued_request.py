@@ -61,7 +61,7 @@ def test_what_is_no_errand_is_refused_in_words(data: bytes) -> None:
             decode(data)
         except UsageError as fault:
             # A path that some version let through is told as any other.
-            way_out = "stop it there, then do it again"
+            way_out = "stop it there, then try again"
             assert str(fault).endswith(way_out) or "path" in str(fault).lower(), fault
 
 

@@ -84,7 +84,7 @@ def test_what_nobody_fetches_goes_after_an_hour_and_what_is_waited_for_stays(des
 
 
 def test_more_than_can_be_handed_over_is_refused(desk: Desk) -> None:
-    with pytest.raises(UsageError, match="16 MiB at most; say less, or attach fewer files"):
+    with pytest.raises(UsageError, match="16 MiB at most; write less, or attach fewer files"):
         leave(desk, b"x" * (16 * 2**20 + 1))
 
 

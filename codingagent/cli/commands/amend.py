@@ -183,7 +183,7 @@ def _meant(
         # "deadbeef" is a word too. But words meant for one session must not go into another.
         if words[1:]:
             raise UsageError(
-                f"no session {first} in {home.sessions.folder}; `codingagent list` names all (if it is"
+                f"no session {first} in {home.sessions.folder}; `codingagent list` shows all (if it is"
                 " a word: put all that you say in quotes)"
             )
     return homes.latest_session(homes.all_sessions(home, fail)), words
