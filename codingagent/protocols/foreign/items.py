@@ -6,7 +6,7 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import UNHARMED, Arrival, Channel
 from codingagent.model.commands import TAGS
-from codingagent.model.operations import CreateFile, DeleteFile, EditFile, Replacement
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, MoveFile, Replacement
 from codingagent.protocols.foreign import begin_patch, search_replace, unified_diff, whole_files
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Problem, Step
@@ -24,7 +24,7 @@ _WORDS = {
     RENAMING: "What is said",
 }
 
-FileOperation = CreateFile | EditFile | DeleteFile
+FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
 
 
 @dataclass(slots=True)

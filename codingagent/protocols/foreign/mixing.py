@@ -86,7 +86,7 @@ def _judge(item: Step, ours: tuple[Step | Problem, ...], done: int) -> tuple[str
             why = "is changed by a command, too" if same else "exists, and this may be a part of it"
             how = f'[CREATE_FILE path="{shown}"] with all of it, or [EDIT_FILE path="{shown}"]'
             return f"'{shown}' {why}; if it is meant, send {how}", -1
-        case DeleteFile() if _is_moved(path, ours):
+        case DeleteFile() | MoveFile() if _is_moved(path, ours):
             return "", None
         case DeleteFile() if same:
             return f"a command changes '{shown}', too; send [DELETE_FILE path=\"{shown}\"]", -1

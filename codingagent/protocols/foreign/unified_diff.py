@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import CreateFile, DeleteFile, EditFile
+from codingagent.model.operations import CreateFile, DeleteFile, EditFile, MoveFile
 from codingagent.protocols.foreign import hunks
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.hunks import DiffPart
@@ -369,7 +369,7 @@ def _by_marks(
 
 def operation_of(
     difference: FileDiff, named: Name | None, files: Files
-) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
+) -> tuple[CreateFile | EditFile | DeleteFile | MoveFile, tuple[str, ...]]:
     """Return the operation that a difference asks for, and notes on how it was read.
 
     Raises:
@@ -397,6 +397,8 @@ def operation_of(
         if not difference.hunks and not _makes_empty(difference):
             raise OperationError("it makes a new file and has none of its lines; send them")
         return hunks.creation_of(paths.workspace_path(new), difference.hunks), notes
+    if old != new and not difference.hunks and difference.says("rename from ") is not None:
+        return MoveFile(paths.workspace_path(old), paths.workspace_path(new)), notes
     if old != new:
         raise OperationError(renaming(old, new, edited=bool(difference.hunks)))
     path, note = files.existing(new)
@@ -410,12 +412,9 @@ def operation_of(
 
 def renaming(old: str, new: str, *, edited: bool) -> str:
     """Says what to send in place of a renaming."""
-    move = f"mv {shlex.quote(paths.shown(old))} {shlex.quote(paths.shown(new))}"
+    move = f'[MOVE_FILE path="{paths.shown(old)}" to="{paths.shown(new)}"]'
     then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
-    return (
-        f"it renames '{paths.shown(old)}' to '{paths.shown(new)}', which only a command can do; send"
-        f" [RUN_COMMAND]{move}[/RUN_COMMAND]{then}"
-    )
+    return f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'; send {move}{then}"
 
 
 def _only_adds(found: list[DiffPart]) -> bool:

@@ -121,8 +121,8 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "a renaming": (
         "### Renamed file: `src/u.py` to `src/v.py`\n",
-        "[RUN_COMMAND]mv src/u.py src/v.py[/RUN_COMMAND]",
-        "[RUN_COMMAND]mv src/u.py src/v.py[/RUN_COMMAND]\n",
+        '[MOVE_FILE path="src/u.py" to="src/v.py"]',
+        '[MOVE_FILE path="src/u.py" to="src/v.py"]\n',
         {"src/u.py": "", "src/v.py": "u = 1\n"},
     ),
     "a shell block": (

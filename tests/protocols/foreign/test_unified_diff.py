@@ -7,7 +7,14 @@ import pytest
 
 from codingagent.editing import apply
 from codingagent.errors import OperationError
-from codingagent.model.operations import CreateFile, DeleteFile, Diff, EditFile, RunCommand
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    Diff,
+    EditFile,
+    MoveFile,
+    RunCommand,
+)
 from codingagent.protocols.foreign.parser import read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem
@@ -29,7 +36,7 @@ def fenced(text: str, language: str = "diff") -> str:
 
 
 def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What files an answer makes of others, and what it is told to send instead; of commands mv is run."""
+    """What files an answer makes of others, and what it is told to send instead."""
     own = reply.read(text)
     files, failures = dict(before), list[str]()
     for item in read(text, set(before)).items if own.is_bare else own.items:
@@ -42,8 +49,9 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
             case DeleteFile(path=path):
                 del files[path]
             case RunCommand(command=command):
-                name, *words = shlex.split(command)
-                files[words[-1]] = files.pop(words[0]) if name == "mv" else command
+                files[shlex.split(command)[-1]] = command
+            case MoveFile(path=path, to=to):
+                files[to] = files.pop(path)
             case EditFile(path=path, change=change):
                 assert isinstance(change, Diff | tuple)
                 try:
@@ -283,19 +291,14 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
         "send them",
         fenced("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..abc1234\n" + ADDED),
     ),
-    "a new name": (
-        fenced("diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n"),
-        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]",
-        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]\n",
-    ),
     "a new name and changes": (
         fenced(
             "diff --git a/n.py b/m.py\nrename from n.py\nrename to m.py\n--- a/n.py\n+++ b/m.py\n"
             + EDIT
         ),
-        '[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND], then [EDIT_FILE path="m.py"] with the changes',
+        '[MOVE_FILE path="n.py" to="m.py"], then [EDIT_FILE path="m.py"] with the changes',
         (
-            '[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]\n[EDIT_FILE path="m.py"]\n<<<<<<< SEARCH\nold one\n'
+            '[MOVE_FILE path="n.py" to="m.py"]\n[EDIT_FILE path="m.py"]\n<<<<<<< SEARCH\nold one\n'
             "=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n"
         ),
     ),
@@ -425,8 +428,8 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     ),
     "a patch that moves": (
         "*** Begin Patch\n*** Update File: n.py\n*** Move to: m.py\n*** End Patch\n",
-        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]",
-        "[RUN_COMMAND]mv n.py m.py[/RUN_COMMAND]\n",
+        '[MOVE_FILE path="n.py" to="m.py"]',
+        '[MOVE_FILE path="n.py" to="m.py"]\n',
     ),
     "a name that fits two": (
         "*** Begin Patch\n*** Delete File: x.py\n*** End Patch\n",
@@ -455,3 +458,9 @@ def test_the_advice_of_a_refusal_leads_to_an_answer_that_is_taken(name: str) -> 
     taken, failures = done(followed, before)
     assert failures == ()
     assert taken != refused or name == "a submodule"
+
+
+def test_a_renaming_without_changes_is_done() -> None:
+    """Design, other formats: git's rename from and to, alone, say all that a move needs."""
+    names = "diff --git a/n.py b/m.py\nsimilarity index 100%\nrename from n.py\nrename to m.py\n"
+    assert done(fenced(names), {"n.py": "x\n"}) == ({"m.py": "x\n"}, ())
