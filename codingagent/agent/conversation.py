@@ -15,19 +15,18 @@ from codingagent.agent.executor import Agent
 from codingagent.agent.requests import Requests
 from codingagent.model import encoding, results
 from codingagent.model.approval import Answer
-from codingagent.model.events import Finished, MessageShown
+from codingagent.model.events import Finished
 from codingagent.model.journal_entries import ReplySetAside, ReplyTaken
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import (
-    QuestionAsked,
     Remark,
     ReplyAccepted,
     ReplyRejected,
     SessionDone,
     TurnDone,
 )
-from codingagent.protocols.tags import continuation, reply, scanner, transcript
+from codingagent.protocols.tags import continuation, prose, reply, scanner, transcript
 from codingagent.protocols.tags.reply import Foreign, Header, Problem, Reply, Step
 
 
@@ -145,7 +144,8 @@ class Conversation:
             return False
         awaited = (self.session.session_id, self.session.sequence)
         has_steps = any(isinstance(item, Step) for item in found.items)
-        return has_steps and (header.session, header.sequence) == awaited
+        is_prose = found.is_bare and found.items[-1].tag == "REPLY"
+        return has_steps and not is_prose and (header.session, header.sequence) == awaited
 
     def take(self, name: str, *, accept: bool = False) -> str:
         """Take a complete file from the inbox: execute it, or move it to `rejected/` with the reason.
@@ -287,17 +287,14 @@ class Conversation:
             return self._with_others(found)
         is_json = self.session.protocol == "json"
         if "{" not in text and not is_json:
-            return self._read_other_formats(text, found) or found
+            return self._read_other_formats(text, found)
         # Imported late: it takes a third of a second, which tag blocks do not need.
         from codingagent.protocols.json import replies
 
         message = replies.read(text)
         if message is not None:
             return message
-        other = self._read_other_formats(text, found)
-        if other is None and is_json:
-            return replace(found, items=(replies.no_message(),))
-        return other or found
+        return self._read_other_formats(text, found)
 
     def _whole_again(self, text: str) -> continuation.Joined | None:
         """Return an answer that had been truncated and is complete now; None if it is not that."""
@@ -328,15 +325,16 @@ class Conversation:
             mixed = mixing.mixed(found, other, self._foreign())
         return replace(mixed, files=files or ("",))
 
-    def _read_other_formats(self, text: str, found: Reply) -> Reply | None:
-        """Parse formats that models write instead of commands; None if there are none."""
+    def _read_other_formats(self, text: str, found: Reply) -> Reply:
+        """Parse formats that models write instead of commands; where there are none, it is words."""
         from codingagent.protocols.foreign import parser
 
         files = self._files()
         other = parser.read(text, files)
         said = (*found.notes, *other.notes, *other.asides)
         if not other.items:
-            return replace(found, notes=said) if other.notes or other.asides else None
+            words = prose.items_of(text, files, is_json=self.session.protocol == "json")
+            return replace(found, items=words, notes=said, files=files or ("",))
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(other.items),))
         foreign = self._foreign()
@@ -444,8 +442,7 @@ class Conversation:
                 self.session.notes,
             )
         )
-        if told and all(isinstance(event, MessageShown) for event in self.session.results):
-            self._means.show(QuestionAsked(self.session.session_id))
+        self.requests.ask()
         if self.session.is_complete:
             last = self.session.results[-1]
             summary = last.summary if isinstance(last, Finished) else ""

@@ -34,7 +34,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.observations import Letter, Seen, digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
-from codingagent.model.ui_events import Notice, OutboxReady, Remark, Waiting
+from codingagent.model.ui_events import Notice, OutboxReady, QuestionAsked, Remark, Waiting
 from codingagent.prompt import render, tokens
 from codingagent.prompt.file_list import Listing
 from codingagent.storage.session_log import Ledger
@@ -106,6 +106,7 @@ class Requests:
     def __init__(self, ledger: Ledger, means: Materials) -> None:
         self.ledger = ledger
         self._means = means
+        self._asked = 0
 
     @property
     def session(self) -> Session:
@@ -207,6 +208,15 @@ class Requests:
             self.refresh()
             self.write()
         self._means.show(waiting(self._means.mailbox, self.session, watched=watched))
+        self.ask()
+
+    def ask(self) -> None:
+        """Show how the model's words are answered, once for each request, until they are."""
+        session = self.session
+        is_answered = any(said.sequence == session.sequence for said in session.said)
+        if session.is_only_words and not (is_answered or self._asked == session.sequence):
+            self._asked = session.sequence
+            self._means.show(QuestionAsked(session.session_id))
 
     def write(self) -> None:
         """Write the request that is due, if any. Everything that it reports is durable before it appears.

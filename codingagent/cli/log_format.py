@@ -4,6 +4,7 @@ from typing import assert_never
 
 from codingagent.model import plain_text
 from codingagent.model.approval import operation_id
+from codingagent.model.events import MessageShown
 from codingagent.model.journal_entries import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -84,7 +85,12 @@ def _words(record: Record) -> str:
             mark = "ok" if result.success else "FAILED"
             where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
             notes = "".join(f"; note: {note}" for note in result.notes)
-            line = f"{operation_id(record.index)} {result.command_type} {mark}: {result.summary}"
+            said = (
+                plain_text.on_screen(record.event.text)
+                if isinstance(record.event, MessageShown)
+                else result.summary
+            )
+            line = f"{operation_id(record.index)} {result.command_type} {mark}: {said}"
             return f"{line}{where}{notes}"
         case CheckEnded():
             result = check_result(record.event)

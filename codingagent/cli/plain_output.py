@@ -239,7 +239,8 @@ def approval_lines(notice: ApprovalAwaited) -> str:
 def question_line(notice: QuestionAsked) -> str:
     """Return how to answer the model's question."""
     return (
-        f'to answer: codingagent say {notice.session_id} "your words" (this rewrites the request)'
+        "the model asks or says something (see above);"
+        f' to answer: codingagent say {notice.session_id} "your words" (this rewrites the request)'
     )
 
 

@@ -11,7 +11,7 @@ from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.tables import STATES, show_lines
 from codingagent.model import plain_text, results
-from codingagent.model.events import CommandRan, Event
+from codingagent.model.events import CommandRan, Event, MessageShown
 from codingagent.model.journal_entries import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import Asking, Entry, TurnTold
@@ -147,6 +147,9 @@ def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
     if isinstance(event, CommandRan):
         spans.append((f", {layout.duration(event.duration_s)}", "dim"))
     yield from layout.hang(spans, look, 4)
+    if isinstance(event, MessageShown):
+        for line in plain_text.on_screen(event.text).split("\n"):
+            yield from layout.hang([("    ", ""), (line, "")], look, 4)
 
 
 def _asking(asking: Asking, look: Look) -> Iterator[Line]:

@@ -32,6 +32,7 @@ from codingagent.model.events import (
     FileFetched,
     FileRequested,
     Finished,
+    MessageShown,
     Refused,
     succeeded,
 )
@@ -200,6 +201,14 @@ class Session:
     def all_notes(self) -> tuple[str, ...]:
         """Return the notes of the next request: about the last answer, and about undos since."""
         return (*self.notes, *filter(None, (self.undo_note,)))
+
+    @property
+    def is_only_words(self) -> bool:
+        """Whether the last answer was words for the person and nothing else, in a block or without."""
+        events = self.results
+        said = [event for event in events if isinstance(event, MessageShown)]
+        rest = [event for event in events if not isinstance(event, MessageShown)]
+        return bool(said) and all(isinstance(e, Refused) and e.tag == "REPLY" for e in rest)
 
     @property
     def is_new(self) -> bool:

@@ -17,7 +17,6 @@ from codingagent.model.effects import file_changes
 from codingagent.model.events import (
     CommandRan,
     Event,
-    MessageShown,
     Refused,
     succeeded,
 )
@@ -308,7 +307,7 @@ def _words(session: Session, room: int) -> list[str]:
     elif now:
         text = "\n\n".join(now)
         parts.append(f"The person says:\n{text}")
-    elif session.results and all(isinstance(event, MessageShown) for event in session.results):
+    elif session.is_only_words:
         parts.append("The person has read your message and adds nothing: go on as you think best.")
     return parts
 

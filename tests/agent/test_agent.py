@@ -658,7 +658,9 @@ def test_an_eight_bit_reply_is_read_and_said(desk: Desk) -> None:
 def test_a_reply_without_a_block_gets_an_example(desk: Desk) -> None:
     """Design, no block at all: the turn's result says so and shows the model one example."""
     text = desk.answer("I think that we should first talk about it.\n")
-    assert text.startswith("[FAILED] REPLY: No command was found in the reply")
+    first, second = text.splitlines()[:2]
+    assert first == "[OK] MESSAGE: Message was shown"
+    assert second.startswith("[FAILED] REPLY: No command was found in the reply")
     assert "[READ_FILE path=" in text
     assert desk.conversation.session.sequence == 2
 

@@ -9,8 +9,6 @@ from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.parser import read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
-EXAMPLE = '{"protocolVersion": "1.0", "operations": [{"type": "readFile", "path": "src/main.py"}]}'
-
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _DONE = "DONE:"
 
@@ -40,17 +38,6 @@ def read(text: str) -> Reply | None:
     items = items_of(received)
     return Reply(
         (*items[:-1], *map(_finished, items[-1:])), _header(bodies[0]), has_outbox=False, notes=()
-    )
-
-
-def no_message() -> Problem:
-    """Return what is wrong with a reply in which nothing was found, where JSON is what was asked for."""
-    return Problem(
-        "REPLY",
-        "No operations message was found in the reply, so nothing was done. Answer with one JSON"
-        " object, for example:",
-        1,
-        EXAMPLE,
     )
 
 

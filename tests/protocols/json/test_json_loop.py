@@ -175,7 +175,8 @@ def test_a_message_within_a_block_is_its_body(tags: Desk) -> None:
 )
 def test_what_cant_be_executed_is_told_to_the_model(desk: Desk, reply: str, said: str) -> None:
     """Nothing is lost, and the next request says what to send."""
-    (event,) = take(desk, reply)
+    *words, event = take(desk, reply)
+    assert all(each["type"] == "message" for each in words)
     assert (event["type"], event["category"]) == ("error", "validation")
     assert said in event["message"]
     assert not (desk.workspace / "a.txt").exists()

@@ -25,6 +25,7 @@ from codingagent.prompt import render as outbox
 from codingagent.protocols.json import json_guide, replies
 from codingagent.protocols.json.operations import OPERATION_TYPES, Operation
 from codingagent.protocols.json.parser import validate_event, validate_operations_message
+from codingagent.protocols.tags import prose
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 from tests.builders import CREATED_AT, SESSION_ID, context_of, session_of, turn
 
@@ -204,12 +205,13 @@ def test_true_is_no_sequence() -> None:
     assert read(message(READ, sequence=True)).header == Header(None, None)
 
 
-def test_what_to_write_instead_is_a_message() -> None:
-    """No message at all: the model is shown one example of each."""
-    found = replies.no_message()
+@pytest.mark.parametrize("text", ["", "No.", "Shall I?", "See `a.py`.", 'a.py and "b".'])
+def test_what_to_write_instead_is_a_message(text: str) -> None:
+    """No message at all: the model is shown one example."""
+    found = prose.items_of(text, ("a.py",), is_json=True)[-1]
+    assert isinstance(found, Problem)
     assert "No operations message was found" in found.reason
-    for line in found.detail.splitlines():
-        assert validate_operations_message(json.loads(line)).success
+    assert validate_operations_message(json.loads(found.detail)).success
 
 
 @given(st.text() | st.text(st.sampled_from('{}[]"`~\n ,:aoperations1.0')))

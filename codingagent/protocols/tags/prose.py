@@ -1,0 +1,71 @@
+"""An answer without any command: its words for the person, and for the model one block to begin with."""
+
+import json
+import re
+from collections.abc import Iterable
+
+from codingagent.model import commands
+from codingagent.model.operations import ShowMessage
+from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
+
+_OUR_LINES = re.compile(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
+_NAME = re.compile(r"[\w./-]+")
+
+_NOTHING = {
+    False: NO_BLOCK,
+    True: (
+        "No operations message was found in the reply, so nothing was done. Answer with one JSON"
+        " object, for example:"
+    ),
+}
+_SHOWN = "nothing was done, and the person was shown your words."
+
+
+def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
+    """Return the words of an answer as a message to the person, and what it lacks as a problem.
+
+    Args:
+        text: the answer.
+        files: those of the workspace; one that the text names is that of the example.
+        is_json: whether operations as JSON were asked for.
+    """
+    words = _OUR_LINES.sub("", text).strip("\n")
+    reason = _NOTHING[is_json]
+    example = _skeleton(words, _named(words, files), is_json=is_json)
+    if not words.strip():
+        return (Problem("REPLY", reason, 1, example),)
+    reason = reason.replace("nothing was done.", _SHOWN)
+    tag = "message" if is_json else "MESSAGE"
+    return Step(ShowMessage(words), tag, 1), Problem("REPLY", reason, 1, example)
+
+
+def _named(words: str, files: Iterable[str]) -> str:
+    """Return the first file that a text names, by its path or by a name that no other has; or ""."""
+    known: dict[str, str] = {}
+    for path in files:
+        name = path.rpartition("/")[2]
+        known[name] = "" if name in known else path
+        known[path] = path
+    found = (known.get(each[0].strip(".")) or known.get(each[0]) for each in _NAME.finditer(words))
+    return next(filter(None, found), "")
+
+
+def _skeleton(words: str, path: str, *, is_json: bool) -> str:
+    """Return one block to fill in: of the file, else of a question, else one that asks for a file."""
+    old, new = "the lines as they are in the file", "the lines that take their place"
+    if is_json:
+        operation: dict[str, object] = {"type": "readFile", "path": "src/main.py"}
+        if path:
+            edit = {"oldContent": old, "newContent": new}
+            operation = {"type": "editFile", "path": path, "edits": [edit]}
+        elif "?" in words:
+            operation = {"type": "message", "content": "your question"}
+        return json.dumps({"protocolVersion": "1.0", "operations": [operation]}, ensure_ascii=False)
+    if path and '"' not in path:
+        return (
+            f'[EDIT_FILE path="{path}"]\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n'
+            "[/EDIT_FILE]"
+        )
+    if "?" in words:
+        return "[MESSAGE]\nyour question\n[/MESSAGE]"
+    return commands.BY_TAG["READ_FILE"].example

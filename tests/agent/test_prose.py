@@ -1,0 +1,114 @@
+"""An answer without any block: its words are the person's to read, and one block is the model's to fill."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codingagent.model.events import MessageShown
+from codingagent.protocols.tags import reply
+from codingagent.protocols.tags.reply import Step
+from tests.agent.test_requests_asked import short, working
+from tests.helpers import desk_at
+from tests.killing import command_line_here, kill_when
+
+WORDS = "Should \x1b[31mtotal()\x1b[0m take them off?\n\nI think so.\u202e"
+LINES = ("Should total() take them off?", "I think so.")
+
+
+def in_a_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("flag", ["--json", "plain"])
+def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: str) -> None:
+    """Design, no block at all: shown to the person, harmless for a terminal, with the way to answer."""
+    with desk_at(tmp_path) as desk:
+        long = "\n".join(f"line {number} of them" for number in range(300))
+        header = f'[REPLY session="{desk.session_id}" sequence="1"]'
+        desk.drop(f"{header}\n{WORDS}\n{long}\n[END]\n")
+    words = ("resume", "--once", *(["--json"] if flag == "--json" else []))
+    status, out, _ = command_line_here(tmp_path, *words)
+    assert status == 0
+    if flag == "--json":
+        told = [json.loads(line) for line in out.splitlines()]
+        out = "\n".join(str(value) for each in told for value in each.values())
+    else:
+        assert f'to answer: codingagent say {desk.session_id} "your words"' in in_a_line(out)
+        assert "\u202e" not in out
+    assert "\x1b" not in out
+    assert "line 299 of them" in out
+    assert "[END]" not in out
+    assert all(line in out for line in LINES)
+    # It is said again until it is answered.
+    _, again, _ = command_line_here(tmp_path, "refresh", desk.session_id)
+    assert flag == "--json" or "to answer: codingagent say" in in_a_line(again)
+    assert command_line_here(tmp_path, "say", desk.session_id, "yes")[0] == 0
+    assert (
+        "The person says:\nyes\n" in desk.home.mailbox.outbox_path(desk.session_id, 2).read_text()
+    )
+
+
+def test_show_and_log_hold_the_words(tmp_path: Path) -> None:
+    """Nothing of them is lost."""
+    with desk_at(tmp_path) as desk:
+        desk.answer(WORDS)
+    for command in ("show", "log"):
+        status, out, _ = command_line_here(tmp_path, command, desk.session_id)
+        assert status == 0
+        assert in_a_line("\n".join(LINES)) in in_a_line(out)
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "block"),
+    [
+        ("I would change a.py there.", '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\n'),
+        ("Is `lib/b.py` mine, or b.py?", '[EDIT_FILE path="lib/b.py"]\n'),
+        ("b.py it is.", '[EDIT_FILE path="lib/b.py"]\n'),
+        ("See c.py.", "[READ_FILE path="),
+        ("What is meant?", "[MESSAGE]\nyour question\n[/MESSAGE]"),
+        ("So be it.", "[READ_FILE path="),
+    ],
+)
+def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, block: str) -> None:
+    """Design, no block at all: one block, of the file that the text names, never a DONE."""
+    with working(tmp_path) as desk:
+        for name in ("lib/b.py", "x/c.py", "y/c.py"):
+            path = desk.workspace / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("x = 1\n")
+        desk.drop(words)
+        desk.conversation.take("reply.txt")
+        for text in (desk.request(), short(desk)):
+            results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
+            results = results.partition("\n\n")[0]
+            assert results.count("No command was found in the reply") == 1
+            assert "the person was shown your words" in results
+            shown = results.partition("for example:\n  Output:")[2]
+            shown = "\n".join(line.strip() for line in shown.splitlines()).strip()
+            assert shown.startswith(block)
+            (item,) = reply.read(f"{shown}\n").items
+            assert isinstance(item, Step)
+            assert "DONE" not in results
+
+
+def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
+    """Design, nothing is lost: killed once it is taken, the words are in the record, and the turn ends."""
+    with desk_at(tmp_path) as desk:
+        desk.drop(WORDS)
+    journal = tmp_path / "sessions" / desk.session_id / "journal.jsonl"
+    kill_when(tmp_path, ("resume", "--once"), lambda: b"reply_taken" in journal.read_bytes())
+    assert command_line_here(tmp_path, "resume", desk.session_id, "--once")[0] == 0
+    session = desk.home.sessions.load(desk.session_id)
+    assert [e.text for e in session.results if isinstance(e, MessageShown)] == [WORDS]
+    assert len(session.results) == 2
+    request = desk.home.mailbox.outbox_path(desk.session_id, 2).read_text("utf-8")
+    assert request.count("[FAILED] REPLY: ") == 1
+
+
+@pytest.mark.parametrize("text", [" ", "\n\n", "[END]\n"])
+def test_without_words_there_is_nothing_to_show(tmp_path: Path, text: str) -> None:
+    with desk_at(tmp_path) as desk:
+        assert desk.answer(text).startswith("[FAILED] REPLY: No command was found")
