@@ -471,7 +471,7 @@ def _hear(session: Session, record: PersonSaid) -> Session:
 
 
 def _may_undo_check(session: Session, event: Event) -> bool:
-    """Tells whether what the check said may hold no more: of a command only if it has said something."""
+    """Return whether the last check may no longer hold; a command counts only after a check has run."""
     if file_changes((event,)):
         return True
     return bool(session.checked_by) and may_change_anything(event)
