@@ -242,3 +242,13 @@ def test_what_the_chat_knew_of_a_file_goes_along(
         said = desk.answer(move("a.txt", "m.txt", ' overwrite="true"'), "3.txt")
         assert "The person changed 'm.txt'" in said
         assert (desk.workspace / "m.txt").read_text() == "theirs\n"
+
+
+def test_a_file_that_the_chat_never_saw_is_not_known_at_its_new_path(
+    moving: "contextlib.AbstractContextManager[Desk]",
+) -> None:
+    """Design, the person's changes: what took the place of a known file is not taken for it."""
+    with moving as desk:
+        desk.answer('[CREATE_FILE path="n.txt"]\none\n[/CREATE_FILE]\n', "1.txt")
+        desk.answer(move("b.txt", "n.txt", ' overwrite="true"'), "2.txt")
+        assert "n.txt" not in desk.conversation.session.known
