@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from codingagent.editing import characters, file_kinds, indentation
+from codingagent.editing import blank_lines, characters, file_kinds, indentation
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
-from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
+from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, Kept
 
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 _COPY = re.compile(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
@@ -277,18 +277,19 @@ def _trail(case: _Case) -> None:
 
 def _blank_lines(case: _Case) -> None:
     """Blank lines that were doubled, or put after each line, or lost."""
-    spaced = [] if case.lines == [""] else _every_second(case.lines)
-    if spaced is not None and case.arrival.is_spaced and not is_prose(case.path):
-        case.take(spaced, "the blank line after each line, of the tags too, was taken out")
+    if case.arrival.is_spaced and not any(map(str.strip, case.lines[::2])):
+        if is_prose(case.path):
+            case.refuse("a blank line stands after each line, of the tags too")
+        note = "the blank line after each line, of the tags too, was taken out"
+        case.take(case.lines[1::2], note)
         return
-    if spaced is not None and case.arrival.is_spaced and _is_odd_round(case):
-        case.refuse("a blank line stands after each line, of the tags too")
+    spaced = _every_second(case.lines)
     if "" not in case.lines and "" not in case.ground.replaced:
         return
     pairs = _gaps(case.ground.replaced)
     now = _gaps(case.lines)
     shared = [(pairs[key], now[key]) for key in now.keys() & pairs.keys()]
-    for undone, more in ((spaced, 1), (_halved(case.lines), 0)):
+    for undone, more in ((spaced, 1), (blank_lines.halved(case.lines), 0)):
         if undone is None or all(was == is_ for was, is_ in shared):
             continue
         if all(is_ == 2 * was + more for was, is_ in shared):
@@ -298,51 +299,12 @@ def _blank_lines(case: _Case) -> None:
     lost = [was for was, is_ in shared if was and not is_]
     if len(lost) > 1 and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
         case.refuse("the blank lines between lines of the file are gone")
-    if _has_doubled(case):
+    if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
         case.refuse("blank lines stand in twos, where the file has one at a time")
     if spaced is None or len(spaced) < 8 or shared or not file_kinds.is_code(case.path):
         return
     if any(map(indentation.is_opener, spaced)):
         case.refuse("a blank line stands after each line")
-
-
-def _is_odd_round(case: _Case) -> bool:
-    """Return whether blank lines are at both ends of a body, and at no end of what it replaces."""
-    old = case.ground.replaced
-    return (
-        bool(old)
-        and not any(map(str.strip, case.lines[:: len(case.lines) - 1 or 1]))
-        and bool(old[0].strip() and old[-1].strip())
-    )
-
-
-def _has_doubled(case: _Case) -> bool:
-    """Return whether all blank lines are in twos, as none are in the file before a line like theirs."""
-    if case.is_whole or not case.ground.lines or _halved(case.lines) is None:
-        return False
-    there = _runs(case.ground.lines)
-    new = _runs([*case.lines, *case.ground.lines[case.ground.end :][:1]])
-    for count, is_deep in new:
-        counts = [each for each, deep in there if deep == is_deep]
-        # A function of Python begins after two.
-        is_free = file_kinds.is_python(case.path) and not is_deep
-        if count == 2 and len(counts) >= _FEWEST_SINGLE and set(counts) == {1} and not is_free:
-            return True
-    return False
-
-
-def _runs(lines: Sequence[str]) -> list[tuple[int, bool]]:
-    """Return how many blank lines stand together each time, and whether the next one is indented."""
-    found: list[tuple[int, bool]] = []
-    count = 0
-    for line in lines:
-        if line.strip() and count:
-            found.append((count, line[0].isspace()))
-        count = 0 if line.strip() else count + 1
-    return found
-
-
-_FEWEST_SINGLE = 3
 
 
 def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
@@ -366,23 +328,6 @@ def _every_second(lines: list[str]) -> list[str] | None:
         if len(lines) > 2 and not any(line.strip() for line in lines[start::2]):
             return lines[1 - start :: 2]
     return None
-
-
-def _halved(lines: list[str]) -> list[str] | None:
-    """Return lines with half of the blank ones where several follow one another; None if one does not."""
-    out: list[str] = []
-    count = 0
-    for line in (*lines, None):
-        if line is not None and not line.strip():
-            count += 1
-            continue
-        if count % 2:
-            return None
-        out += [""] * (count // 2)
-        count = 0
-        if line is not None:
-            out.append(line)
-    return out
 
 
 def _characters(case: _Case) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from codingagent.editing import characters, indentation
+from codingagent.editing import blank_lines, characters, indentation
 from codingagent.editing.characters import Ground
 from codingagent.editing.elisions import is_elision_line
 from codingagent.editing.indentation import blanks
@@ -69,6 +69,14 @@ def check_new_lines(
     if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
         ground = Ground(sought.path, lines, *at)
         indentation.check(ground, sought.search, sought.replace, placed)
+    is_spared = sought.is_verbatim or chat_damage.Kept.LINES in chat_damage.kept_in(
+        "".join(f"{line}\n" for line in sought.search)
+    )
+    if not is_spared and blank_lines.are_doubled(placed, Ground(sought.path, lines, *at)):
+        raise OperationError(
+            f"REPLACE has blank lines in twos, where the file has one at a time; {_again(sought)}; if it"
+            ' is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
+        )
     if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
         return
     there = set(lines)

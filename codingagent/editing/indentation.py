@@ -79,6 +79,7 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
         found = rule(moves)
         if found is not None:
             return found
+    _check_kind_of_part(moves)
     if _is_odd_at_the_margin(moves):
         aligned = _aligned(new, list(ground.replaced))
         what = "the body is not indented, as the lines are that it replaces or is put between"
@@ -86,6 +87,19 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
             raise moves.refusal(what)
         return moves.undone(aligned, what) or MendedLines(new)
     return MendedLines(new)
+
+
+def _check_kind_of_part(moves: "_Moves") -> None:
+    """Refuse spaces where the code of the file is indented by tabs alone, and tabs where by spaces."""
+    ground = moves.ground
+    if len(ground.replaced) == len(ground.lines) or file_kinds.is_prose(moves.path):
+        return
+    there = file_kinds.lines_of_text(ground.lines, moves.path)
+    code = [line for index, line in enumerate(ground.lines) if index not in there]
+    text = ground.text_among(moves.new)
+    check_kind(
+        code, [line for index, line in enumerate(moves.new) if index not in text], "the body"
+    )
 
 
 def _is_odd_at_the_margin(moves: "_Moves") -> bool:
@@ -241,12 +255,6 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     what = f"the indentation came as {'blanks' if has_tabs else 'tabs'}"
     width = _width(moves.moved)
     if not width:
-        is_whole = len(moves.ground.replaced) == len(moves.ground.lines)
-        is_text = file_kinds.is_prose(moves.path) or moves.ground.start in moves.ground.text_among(
-            [""]
-        )
-        if not is_whole and not is_text:
-            check_kind(moves.ground.lines, moves.new, "the body")
         return None
     if not has_tabs:
         return moves.undone([to_blanks(line, width) for line in moves.new], what)

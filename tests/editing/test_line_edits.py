@@ -7,7 +7,7 @@ import pytest
 from codingagent.editing import apply
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, Arrival, Kept
-from codingagent.model.operations import LineRange
+from codingagent.model.operations import LineRange, Replacement
 
 GO = """import (
 \t"a/v1"
@@ -219,3 +219,36 @@ def test_a_shift_to_the_left_in_c_is_no_text_of_a_shell() -> None:
     """What comes after it is code, where no entity can be."""
     right = C.replace("a - b", "a > b")
     assert after(C, "a.c", 13, 13, "    return a &gt; b;\n") == right
+
+
+def test_tabs_that_came_as_blanks_are_asked_for_where_none_is_replaced() -> None:
+    body = ")\n\nrequire (\n    e.f/g v1.3\n)\n"
+    assert "indented by tabs" in after(MOD, "go.mod", 5, 5, body)
+    text = GO.replace("x()", "x(`\n  a`)")
+    assert "indented by tabs" in after(text, "a.go", 13, 13, "func z() {\n    z()\n}\n")
+    # Within a string blanks are meant.
+    raw = "\tx(`\n    b\n  a`)\n"
+    assert raw in after(text, "a.go", 15, 16, raw)
+
+
+def test_doubled_blank_lines_are_asked_for_where_the_file_has_them_rarely() -> None:
+    text = "".join(f"word {number}\n\n" for number in range(12)) + "\nlast\n"
+    doubled = "word\n\n\nand more\n"
+    assert "in twos" in after(text, "a.txt", 3, 3, doubled)
+    assert doubled in after(text.replace("\n\n", "\n\n\n"), "a.txt", 4, 4, doubled)
+    assert doubled in after(text, "a.txt", 3, 3, doubled, Arrival(kept=frozenset((Kept.LINES,))))
+    # What it replaces had half of them.
+    assert "in twos" in after(MOD, "go.mod", 2, 3, "\n\nrequire ( // all\n")
+    assert "\n\nrequire ( // all\n" in after(MOD, "go.mod", 2, 3, "\nrequire ( // all\n")
+
+
+def test_a_search_does_not_bring_doubled_blank_lines() -> None:
+    text = GO.replace("\n}\n\nfunc", "\n}\nfunc")
+    new = "\tx()\n\n\n\tz()\n"
+    (edit,) = (Replacement("\tx()\n", new),)
+    with pytest.raises(OperationError, match="in twos"):
+        apply.apply((edit,), text, AS_IT_IS, path="a.go")
+    assert new in apply.apply((edit,), text, None, path="a.go").text
+    # A single one in it shows that none was doubled.
+    edit = Replacement("\tx()\n\n\ty()\n", f"{new}\n\n\ty()\n")
+    assert new in apply.apply((edit,), text, AS_IT_IS, path="a.go").text

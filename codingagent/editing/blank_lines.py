@@ -1,0 +1,70 @@
+"""Blank lines that a chat has doubled: what proves it is how the file has them.
+
+How it works. All blank lines of a body stand in twos, or no line of the answer has a single one; and in
+the file so many of them are rare before a line of the same sort, or the lines replaced had half of them.
+"""
+
+import re
+from collections.abc import Sequence
+
+from codingagent.editing import file_kinds
+from codingagent.editing.characters import Ground
+
+_FEWEST = 3
+_RARELY = 0.1
+_DEFINITION = re.compile(r"def |class |@|async |if |#")
+
+
+def halved(lines: Sequence[str]) -> list[str] | None:
+    """Return lines with half of the blank ones where several follow one another; None if one does not."""
+    out: list[str] = []
+    count = 0
+    for line in (*lines, None):
+        if line is not None and not line.strip():
+            count += 1
+            continue
+        if count % 2:
+            return None
+        out += [""] * (count // 2)
+        count = 0
+        if line is not None:
+            out.append(line)
+    return out
+
+
+def are_doubled(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether all blank lines of a part are in twos, as they hardly ever are in the file."""
+    if len(ground.replaced) == len(ground.lines) or halved(new) is None:
+        return False
+    after = ground.lines[ground.end :][:1]
+    there = _runs(ground.lines, ground.path)
+    for count, sort in _runs([*new, *after], ground.path):
+        counts = [each for each, other in there if other == sort]
+        as_many = sum(each >= count for each in counts)
+        if len(counts) >= _FEWEST and as_many <= _RARELY * len(counts):
+            return True
+    if file_kinds.is_python(ground.path) or not any(map(str.strip, new)):
+        return False
+    old = ground.replaced
+    return any(_lead(b) == 2 * _lead(a) > 0 for a, b in ((old, new), (old[::-1], new[::-1])))
+
+
+def _lead(lines: Sequence[str]) -> int:
+    return next((index for index, line in enumerate(lines) if line.strip()), 0)
+
+
+def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str]]:
+    """Return how many blank lines stand together each time, and before what sort of line."""
+    found: list[tuple[int, str]] = []
+    count = 0
+    for line in lines:
+        if not line.strip():
+            count += 1
+            continue
+        if count:
+            # A function of Python begins after two.
+            is_free = file_kinds.is_python(path) and _DEFINITION.match(line) is not None
+            sort = "indented" if line[0].isspace() else "definition" if is_free else "margin"
+            found.append((count, sort))
+        count = 0
+    return found
