@@ -149,7 +149,7 @@ def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
     known = set(ground.replaced)
     lines = [*_last_word(ground.lines[: ground.start]), *new]
-    for opener in (is_opener, _opens_comment):
+    for opener in (_opens_code, _opens_comment):
         there = [step for _, step in _levels(ground.lines, opener)]
         deeper = {step for step in there if step > 0}
         steps = {step for line, step in _levels(lines, opener) if line not in known}
@@ -168,10 +168,15 @@ def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[s
     ]
 
 
+def _opens_code(line: str) -> bool:
+    return is_opener(line) and _STARRED.match(line) is None
+
+
 def _opens_comment(line: str) -> bool:
     return _COMMENT.search(line) is not None
 
 
+_STARRED = re.compile(r"[ \t]*/?\*+(?:[ \t!]|$)")
 _COMMENT = re.compile(r"/\*(?!.*\*/)")
 _MOSTLY = 0.7
 
@@ -406,7 +411,8 @@ def _shifted(moves: _Moves) -> MendedLines | None:
     if not shift or not all(lead.startswith(shift) for lead in moves.leads):
         return None
     back = [line.removeprefix(shift) for line in moves.new]
-    if moves.parses is False and moves.ground.parses_with(back):
+    was_deep = all(moves.old_leads) and bool(moves.old_leads)
+    if moves.parses is False and not was_deep and moves.ground.parses_with(back):
         return moves.undone(back, "the body was indented")
     if len(moves.ground.replaced) != len(moves.ground.lines):
         return None

@@ -252,3 +252,15 @@ def test_a_search_does_not_bring_doubled_blank_lines() -> None:
     # A single one in it shows that none was doubled.
     edit = Replacement("\tx()\n\n\ty()\n", f"{new}\n\n\ty()\n")
     assert new in apply.apply((edit,), text, AS_IT_IS, path="a.go").text
+
+
+def test_lines_as_deep_as_those_that_they_replace_are_not_shifted() -> None:
+    """Though only so they would make a valid file: the next edit may do that."""
+    body = "    ]\n    w = 2\n"
+    assert after("v = [\n    1]\n", "a.py", 2, 2, body) == f"v = [\n{body}"
+    assert after("v = [\n1]\n", "a.py", 2, 2, body) == "v = [\n]\nw = 2\n"
+
+
+def test_code_in_a_starred_comment_opens_no_level() -> None:
+    body = " * so it is {\n * and so on\n"
+    assert after(C, "a.c", 1, 2, f"/* Adds:\n{body} */\n").startswith(f"/* Adds:\n{body} */\n")
