@@ -220,6 +220,10 @@ class Session:
         return self.phase is Phase.COMPLETE
 
     @property
+    def is_executing(self) -> bool:
+        return self.phase is Phase.EXECUTING
+
+    @property
     def is_awaiting_reply(self) -> bool:
         return self.phase is Phase.AWAITING_REPLY
 

@@ -235,9 +235,10 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     is_of_one = session is not None or accept is not None or reply is not None
     moves = not is_of_one and given == Given(diff=diff)
     with screen_for(json) as screen, home.locked():
-        state = home.sessions.load(session) if session else _latest(home, screen, accept)
+        named = [home.sessions.load(session)] if session else None
+        states = named or _meant(home, screen, accept, once=once)
         recipients = Recipients(home, None if session else ask_whose(screen))
-        _Resume(
+        resume = _Resume(
             home,
             screen,
             recipients,
@@ -247,7 +248,9 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
             once=once,
             clipboard=clipboard,
             moves=moves,
-        ).go_on_with_each(state)
+        )
+        for state in states:
+            resume.go_on_with_each(home.sessions.load(state.session_id))
     return 0
 
 
@@ -367,8 +370,8 @@ def _say_nothing_taken(
         conversation.requests.announce(watched=False)
 
 
-def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
-    """Return the session that `resume` means without an id."""
+def _meant(home: "Home", screen: "Screen", accept: Path | None, *, once: bool) -> "list[Session]":
+    """Return what `resume` means without an id: sessions that a kill interrupted, else the latest."""
     from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
@@ -377,8 +380,15 @@ def _latest(home: "Home", screen: "Screen", accept: Path | None) -> "Session":
         home.sessions.mend_document(each)
     waiting = [each for each in found if each.is_awaiting_reply]
     if accept is not None and len(waiting) > 1:
-        return home.sessions.load(ask_whose(screen)(accept.name, waiting))
-    return homes.latest_session(found)
+        return [home.sessions.load(ask_whose(screen)(accept.name, waiting))]
+    taken = home.mailbox.find_taken
+    interrupted = [
+        each
+        for each in found
+        if each.is_executing or (each in waiting and taken(each.session_id, each.sequence))
+    ]
+    # One that waits for answers takes those for the others too.
+    return interrupted[: None if once else 1] or [homes.latest_session(found)]
 
 
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
