@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 SCRIPTS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
+# Tests wait now and then, for a process or a limit: two more of them than processors.
+WORKERS = str((os.cpu_count() or 1) + 2)
+
 INSTALL = ("pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[test]")
 CHECKS = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("lint-imports",))
 
@@ -35,7 +38,7 @@ def main() -> int:
     types = subprocess.Popen(
         [SCRIPTS / "mypy"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    if run("pytest", "-n", "auto", "--dist", "worksteal", *sys.argv[1:]):
+    if run("pytest", "-n", WORKERS, "--dist", "worksteal", *sys.argv[1:]):
         failed.append("pytest")
     say("mypy, which ran beside the tests")
     sys.stdout.write(types.communicate()[0])

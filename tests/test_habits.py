@@ -122,6 +122,7 @@ def run(
     return done
 
 
+@pytest.mark.deep
 def test_answers_saved_by_hand_while_new_waits(
     tmp_path: Path, variables: dict[str, str], chat: Path
 ) -> None:
@@ -216,6 +217,7 @@ def test_inside_a_repository_from_a_subfolder(
     assert git("status", "--porcelain") == ""
 
 
+@pytest.mark.deep
 def test_driven_by_a_command_line_model(
     tmp_path: Path, variables: dict[str, str], chat: Path
 ) -> None:

@@ -148,6 +148,7 @@ def settled(server: Served) -> tuple[int, int, int]:
     return len(descriptors(pid)), server.threads(), server.resident_kib()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.deep)])
 def test_nothing_is_left_of_a_crowd(tmp_path: Path, rounds: int) -> None:
     marker = new_marker()

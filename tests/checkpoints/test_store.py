@@ -331,6 +331,7 @@ def test_all_permissions_come_back(yard: Yard, umask: int) -> None:
     assert tree(yard.root) == was
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("depth", [300, pytest.param(1000, marks=pytest.mark.deep)])
 def test_very_many_folders_deep(yard: Yard, depth: int) -> None:
     """A deep path is slow at worst; without handles each step walks all names again."""
@@ -891,6 +892,7 @@ def test_a_write_that_fails_leaves_no_halves(yard: Yard) -> None:
     assert yard.checkpoints.restore(old, now, ["d/a"]).paths == ("d/a",)
 
 
+@pytest.mark.deep
 def test_many_large_files_are_put_back(yard: Yard) -> None:
     """Design, speed: content is read in batches that memory can hold."""
     source = random.Random(1)

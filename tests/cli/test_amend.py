@@ -227,11 +227,11 @@ def test_in_a_home_that_is_none_nothing_is_made(home: Path) -> None:
 
 def test_refresh_writes_the_request_from_the_workspace_as_it_is_now(waiting: Path) -> None:
     assert run(waiting, "say", "stays") == 0
-    (waiting / "workspace" / "new.py").write_text("x\n", "utf-8")
-    assert "new.py" not in request(waiting)
+    (waiting / "workspace" / "fresh.py").write_text("x\n", "utf-8")
+    assert "fresh.py" not in request(waiting)
     status, out, _ = command_line_here(waiting, "refresh")
     assert (status, AGAIN in out) == (0, True)
-    assert "new.py (2 bytes)" in request(waiting)
+    assert "fresh.py (2 bytes)" in request(waiting)
     assert "The person says:\nstays\n" in request(waiting)
     take(waiting, DONE)
     status, _, err = command_line_here(waiting, "refresh", session_of(waiting))

@@ -585,7 +585,9 @@ def test_ctrl_c_leaves_a_session_that_can_be_resumed(home: Path) -> None:
         _, err = process.communicate(timeout=HANG_S)
     session = session_of(home)
     assert process.returncode == 130
-    assert err == f"codingagent: stopped; nothing is lost: `codingagent resume {session}` goes on\n"
+    assert (
+        err == f"codingagent: stopped; nothing is lost: `codingagent resume {session}` continues\n"
+    )
     drop(home, DONE)
     assert run(home, "resume", "--once") == 0
 

@@ -201,6 +201,7 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
 # --- what is looked at -----------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.one_in(7)
 @pytest.mark.parametrize(
     ("words", "columns", "kind"),
@@ -258,8 +259,8 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "  files changed: cart.py +1 −1\n"
         "\n"
         "turn 2  12:00, 0.1 s  SESSION__seq0002.txt\n"
-        "  ? CREATE_FILE: .envrc ('.envrc' is protected: what it says is run by\n"
-        "    other programs): no, by person, with `codingagent deny`: not here\n"
+        "  ? CREATE_FILE: .envrc ('.envrc' is protected: other programs run what\n"
+        "    it contains): no, by person, with `codingagent deny`: not here\n"
         "  ✗ CREATE_FILE: DENIED '.envrc': the person said no: not here\n"
         "\n"
         "undo  12:00\n"
@@ -316,6 +317,7 @@ def test_the_screen_that_waits_gives_the_terminal_back(
         assert "?" not in shown.text
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60], KINDS)])
 def test_a_turn_with_a_question_fits_its_terminal(waiting: Path, columns: int, kind: str) -> None:

@@ -68,12 +68,13 @@ def test_each_command_of_the_specification_is_read(text: str, operation: Operati
     assert decoder.decode(block_of(text)) == (operation, ())
 
 
-def test_there_are_seven_commands_and_two_are_self_closing() -> None:
+def test_those_that_need_no_text_are_self_closing() -> None:
     """Specification 003, command syntax reference: DELETE_FILE and READ_FILE have no body."""
     assert HAS_BODY == {
         "CREATE_FILE": True,
         "EDIT_FILE": True,
         "DELETE_FILE": False,
+        "MOVE_FILE": False,
         "READ_FILE": False,
         "RUN_COMMAND": True,
         "MESSAGE": True,

@@ -850,6 +850,7 @@ WORK: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("line", "tool", "expected"), WORK.values(), ids=WORK.keys())
 def test_ordinary_work_is_done(site: Site, line: str, tool: str, expected: str) -> None:
     """Design, sandbox: a sandbox in which no work can be done is none that anyone keeps on."""

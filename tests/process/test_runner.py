@@ -799,6 +799,7 @@ def test_an_interrupt_ends_the_command_and_goes_on(either: Run) -> None:
     assert either("echo on").output == "on\n"
 
 
+@pytest.mark.deep
 @pytest.mark.one_in(2)
 @in_each_tier
 def test_runners_side_by_side_do_each_their_own(
@@ -841,6 +842,7 @@ def test_runners_side_by_side_do_each_their_own(
     assert children(os.getpid()) == others
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count", [40, pytest.param(180, marks=pytest.mark.deep)])
 @in_each_tier
 def test_many_runs_leave_nothing(

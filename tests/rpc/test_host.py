@@ -363,6 +363,7 @@ def test_no_command_is_left(tmp_path: Path, kind: str, by: str) -> None:
         host.close()
 
 
+@pytest.mark.deep
 def test_nothing_is_left_of_many_connections(server: Served) -> None:
     with server.connect() as host:
         host.call("exec", cmd="true")

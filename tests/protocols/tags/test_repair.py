@@ -434,6 +434,7 @@ def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
 # --- hostile ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "piece",
     [
@@ -493,6 +494,7 @@ def test_of_very_many_damaged_tags_the_rest_is_named() -> None:
     assert "behind this line were not read" in notes("`[END]`\n" * 30_000)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("line", ['[CREATE_FILE path="a"\n', "[RUN_COMMAND\n", "(RUN_COMMAND)\n"])
 def test_lines_that_name_a_command_and_are_no_tags_are_looked_at_up_to_a_bound(line: str) -> None:
     """Design, limits: a hundred thousand malformed operations cost seconds."""
