@@ -459,12 +459,6 @@ OTHER_PATHS = {
         after=lambda root: (root / "ws" / "new.txt").read_bytes(),
     ),
     "a newline in a path": Case(create("x\ny"), ("FAILED",)),
-    "1,100 folders": Case(
-        read(DEEP) + delete(DEEP) + create("sub/new.txt"),
-        ("Read|FAILED", "Deleted", "Created"),
-        lay=_deep,
-        after=anything,
-    ),
     "the root itself": Case(
         create(".") + delete("./") + read("sub/..") + edit("//"),
         ("names a folder", "names a folder", "names a folder", OUT),
@@ -493,6 +487,13 @@ OTHER_PATHS = {
 def test_a_hostile_path(case: Case) -> None:
     """Design, workspace: paths are checked twice, as text and at use."""
     throw(case, BARE)
+
+
+@pytest.mark.deep
+def test_a_file_below_1100_folders_can_be_had() -> None:
+    """More folders than Python calls functions within one another."""
+    operations = read(DEEP) + delete(DEEP) + create("sub/new.txt")
+    throw(Case(operations, ("Read|FAILED", "Deleted", "Created"), lay=_deep, after=anything), BARE)
 
 
 def test_a_name_that_is_no_text_does_not_break_the_request() -> None:
