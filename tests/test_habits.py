@@ -122,7 +122,6 @@ def run(
     return done
 
 
-@pytest.mark.deep
 def test_answers_saved_by_hand_while_new_waits(
     tmp_path: Path, variables: dict[str, str], chat: Path
 ) -> None:
@@ -171,6 +170,7 @@ def turns_told(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield request, found[1]
 
 
+@pytest.mark.deep
 def test_inside_a_repository_from_a_subfolder(
     tmp_path: Path, variables: dict[str, str], chat: Path
 ) -> None:

@@ -404,6 +404,7 @@ NAMES_NOT_MADE = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("path", NAMES_NOT_MADE)
 def test_a_name_that_others_cannot_hold_is_not_made(path: str) -> None:
     """Design, workspace: names are never trimmed or expanded; what others could not open is not made."""
@@ -694,6 +695,7 @@ LINKS = {
 }
 
 
+@pytest.mark.one_in(2)
 @table(LINKS)
 def test_a_link_or_special_file_is_no_way_out(case: Case) -> None:
     """Design, workspace: what ends outside is refused; only regular files are read or replaced."""
@@ -920,6 +922,7 @@ REPLIES = {
 }
 
 
+@pytest.mark.one_in(2)
 @table(REPLIES)
 def test_a_hostile_reply_is_read_for_what_it_says(case: Case) -> None:
     """Design, tag blocks: what is not provably a command is not executed; time and memory are bounded."""
@@ -1024,7 +1027,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(2)
 @each_tier
 @table(COMMANDS)
 def test_no_command_outlives_its_limit_or_floods_us(case: Case, tier: Settings) -> None:
@@ -1121,7 +1124,7 @@ TRAPS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(2)
 @each_tier
 @pytest.mark.parametrize("line", TRAPS.values(), ids=TRAPS.keys())
 def test_what_a_command_lays_does_not_hold_up_the_next(line: str, tier: Settings) -> None:
@@ -1298,6 +1301,7 @@ ESCAPES = {
 }
 
 
+@pytest.mark.one_in(2)
 @table(ESCAPES)
 def test_a_sandboxed_command_does_not_get_out(case: Case) -> None:
     """Design, sandbox: commands write the workspace and a private /tmp, and see nothing that is secret."""

@@ -114,6 +114,7 @@ def lay_modes(desk: Desk) -> None:
     (desk.workspace / "run.log").write_bytes(b"\xff\x00 no text\n")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("last", ["", command("echo x >plain.txt")])
 def test_undo_covers_file_operations_without_exception(tmp_path: Path, last: str) -> None:
     """Ignored and large files that operations replace or delete: bytes and modes are as before."""
@@ -209,7 +210,7 @@ def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
     assert tree(root) == before
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_turn_that_was_killed_is_undone_alike(tmp_path: Path, seed: int) -> None:
     """Killed within the operations, gone on with, undone and redone: each byte and mode is exact."""

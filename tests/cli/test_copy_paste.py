@@ -1,6 +1,7 @@
 """`copy` and `paste`, with a clipboard that is a program of the test's own."""
 
 import base64
+import itertools
 import json
 import os
 import pty
@@ -121,6 +122,9 @@ def test_copy_over_ssh_asks_the_terminal(desk: Desk) -> None:
     assert not desk.clipboard.exists()
 
 
+_servers = itertools.count()
+
+
 def within_tmux(
     desk: Desk, command: str, terminal: str = "xterm-256color", settings: str = ""
 ) -> str:
@@ -129,7 +133,9 @@ def within_tmux(
     if program is None:
         pytest.skip("there is no tmux here")
     (desk.root / "tmux.conf").write_text(settings)
-    tmux = [program, "-S", str(desk.root / "tmux"), "-f", str(desk.root / "tmux.conf")]
+    # Each call has a server of its own: the last one may still be ending.
+    server = f"tmux{next(_servers)}"
+    tmux = [program, "-S", str(desk.root / server), "-f", str(desk.root / "tmux.conf")]
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*tmux, "new-session", f"{command}; echo the end; read line"],

@@ -229,6 +229,7 @@ def test_no_limit_means_none(either: Run) -> None:
     assert either("sleep 0.05; echo done", None).output == "done\n"
 
 
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", ["yes", "yes >&2 & yes"])
 def test_a_flood_is_ended(either: Run, line: str) -> None:
@@ -296,7 +297,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(2)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", BOMBS.values(), ids=BOMBS.keys())
 def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
@@ -358,6 +359,7 @@ HUNGRY = {
 }
 
 
+@pytest.mark.one_in(2)
 @watched
 @in_both
 @pytest.mark.parametrize("line", HUNGRY.values(), ids=HUNGRY.keys())
