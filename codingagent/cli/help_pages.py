@@ -1,10 +1,10 @@
 """The pages of `codingagent help`: list them and show one."""
 
-import difflib
 import sys
 from collections.abc import Iterable
 from importlib.resources import files
 
+from codingagent.cli.output import suggestion
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 
@@ -66,6 +66,5 @@ def show_page(topic: str) -> None:
 
 def unknown(word: str, commands: Iterable[str]) -> UsageError:
     """Return the error for a word that is neither a topic nor a command, with the closest match."""
-    close = difflib.get_close_matches(word.lower(), [*TOPICS, *commands], n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'?" if close else "`codingagent help` lists the topics"
+    hint = suggestion(word.lower(), [*TOPICS, *commands], "`codingagent help` lists the topics")
     return UsageError(f"there is no help on '{word}'; {hint}")

@@ -1,11 +1,9 @@
 """The command line: parse arguments, run a command, return its exit status. Only this package uses typer."""
 
-import difflib
 import io
 import os
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import zip_longest
@@ -17,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
 from codingagent import __version__
-from codingagent.cli.output import fail
+from codingagent.cli.output import fail, suggestion
 from codingagent.cli.stdio import be_plainer, silence
 from codingagent.errors import CodingAgentError, UsageError
 
@@ -92,7 +90,8 @@ class _Commands(TyperGroup):
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             raise UsageError(
-                f"there is no command '{name}'; {_suggestion(name, self.list_commands(ctx))}"
+                f"there is no command '{name}';"
+                f" {suggestion(name, self.list_commands(ctx), '`codingagent --help` lists them')}"
             )
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:  # otherwise a shell completes
@@ -123,12 +122,6 @@ def _check_values(command: "Command", arguments: list[str]) -> None:
             raise UsageError(
                 f"{name} needs a value{like}; `codingagent {command.name} --help` shows how it is used"
             )
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the known word that was probably meant."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean '{close[0]}'?" if close else "`codingagent --help` lists them"
 
 
 app = typer.Typer(

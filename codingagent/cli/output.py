@@ -1,6 +1,7 @@
 """Choose how to show events: on a terminal, as plain lines or as JSON; and report errors."""
 
 import contextlib
+import difflib
 import os
 import re
 import sys
@@ -120,6 +121,12 @@ def remark(screen: Screen, text: str) -> None:
     from codingagent.model.ui_events import Remark
 
     screen.show(Remark(text))
+
+
+def suggestion(word: str, known: Sequence[str], otherwise: str) -> str:
+    """Return a hint with the known word that was probably meant, or what helps without one."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean '{close[0]}'?" if close else otherwise
 
 
 def fail(message: str, status: int = 1) -> int:

@@ -32,7 +32,6 @@ class Kept(Enum):
 
     INDENTATION = re.compile(r"^(?: {2}|\t)[ \t]*\S", re.MULTILINE)
     LINES = re.compile(r"(?:\A|[^\n]\n)\n(?:\n\n)*(?=[^\n])")
-    MARKS = re.compile(r"[<>]|&(?!\w+;|#)")
 
 
 def kept_in(text: str) -> frozenset[Kept]:
@@ -225,17 +224,6 @@ def is_spared_by_escapes(text: str) -> bool:
     if "```" in text or "~~~" in text or re.search(r"\\[`_*\[\]]", text):
         return False
     return _BARE_INLINE.search(text) is not None
-
-
-def has_escapes(text: str) -> bool:
-    """Return whether a text holds anything that could be a Markdown escape."""
-    return "\\" in text and _ESCAPE.search(text) is not None
-
-
-def is_encoded_throughout(text: str) -> bool:
-    """Return whether a text has entities, and nothing that an HTML serializer would have encoded."""
-    rest = ENTITY.sub("", text)
-    return len(rest) != len(text) and not any(c in rest for c in '<>"&')
 
 
 _ENCODED_MARKER = re.compile(

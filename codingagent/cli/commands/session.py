@@ -249,7 +249,10 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
             clipboard=clipboard,
             moves=moves,
         )
-        for state in states:
+        first, *rest = states
+        resume.go_on_with_each(first)
+        for state in rest:
+            # An answer to it may have been taken meanwhile.
             resume.go_on_with_each(home.sessions.load(state.session_id))
     return 0
 
