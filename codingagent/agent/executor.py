@@ -153,7 +153,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What the changes in a chat's answer are checked against; a program's are not.
+    """Context for checking the changes in a chat's answer; a program's are not checked.
 
     `later` returns the operations that follow in the answer. `session` returns what the chat knows of files,
     and `text` the content of such a file, by its digest. `is_json` marks a JSON message.
@@ -202,7 +202,7 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What would be done, for approval; `parts` are everything that a yes depends on."""
+    """The planned operation, for approval; `parts` are everything that a yes depends on."""
 
     subject: str
     parts: tuple[str, ...]

@@ -53,7 +53,7 @@ class OutboxLike(Protocol):
 
 
 class ReadableWorkspace(Protocol):
-    """What a request shows."""
+    """Read access to the workspace, for what a request shows."""
 
     root: Path
 

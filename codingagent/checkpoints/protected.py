@@ -67,7 +67,7 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What a turn changed, and how its protected files are settled.
+    """Find the protected files that a turn changed, and settle them.
 
     `ask_for` returns the approval that a change to a path needs, or None.
     """

@@ -168,7 +168,7 @@ def _config(context: typer.Context, json: Json = False) -> None:
 
 
 class _Schema(StrEnum):
-    """What has a schema."""
+    """The documents that have a schema."""
 
     OPERATIONS = "operations"
     EVENTS = "events"
