@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType, FunctionType
 
 import hypothesis
 import pytest
@@ -75,6 +76,24 @@ def cpu_below(million_steps: float) -> Iterator[None]:
     yield
     used_s = time.process_time() - begun_at
     assert used_s < million_steps * million_steps_s()
+
+
+def calls_of(function: Callable[..., object], work: Callable[[], object]) -> int:
+    """Return how often some work calls a function of Python."""
+    assert isinstance(function, FunctionType)
+    code, count = function.__code__, 0
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is code
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
 
 
 def grows_with(size: int, work: Callable[[int], object]) -> None:

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,8 @@ _PIPED_PROGRAM = "it runs a text that is piped into a shell"
 _BRACES = "it may give options in braces"
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, for the cached name: each rule of a policy asks each command for it.
+@dataclass(frozen=True)
 class ShellCommand:
     """One simple command: a name and its arguments, or only assignments or redirections."""
 
@@ -90,7 +91,7 @@ class ShellCommand:
     runs_input: bool = False
     """Whether it runs its input as a program."""
 
-    @property
+    @cached_property
     def name(self) -> str | None:
         """The name without folders, in lower case; None if it has none or it is unknown."""
         return command_name(self.words[0]) if self.words else None

@@ -21,7 +21,9 @@ from codingagent.policy.rules import (
     judge_read,
     judge_write,
 )
-from tests.helpers import cpu_below
+from codingagent.policy.shell_parser import read_line
+from codingagent.policy.shell_wrappers import command_name
+from tests.helpers import calls_of, cpu_below
 
 STANDARD = PRESETS["standard"]
 PERMISSIVE = PRESETS["permissive"]
@@ -770,3 +772,10 @@ def test_a_policy_is_described_in_two_lines() -> None:
     assert describe(Policy("off", FilesystemRules(enabled=False))) == (
         "off: no file operations, commands may be run"
     )
+
+
+def test_the_name_of_a_command_is_found_once() -> None:
+    """However many rules ask for it: the standard policy has hundreds."""
+    line = "cd x && make; git push origin; rm -rf build | tee log"
+    reading = calls_of(command_name, lambda: read_line(line))
+    assert calls_of(command_name, lambda: judged(line)) <= reading + len(read_line(line).commands)

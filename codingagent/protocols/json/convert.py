@@ -8,7 +8,7 @@ becomes the failure event of its operation.
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
 from codingagent.errors import OperationError
 from codingagent.model import events as core
@@ -134,55 +134,32 @@ def _bytes_of(received: CreateFileOperation) -> bytes:
 
 
 def event_of(ended: OperationEnded) -> wire.Event:
-    """Return what came of one operation as this wire says it."""
+    """Return the outcome of one operation as an event of this wire."""
     event, name, at = ended.event, ended.name, ended.at
     match event:
         case core.MessageShown() | core.Finished():
             return wire.MessageEvent(operation_id=name, timestamp=at, success=True)
-        case core.FileCreated():
-            return wire.CreateFileEvent(
-                operation_id=name,
-                timestamp=at,
-                path=without_halves(event.path),
-                success=True,
-                bytes_written=event.size_bytes,
-            )
+        case (
+            core.FileCreated(path=path, size_bytes=size) | core.FileMoved(to=path, size_bytes=size)
+        ):
+            # Only the other protocol moves files; this one can say where the file is now.
+            return _file_event(ended, wire.CreateFileEvent, path, bytes_written=size)
         case core.FileFetched():
-            return wire.ReadFileEvent(
-                operation_id=name,
-                timestamp=at,
-                path=without_halves(event.path),
-                success=True,
+            return _file_event(
+                ended,
+                wire.ReadFileEvent,
+                event.path,
                 content=event.content,
                 encoding=event.encoding,
                 size=event.size_bytes,
             )
         case core.FileRequested(asked=path) | core.FolderListed(path=path):
-            # Asked for in another protocol, which shows what was found itself.
-            return wire.ReadFileEvent(
-                operation_id=name, timestamp=at, path=without_halves(path), success=True
-            )
+            # Only the other protocol asks for these, and its request shows what was found.
+            return _file_event(ended, wire.ReadFileEvent, path)
         case core.FileEdited():
-            return wire.EditFileEvent(
-                operation_id=name,
-                timestamp=at,
-                path=without_halves(event.path),
-                success=True,
-                edits_applied=event.edits,
-            )
+            return _file_event(ended, wire.EditFileEvent, event.path, edits_applied=event.edits)
         case core.FileDeleted():
-            return wire.DeleteFileEvent(
-                operation_id=name, timestamp=at, path=without_halves(event.path), success=True
-            )
-        case core.FileMoved():
-            # Asked for in another protocol; what this one can say of it is where the file is now.
-            return wire.CreateFileEvent(
-                operation_id=name,
-                timestamp=at,
-                path=without_halves(event.to),
-                success=True,
-                bytes_written=event.size_bytes,
-            )
+            return _file_event(ended, wire.DeleteFileEvent, event.path)
         case core.CommandRan():
             return _shell_event(ended, event)
         case core.Denied():
@@ -201,6 +178,18 @@ def event_of(ended: OperationEnded) -> wire.Event:
             return _failure(ended, _type(event.tag), event.subject, reason)
         case _:
             assert_never(event)
+
+
+def _file_event(
+    ended: OperationEnded, form: type[_FileEvent], path: str, *, success: bool = True, **found: Any
+) -> _FileEvent:
+    return form(
+        operation_id=ended.name,
+        timestamp=ended.at,
+        path=without_halves(path),
+        success=success,
+        **found,
+    )
 
 
 def _shell_event(ended: OperationEnded, event: core.CommandRan) -> wire.ShellEvent:
@@ -237,17 +226,13 @@ def _ended_why(event: core.CommandRan) -> str | None:
 
 def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wire.Event:
     """Return the event of an operation that was not done; an error, where its type is not known."""
-    subject, reason, name, at = (
-        without_halves(subject),
-        without_halves(reason),
-        ended.name,
-        ended.at,
-    )
+    name, at, reason = ended.name, ended.at, without_halves(reason)
     if (of_file := _OF_FILES.get(type_)) is not None:
-        return of_file(operation_id=name, timestamp=at, path=subject, success=False, error=reason)
+        return _file_event(ended, of_file, subject, success=False, error=reason)
     if type_ == "shell":
+        command = without_halves(subject)
         return wire.ShellEvent(
-            operation_id=name, timestamp=at, command=subject, success=False, error=reason
+            operation_id=name, timestamp=at, command=command, success=False, error=reason
         )
     return wire.ErrorEvent(operation_id=name, timestamp=at, category="validation", message=reason)
 

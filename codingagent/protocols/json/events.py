@@ -16,12 +16,28 @@ from codingagent.protocols.json.fields import (
     Text,
     Timestamp,
     Whole,
+    types_of,
     wire_value,
 )
 from codingagent.protocols.json.operations import Encoding
 
 _OptionalText = Annotated[Text | None, Present()]
 _OptionalWhole = Annotated[Whole | None, Present()]
+
+
+@wire_value
+class _Outcome:
+    """The fields that most events begin with."""
+
+    type: str
+    operation_id: Text | None = None
+    timestamp: Timestamp
+
+
+@wire_value
+class _FileOutcome(_Outcome):
+    path: Text
+    success: Flag
 
 
 @wire_value
@@ -34,37 +50,27 @@ class UserMessageEvent:
 
 
 @wire_value
-class MessageEvent:
+class MessageEvent(_Outcome):
     """A message was shown."""
 
     type: Literal["message"] = "message"
-    operation_id: Text | None = None
-    timestamp: Timestamp
     success: AlwaysTrue
 
 
 @wire_value
-class CreateFileEvent:
+class CreateFileEvent(_FileOutcome):
     """What came of writing a file."""
 
     type: Literal["createFile"] = "createFile"
-    operation_id: Text | None = None
-    timestamp: Timestamp
-    path: Text
-    success: Flag
     error: _OptionalText = None
     bytes_written: _OptionalWhole = None
 
 
 @wire_value
-class ReadFileEvent:
+class ReadFileEvent(_FileOutcome):
     """What came of reading a file; its size is in bytes."""
 
     type: Literal["readFile"] = "readFile"
-    operation_id: Text | None = None
-    timestamp: Timestamp
-    path: Text
-    success: Flag
     content: _OptionalText = None
     encoding: Annotated[Encoding | None, Present()] = None
     size: _OptionalWhole = None
@@ -72,37 +78,27 @@ class ReadFileEvent:
 
 
 @wire_value
-class EditFileEvent:
+class EditFileEvent(_FileOutcome):
     """What came of editing a file."""
 
     type: Literal["editFile"] = "editFile"
-    operation_id: Text | None = None
-    timestamp: Timestamp
-    path: Text
-    success: Flag
     edits_applied: _OptionalWhole = None
     error: _OptionalText = None
 
 
 @wire_value
-class DeleteFileEvent:
+class DeleteFileEvent(_FileOutcome):
     """What came of deleting a file."""
 
     type: Literal["deleteFile"] = "deleteFile"
-    operation_id: Text | None = None
-    timestamp: Timestamp
-    path: Text
-    success: Flag
     error: _OptionalText = None
 
 
 @wire_value
-class ShellEvent:
+class ShellEvent(_Outcome):
     """What came of a command; `error` is of the system, not of the command."""
 
     type: Literal["shell"] = "shell"
-    operation_id: Text | None = None
-    timestamp: Timestamp
     command: Text
     success: Flag
     exit_code: _OptionalWhole = None
@@ -135,12 +131,10 @@ class ApprovalRequiredEvent:
 
 
 @wire_value
-class PolicyDeniedEvent:
+class PolicyDeniedEvent(_Outcome):
     """The policy, or the person, did not let it be done."""
 
     type: Literal["policyDenied"] = "policyDenied"
-    operation_id: Text | None = None
-    timestamp: Timestamp
     operation_type: Text
     reason: Text
     suggestion: _OptionalText = None
@@ -150,12 +144,10 @@ Category = Literal["validation", "policy", "execution", "timeout", "system"]
 
 
 @wire_value
-class ErrorEvent:
+class ErrorEvent(_Outcome):
     """Something went wrong that no other event tells."""
 
     type: Literal["error"] = "error"
-    operation_id: Text | None = None
-    timestamp: Timestamp
     category: Category
     message: Text
     details: Annotated[dict[Text, Any] | None, Present()] = None
@@ -174,18 +166,7 @@ Event = (
     | ErrorEvent
 )
 TaggedEvent = Annotated[Event, Field(discriminator="type")]
-EVENT_TYPES = (
-    "userMessage",
-    "message",
-    "createFile",
-    "readFile",
-    "editFile",
-    "deleteFile",
-    "shell",
-    "approvalRequired",
-    "policyDenied",
-    "error",
-)
+EVENT_TYPES = types_of(Event)
 Status = Literal["completed", "awaiting_approval", "error"]
 
 

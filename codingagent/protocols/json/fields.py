@@ -4,7 +4,7 @@ Specification 001 is a JSON Schema, and its types are strict: nothing is turned 
 on the way in. Fields are called as on the wire in JSON (`oldContent`), and as Python does it in code.
 """
 
-from typing import Annotated, Any, Final, TypeVar, dataclass_transform
+from typing import Annotated, Any, Final, TypeVar, dataclass_transform, get_args
 
 from annotated_types import MinLen
 from pydantic import (
@@ -73,6 +73,11 @@ def wire_value(cls: type[_T]) -> type[_T]:
     A dataclass, not a model: with slots it is read a fifth faster.
     """
     return dataclass(config=_CONFIG, frozen=True, kw_only=True, slots=True)(cls)  # type: ignore[return-value]  # the same class, with slots
+
+
+def types_of(union: Any) -> tuple[str, ...]:
+    """Return the `type` of each member of a union of this wire's values."""
+    return tuple(get_args(form.__annotations__["type"])[0] for form in get_args(union))
 
 
 class Present:

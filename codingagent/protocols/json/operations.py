@@ -18,6 +18,7 @@ from codingagent.protocols.json.fields import (
     RelativePath,
     Text,
     Variables,
+    types_of,
     wire_value,
 )
 
@@ -25,20 +26,26 @@ Encoding = Literal["utf-8", "base64"]
 
 
 @wire_value
-class MessageOperation:
+class _Operation:
+    """The fields that each operation begins with."""
+
+    type: str
+    id: Annotated[Text | None, Present()] = None
+
+
+@wire_value
+class MessageOperation(_Operation):
     """Say something to the person; nothing is executed."""
 
     type: Literal["message"] = "message"
-    id: Annotated[Text | None, Present()] = None
     content: Message
 
 
 @wire_value
-class CreateFileOperation:
+class CreateFileOperation(_Operation):
     """Write a whole file; parent folders are made."""
 
     type: Literal["createFile"] = "createFile"
-    id: Annotated[Text | None, Present()] = None
     path: RelativePath
     # Before the content, whose size it decides.
     encoding: Encoding = "utf-8"
@@ -47,11 +54,10 @@ class CreateFileOperation:
 
 
 @wire_value
-class ReadFileOperation:
+class ReadFileOperation(_Operation):
     """Ask for the content of a file."""
 
     type: Literal["readFile"] = "readFile"
-    id: Annotated[Text | None, Present()] = None
     path: RelativePath
     encoding: Encoding = "utf-8"
 
@@ -65,30 +71,27 @@ class FileEdit:
 
 
 @wire_value
-class EditFileOperation:
+class EditFileOperation(_Operation):
     """Apply edits to a file in order, all or none."""
 
     type: Literal["editFile"] = "editFile"
-    id: Annotated[Text | None, Present()] = None
     path: RelativePath
     edits: Annotated[tuple[FileEdit, ...], FailFast()]
 
 
 @wire_value
-class DeleteFileOperation:
+class DeleteFileOperation(_Operation):
     """Delete a file; never a folder."""
 
     type: Literal["deleteFile"] = "deleteFile"
-    id: Annotated[Text | None, Present()] = None
     path: RelativePath
 
 
 @wire_value
-class ShellOperation:
+class ShellOperation(_Operation):
     """Run a shell command; the timeout is in milliseconds."""
 
     type: Literal["shell"] = "shell"
-    id: Annotated[Text | None, Present()] = None
     command: Command
     cwd: Annotated[RelativePath | None, Present()] = None
     timeout: Annotated[Milliseconds | None, Present()] = None
@@ -104,7 +107,7 @@ Operation = (
     | ShellOperation
 )
 TaggedOperation = Annotated[Operation, Field(discriminator="type")]
-OPERATION_TYPES = ("message", "createFile", "readFile", "editFile", "deleteFile", "shell")
+OPERATION_TYPES = types_of(Operation)
 
 
 @wire_value

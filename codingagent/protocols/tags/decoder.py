@@ -20,6 +20,7 @@ from codingagent.model.operations import (
     MoveFile,
     Operation,
     ReadFile,
+    Replacement,
     RunCommand,
     ShowMessage,
 )
@@ -66,12 +67,8 @@ class _Values:
         body_repair.check_letters(self.body, self.get("path") or "", self._came.way, self.tag)
         return None
 
-    def mend(self, mend: "Callable[[str, Arrival], Body]") -> str:
-        """Return the body without what was certainly done to it."""
-        arrival = self.arrival()
-        if arrival is None:
-            return self.body
-        body = mend(self.body, arrival)
+    def take(self, body: Body) -> str:
+        """Return the text of a repaired body and keep its notes."""
         self.notes += body.notes
         return body.text
 
@@ -132,10 +129,8 @@ def _edit_file(values: _Values) -> Operation:
     path = values.path()
     unchecked = values.unchecked()
     if values.get("start_line") is None and values.get("end_line") is None:
-        body = values.mend(
-            lambda body, _: body_repair.mend_replacements(body, apply.read_replacements)
-        )
-        return EditFile(path, apply.read_replacements(body), values.arrival(), unchecked)
+        arrival = values.arrival()
+        return EditFile(path, _replacements(values, arrival), arrival, unchecked)
     for name in ("start_line", "end_line"):
         if values.get(name) is None:
             raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
@@ -150,6 +145,16 @@ def _edit_file(values: _Values) -> Operation:
         )
     arrival = values.arrival()
     return EditFile(path, LineRange(start, end, values.body), arrival, unchecked)
+
+
+def _replacements(values: _Values, arrival: Arrival | None) -> tuple[Replacement, ...]:
+    try:
+        return apply.read_replacements(values.body)
+    except OperationError:
+        if arrival is None:
+            raise
+    body = body_repair.mend_replacements(values.body, apply.read_replacements)
+    return apply.read_replacements(values.take(body))
 
 
 def _delete_file(values: _Values) -> Operation:
@@ -173,7 +178,10 @@ def _read_file(values: _Values) -> Operation:
 
 
 def _run_command(values: _Values) -> Operation:
-    command = values.mend(body_repair.mend_command).strip()
+    arrival, command = values.arrival(), values.body
+    if arrival is not None:
+        command = values.take(body_repair.mend_command(command, arrival))
+    command = command.strip()
     lines = [line.strip() for line in command.split("\n")]
     if all(not line or line.startswith("#") for line in lines):
         raise OperationError("The command is empty; write it between the tags")

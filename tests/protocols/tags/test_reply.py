@@ -23,7 +23,7 @@ from codingagent.prompt import guide
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 from tests.builders import LATER, SESSION_ID, session_of, turn
-from tests.helpers import cpu_below
+from tests.helpers import calls_of, cpu_below
 
 _GOOD = (
     '[REPLY session="a1b2c3d4" sequence="2"]\n[MESSAGE]\nhi\n[/MESSAGE]\n[CREATE_FILE path="a.py"]\n'
@@ -466,3 +466,8 @@ def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:
     assert result(f"````\n{edit}````\n") == file.replace("a():", "a(x):\nreturn x")
     assert result(f"Here:\n\n```text\n{edit}```\n") == result(f"````\n{edit}````\n")
     assert "send the edit again" in result(f"```\nls\n```\n\n{edit}")
+
+
+def test_the_markers_of_an_edit_are_read_once() -> None:
+    """A second reading is for a body that can't be read as it came."""
+    assert calls_of(apply.read_replacements, lambda: reply.read(_GOOD)) == 1
