@@ -215,8 +215,8 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     with desk_with(tmp_path) as desk:
         desk.answer(WRONG)
         desk.answer(RIGHT)
-        home, ledger = desk.home, desk.conversation.ledger
-        history.take_back(home, ledger, 1, lambda _: None)
+        home, log = desk.home, desk.conversation.log
+        history.take_back(home, log, 1, lambda _: None)
         desk.conversation.recover()
         desk.answer(DONE)
         assert (runs(tmp_path), is_complete(desk)) == (3, False)

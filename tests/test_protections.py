@@ -1150,19 +1150,19 @@ ROWS: dict[str, Row] = {
         ("start",),
         (
             FLOW,
-            "        self._means.ledger.record(start)\n        if change.data is None:",
+            "        self._means.log.record(start)\n        if change.data is None:",
             "        if change.data is None:",
         ),
         (
             (
                 FLOW,
                 "        return change.event\n",
-                "        self._means.ledger.record(start)\n        return change.event\n",
+                "        self._means.log.record(start)\n        return change.event\n",
             ),
         ),
     ),
     "the start of a command is durable first": Row(
-        order_of_work, ("command",), (FLOW, "            self._means.ledger.sync()\n", "")
+        order_of_work, ("command",), (FLOW, "            self._means.log.sync()\n", "")
     ),
     "all is durable before the request appears": Row(
         synced_before_the_request,

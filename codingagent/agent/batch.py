@@ -53,7 +53,7 @@ from codingagent.model.ui_events import (
 )
 from codingagent.policy.rules import Ask
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
@@ -78,7 +78,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Everything that an execution needs besides its agent and its ledger."""
+    """Everything that an execution needs besides its agent and its log."""
 
     workspace: WorkspaceLike
     sync: Callable[[], None]
@@ -104,13 +104,13 @@ class Surroundings:
 class Execution:
     """Execute what one answer, or one message, asks for."""
 
-    def __init__(self, ledger: Ledger, agent: Agent, surroundings: Surroundings) -> None:
-        self.ledger = ledger
+    def __init__(self, log: SessionLog, agent: Agent, surroundings: Surroundings) -> None:
+        self.log = log
         self._agent = agent
         self._means = surroundings
-        self.keeper = Keeper(ledger, surroundings.keeping)
+        self.keeper = Keeper(log, surroundings.keeping)
         self.protection = Protection(
-            ledger,
+            log,
             self.keeper,
             surroundings.workspace,
             surroundings.ask_for_path,
@@ -121,7 +121,7 @@ class Execution:
     @property
     def session(self) -> Session:
         """The state from the journal."""
-        return self.ledger.session
+        return self.log.session
 
     def settle(self) -> None:
         """End the operation that a kill interrupted, from the state of its file."""
@@ -264,7 +264,7 @@ class Execution:
         return now is not None and now.id == session.checked_on
 
     def _end_check(self, event: Event, command: str) -> None:
-        self.ledger.record(CheckEnded(event, self._means.now(), command))
+        self.log.record(CheckEnded(event, self._means.now(), command))
         self._means.show(OperationDone(len(self.session.results), results.check_result(event)))
 
     def _has_changed(self) -> bool:
@@ -311,7 +311,7 @@ class Execution:
             return answered.answer
         if not is_same:
             asked = ApprovalAsked(index, question, self._means.now(), name)
-            self.ledger.record(asked)
+            self.log.record(asked)
         assert asked is not None
         if question.grants and self.session.granted.issuperset(question.grants):
             answer = Answer("yes", "always", how="always")
@@ -319,7 +319,7 @@ class Execution:
             answer = Answer("yes", "--yes", how="--yes")
         else:
             answer = self._ask(asked)
-        self.ledger.record(ApprovalAnswered(index, answer, self._means.now()))
+        self.log.record(ApprovalAnswered(index, answer, self._means.now()))
         return answer
 
     def _ask(self, asked: ApprovalAsked) -> Answer:
@@ -372,7 +372,7 @@ class Execution:
             )
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not await approval; {awaited} does")
-        self.ledger.record(ApprovalAnswered(asked.index, answer, self._means.now()))
+        self.log.record(ApprovalAnswered(asked.index, answer, self._means.now()))
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
         """Record the end of the turn, with the files that changed in it.
@@ -384,10 +384,10 @@ class Execution:
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
         names = tuple(dict.fromkeys(changed))[:NAMED_LIMIT]
         notes += protection.notes()
-        self.ledger.record(TurnEnded(sequence, notes, self._means.now(), cut, names))
+        self.log.record(TurnEnded(sequence, notes, self._means.now(), cut, names))
 
     def _end(self, index: int, name: str, event: Event) -> None:
-        self.ledger.record(OperationEnded(index, event, self._means.now(), name))
+        self.log.record(OperationEnded(index, event, self._means.now(), name))
         self._means.show(OperationDone(index, results.result_of(event)))
 
 

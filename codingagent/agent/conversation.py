@@ -103,15 +103,15 @@ class Conversation:
         self, requests: Requests, agent: Agent, surroundings: Surroundings, mail: Correspondence
     ) -> None:
         self.requests = requests
-        self.ledger = requests.ledger
+        self.log = requests.log
         self._means = surroundings
         self._mail = mail
-        self._execution = Execution(self.ledger, agent, surroundings)
+        self._execution = Execution(self.log, agent, surroundings)
 
     @property
     def session(self) -> Session:
         """The session as its journal has it now."""
-        return self.ledger.session
+        return self.log.session
 
     @property
     def follows_answers(self) -> bool:
@@ -240,7 +240,7 @@ class Conversation:
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
         files = () if found is None else found.files
         sequence, at = self.session.sequence, self._means.now()
-        self.ledger.record(ReplyTaken(sequence, taken, digest_of(data), at, files))
+        self.log.record(ReplyTaken(sequence, taken, digest_of(data), at, files))
 
     def _recover_taken(self) -> None:
         """Continue with an answer that was moved and not journalled; its new name has its session."""
@@ -380,7 +380,7 @@ class Conversation:
 
     def _set_aside(self, name: str, objection: _Objection) -> None:
         new = self._mail.mailbox.set_aside(name, objection.reason)
-        self.ledger.record(ReplySetAside(new, objection.reason, self._means.now()))
+        self.log.record(ReplySetAside(new, objection.reason, self._means.now()))
         path = self._mail.mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it all the same: codingagent resume"

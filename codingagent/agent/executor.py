@@ -140,7 +140,7 @@ class Means:
 
     workspace: WorkspaceLike
     runner: RunnerLike
-    ledger: StartLogLike
+    log: StartLogLike
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
@@ -470,7 +470,7 @@ class Agent:
             order.id,
             change.is_unseen,
         )
-        self._means.ledger.record(start)
+        self._means.log.record(start)
         if change.data is None:
             self._means.workspace.delete(change.path)
         else:
@@ -522,7 +522,7 @@ class Agent:
         start = OperationStarted(
             order.index, order.tag, path, self._means.now(), tuple(changes), event, order.id
         )
-        self._means.ledger.record(start)
+        self._means.log.record(start)
         workspace.move(path, to, state, overwrite=operation.overwrite)
         return event
 
@@ -643,9 +643,9 @@ class Agent:
                 self._means.now(),
                 operation_id=order.id,
             )
-            self._means.ledger.record(start)
+            self._means.log.record(start)
             # A command whose start is lost in a power failure would start twice.
-            self._means.ledger.sync()
+            self._means.log.sync()
             show = _Live(self._means.show)
             extras = Extras(variables, operation.parts_streams)
             outcome = means.runner.run(operation.command, folder, limit_s, show.add, extras)

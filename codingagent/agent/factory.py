@@ -30,7 +30,7 @@ from codingagent.prompt.render import Budget, Environment
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 from codingagent.storage.shown_texts import ShownTexts
 from codingagent.workspace.git_repository import is_bare, user_excludes
 from codingagent.workspace.workspace import Workspace
@@ -122,7 +122,7 @@ class Bench:
         """Remove a /tmp of this name, with everything that commands left there."""
         self.sandbox.with_temporary(name).clear_temporary()
 
-    def agent(self, ledger: Ledger, show: Callable[[Notice], None]) -> "Agent":
+    def agent(self, log: SessionLog, show: Callable[[Notice], None]) -> "Agent":
         """Return the executor of single operations."""
         from codingagent.agent import executor as agent
         from codingagent.checkpoints import history
@@ -131,12 +131,12 @@ class Bench:
         means = agent.Means(
             self.workspace,
             self.runner,
-            ledger,
+            log,
             now,
             show,
             timeout_s,
             self.policy,
-            lambda path: history.is_uncovered(self.archive, ledger.session.checkpoint, path),
+            lambda path: history.is_uncovered(self.archive, log.session.checkpoint, path),
         )
         return agent.Agent(means)
 
@@ -254,20 +254,20 @@ def session_in(
         bench = stack.enter_context(bench_at(place, settings, (home.root, home.mailbox.outbox)))
         refuse_impossible_check(settings, bench.policy, place.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
-        ledger = Ledger(journal, session)
+        log = SessionLog(journal, session)
         if session.undoing is not None:
             from codingagent.checkpoints import history
 
-            history.finish_undo(home, ledger, bench.archive, show)
+            history.finish_undo(home, log, bench.archive, show)
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))
         if session.is_new and is_bare(place.root):
             show(Remark(_BARE))
         if session.is_new and find_program("git", place.root) is None:
             show(Remark(_NO_GIT))
-        requests = Requests(ledger, _materials_of(home, bench, ledger, show))
+        requests = Requests(log, _materials_of(home, bench, log, show))
         yield AtWork(requests, bench, lambda: _conversation(home, bench, requests, person))
-        if ledger.session.is_complete:
+        if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.
             bench.sandbox.clear_temporary()
 
@@ -286,7 +286,7 @@ def conversation_in(
 
 
 def _materials_of(
-    home: Home, bench: Bench, ledger: Ledger, show: Callable[[Notice], None]
+    home: Home, bench: Bench, log: SessionLog, show: Callable[[Notice], None]
 ) -> Materials:
     settings = bench.settings
 
@@ -294,7 +294,7 @@ def _materials_of(
         from codingagent.checkpoints import history
         from codingagent.checkpoints.schedule import Keeper
 
-        return Keeper(ledger, history.keeping(bench.archive, bench.folders, show)).changed()
+        return Keeper(log, history.keeping(bench.archive, bench.folders, show)).changed()
 
     return Materials(
         bench.workspace,
@@ -307,7 +307,7 @@ def _materials_of(
         changed,
         partial(_may_read, bench.workspace, bench.policy),
         home.sessions.mend_document,
-        _shown_texts(home, ledger.session.session_id),
+        _shown_texts(home, log.session.session_id),
     )
 
 
@@ -329,7 +329,7 @@ def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) 
     texts = _shown_texts(home, requests.session.session_id)
     surroundings = bench.surroundings(person, home.sessions.mend_document)
     surroundings = replace(surroundings, shown_text=texts.read)
-    return Conversation(requests, bench.agent(requests.ledger, person.show), surroundings, mail)
+    return Conversation(requests, bench.agent(requests.log, person.show), surroundings, mail)
 
 
 def attached(

@@ -32,12 +32,12 @@ from codingagent.model.journal_entries import (
     SessionReopened,
     ShownFile,
 )
-from codingagent.model.observations import Letter, Seen, digest_of
+from codingagent.model.observations import InboxFile, Seen, digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import Notice, OutboxReady, QuestionAsked, Remark, Waiting
 from codingagent.prompt import render, tokens
 from codingagent.prompt.file_list import Listing
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 
 
 class OutboxLike(Protocol):
@@ -49,7 +49,7 @@ class OutboxLike(Protocol):
     def short_path(self, session_id: str, sequence: int) -> Path: ...
     def write_beside(self, path: Path, text: str) -> None: ...
     def put_in_place(self, path: Path) -> None: ...
-    def look(self) -> list[Letter]: ...
+    def look(self) -> list[InboxFile]: ...
 
 
 class ReadableWorkspace(Protocol):
@@ -103,15 +103,15 @@ class Materials:
 class Requests:
     """The requests of one session."""
 
-    def __init__(self, ledger: Ledger, means: Materials) -> None:
-        self.ledger = ledger
+    def __init__(self, log: SessionLog, means: Materials) -> None:
+        self.log = log
         self._means = means
         self._asked = 0
 
     @property
     def session(self) -> Session:
         """The session as its journal has it now."""
-        return self.ledger.session
+        return self.log.session
 
     def begin(self) -> None:
         """Record what is already in the inbox, to ignore it until it changes.
@@ -124,7 +124,7 @@ class Requests:
             for letter in self._means.mailbox.look()
         )
         if lying:
-            self.ledger.record(InboxFound(lying, self._means.now()))
+            self.log.record(InboxFound(lying, self._means.now()))
             names = ", ".join(paths.shown(file.name) for file in lying)
             self._means.show(
                 Remark(
@@ -135,7 +135,7 @@ class Requests:
 
     def reopen(self) -> None:
         """Reopen a complete session: the next request has its last results."""
-        self.ledger.record(SessionReopened(self._means.now()))
+        self.log.record(SessionReopened(self._means.now()))
 
     def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
@@ -154,7 +154,7 @@ class Requests:
             return
         if self.session.is_complete:
             self.reopen()
-        self.ledger.record(PersonSaid(text, attached, self._means.now(), errand))
+        self.log.record(PersonSaid(text, attached, self._means.now(), errand))
 
     def refresh(self) -> None:
         """Have `write` rewrite the waiting request, from the workspace as it is now.
@@ -167,7 +167,7 @@ class Requests:
             return
         if self.session.phase is not Phase.AWAITING_REPLY:
             raise UsageError(no_request_waits(self.session))
-        self.ledger.record(RefreshAsked(self._means.now()))
+        self.log.record(RefreshAsked(self._means.now()))
 
     def revoke(self, grants: tuple[str, ...]) -> None:
         """Revoke all or some of the person's "always" approvals.
@@ -178,7 +178,7 @@ class Requests:
         """
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
-        self.ledger.record(GrantsRevoked(grants, self._means.now()))
+        self.log.record(GrantsRevoked(grants, self._means.now()))
         for grant in grants:
             self._means.show(Remark(f"no longer granted: {grant}"))
 
@@ -189,7 +189,7 @@ class Requests:
             WorkError: if the disk fails.
         """
         if command != self.session.check:
-            self.ledger.record(CheckNamed(command, self._means.now()))
+            self.log.record(CheckNamed(command, self._means.now()))
 
     def announce(self, *, watched: bool) -> None:
         """Tell the person what to do now, and whether a process watches the inbox.
@@ -283,7 +283,7 @@ class Requests:
         self._means.texts.keep({**self._texts_written(), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
         record = OutboxWritten(self.session.sequence, self._means.now(), shown)
-        self.ledger.record(record)
+        self.log.record(record)
         self._means.texts.prune(self.session.known.values())
 
     def _texts_written(self) -> dict[str, str]:

@@ -47,7 +47,7 @@ from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.journal import Journal
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 from codingagent.workspace.workspace import Workspace
 
 
@@ -243,9 +243,9 @@ class Space:
     def _passing(self, received: ReceivedMessage) -> Run:
         bench = self._ready()
         session = fold(None, self._started(""))
-        ledger = Ledger(_Unkept(), session)
+        log = SessionLog(_Unkept(), session)
         surroundings = bench.surroundings(self._person, lambda _: None)
-        execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
+        execution = Execution(log, bench.agent(log, self._person.show), surroundings)
         items = items_of(received)
         run_id = session.session_id
         ready, finish = partial(self._ready_for, run_id), partial(bench.clear_temporary, run_id)
@@ -275,10 +275,10 @@ class Space:
         journal = home.runs.open(session.session_id)
         kept = _KeptRun(home, bench, journal)
         self._stack.callback(journal.close)
-        ledger = Ledger(journal, session)
-        history.finish_undo(home, ledger, bench.archive, self._person.show)
+        log = SessionLog(journal, session)
+        history.finish_undo(home, log, bench.archive, self._person.show)
         surroundings = bench.surroundings(self._person, lambda _: kept.pause())
-        execution = Execution(ledger, bench.agent(ledger, self._person.show), surroundings)
+        execution = Execution(log, bench.agent(log, self._person.show), surroundings)
         items = items_of(received)
         ready = partial(self._ready_for, session.session_id)
         run = Run(execution, ready, items, now, kept.finish, self._on_event)

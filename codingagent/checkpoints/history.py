@@ -19,7 +19,7 @@ from codingagent.model.ui_events import Notice, Remark
 from codingagent.storage import atomic_write
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 
 # How much of a command's changes to protected files is compared for display.
 _SHOWN_BYTES = 200_000
@@ -154,25 +154,25 @@ def _put_back(archive: Archive, target: str, known: str, names: tuple[str, ...])
 
 def finish_undo(
     home: Home,
-    ledger: Ledger,
+    log: SessionLog,
     archive: Archive,
     show: Callable[[Notice], None],
 ) -> None:
     """Finish an undo that a kill interrupted; without git, leave it pending."""
-    checkpoints = archive.opened() if ledger.session.undoing is not None else None
+    checkpoints = archive.opened() if log.session.undoing is not None else None
     if checkpoints is not None:
-        _undo(home, ledger, checkpoints, show).finish()
+        _undo(home, log, checkpoints, show).finish()
 
 
 def _undo(
     home: Home,
-    ledger: Ledger,
+    log: SessionLog,
     checkpoints: Checkpoints,
     show: Callable[[Notice], None],
     *,
     force: bool = False,
 ) -> Undo:
-    session = ledger.session
+    session = log.session
     found = steps(home.records(session.session_id))
     folders = (Path(session.workspace), home.root)
     # Files that operations changed are undone even if git ignores them.
@@ -183,7 +183,7 @@ def _undo(
         for change in record.changes
     )
     sync = partial(atomic_write.sync, folders)
-    return Undo(ledger, checkpoints, found, held, sync, now, show, force)
+    return Undo(log, checkpoints, found, held, sync, now, show, force)
 
 
 @contextlib.contextmanager
@@ -210,7 +210,7 @@ NO_GIT = "this needs git, which is not installed here; everything else works wit
 
 def take_back(
     home: Home,
-    ledger: Ledger,
+    log: SessionLog,
     turns: int | None,
     show: Callable[[Notice], None],
     *,
@@ -224,11 +224,11 @@ def take_back(
         UsageError: if git is missing, or there is nothing to undo.
         WorkError: if the disk fails.
     """
-    with contextlib.closing(Archive(place_of(home, ledger.session))) as archive:
+    with contextlib.closing(Archive(place_of(home, log.session))) as archive:
         checkpoints = _opened(archive)
-        folders = (Path(ledger.session.workspace), home.root)
-        Keeper(ledger, keeping(archive, folders, show)).catch_up()
-        undo = _undo(home, ledger, checkpoints, show, force=force)
+        folders = (Path(log.session.workspace), home.root)
+        Keeper(log, keeping(archive, folders, show)).catch_up()
+        undo = _undo(home, log, checkpoints, show, force=force)
         if turns is None:
             undo.redo()
         else:

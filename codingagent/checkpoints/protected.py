@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codingagent.checkpoints.file_changes import Change, LeftOut
-from codingagent.checkpoints.schedule import Keeper, LedgerLike
+from codingagent.checkpoints.schedule import Keeper, SessionLogLike
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import KEEPING, Answer, Question
@@ -72,7 +72,7 @@ class Protection:
     `ask_for` returns the approval that a change to a path needs, or None.
     """
 
-    ledger: LedgerLike
+    log: SessionLogLike
     keeper: Keeper
     workspace: DigestsLike
     ask_for: Callable[[str], Ask | None]
@@ -87,7 +87,7 @@ class Protection:
 
     def notes(self) -> tuple[str, ...]:
         """Return what the next request says about this turn's files besides the results."""
-        session, settled = self.ledger.session, self.ledger.session.settled
+        session, settled = self.log.session, self.log.session.settled
         own = {each.place for start in session.written for each in start.changes}
         changed = [
             f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
@@ -104,7 +104,7 @@ class Protection:
 
     def _changes(self) -> Mapping[str, _Changed]:
         """Return the differences after the turn by path; without commands, from the turn's own operations."""
-        session = self.ledger.session
+        session = self.log.session
         ran = (*session.results, session.checked)
         if not any(event is not None and may_change_anything(event) for event in ran):
             return {}
@@ -133,10 +133,10 @@ class Protection:
             if self._is_unasked(path)
         )
         if changes:
-            self.ledger.record(ProtectedFound(changes, self.now()))
+            self.log.record(ProtectedFound(changes, self.now()))
 
     def _is_unasked(self, path: str) -> bool:
-        ask, session = self.ask_for(path), self.ledger.session
+        ask, session = self.ask_for(path), self.log.session
         if ask is None or session.agreed.issuperset(ask.grants):
             return False
         # A file operation was approved beforehand; a command may have changed its file again.
@@ -152,7 +152,7 @@ class Protection:
 
     def question(self) -> Question:
         """Return the question about the files found."""
-        found = self.ledger.session.found
+        found = self.log.session.found
         names = [paths.shown(change.path) for change in found]
         asks = [ask for change in found if (ask := self.ask_for(change.path)) is not None]
         reasons = [f"a command changed {ask.reason}" for ask in asks[:_NAMED]]
@@ -186,10 +186,10 @@ class Protection:
         Raises:
             WorkError: if the disk fails or the journal can't be written.
         """
-        found = self.ledger.session.found
+        found = self.log.session.found
         if answer.decision != "no":
             names = tuple(change.path for change in found)
-            self.ledger.record(ProtectedSettled(names, (), (), self.now()))
+            self.log.record(ProtectedSettled(names, (), (), self.now()))
             how = f" ({answer.by})" if answer.by != "person" else ""
             self.show(
                 Remark(f"protected files that a command changed are kept{how}: {_named(names)}")
@@ -205,7 +205,7 @@ class Protection:
             done += () if restored is None else restored.paths
             left += [LeftOut(change.path, _NO_GIT)] if restored is None else restored.left_alone
         self.keeper.after()
-        self.ledger.record(
+        self.log.record(
             ProtectedSettled(
                 (), tuple(done), tuple(each.path for each in left), self.now(), answer.reason
             )

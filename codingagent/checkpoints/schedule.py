@@ -24,7 +24,7 @@ from codingagent.model.ui_events import Notice, Remark
 _LEFT_OUT_NAMED = 20
 
 
-class LedgerLike(Protocol):
+class SessionLogLike(Protocol):
     """A session's journal and its state."""
 
     @property
@@ -63,7 +63,7 @@ class Keeping:
 class Keeper:
     """Take the checkpoints of one session. A turn continues without them if it must."""
 
-    ledger: LedgerLike
+    log: SessionLogLike
     means: Keeping
 
     def before(self, held: Collection[str] = ()) -> None:
@@ -73,7 +73,7 @@ class Keeper:
 
     def after(self) -> None:
         """Checkpoint after a turn or at a pause; say what undo does not cover."""
-        session = self.ledger.session
+        session = self.log.session
         commands = [start.at for start in session.starts if start.event is None]
         if (found := self.means.take(bool(commands), self._written())) is None:
             return
@@ -89,12 +89,12 @@ class Keeper:
 
     def _written(self) -> set[str]:
         """Return the paths that operations of this turn changed."""
-        return {each.place for start in self.ledger.session.written for each in start.changes}
+        return {each.place for start in self.log.session.written for each in start.changes}
 
     @property
     def can_wait(self) -> bool:
         """Return whether the turn's changes so far are known from its operations."""
-        session = self.ledger.session
+        session = self.log.session
         return bool(session.checkpoint) and net_changes.expected(session.starts) is not None
 
     def catch_up(self) -> None:
@@ -103,7 +103,7 @@ class Keeper:
         Raises:
             WorkError: if the journal can't be written.
         """
-        session = self.ledger.session
+        session = self.log.session
         expected = net_changes.expected(session.starts)
         ended = session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE)
         if not (ended and session.checkpoint) or expected is None:
@@ -116,7 +116,7 @@ class Keeper:
 
     def changed(self) -> tuple[str, ...] | None:
         """Return the changes since the last request, one per line; None if unknown."""
-        session = self.ledger.session
+        session = self.log.session
         waits = bool(session.checkpoint)
         earlier = self.means.changes(session.shown, session.checkpoint or session.kept)
         if earlier is None:
@@ -124,7 +124,7 @@ class Keeper:
         return net_changes.altogether(earlier, net_changes.done(session) if waits else ())
 
     def _record(self, found: Checkpoint, *, before: bool) -> None:
-        session = self.ledger.session
+        session = self.log.session
         named = found.left_out[:_LEFT_OUT_NAMED]
         left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
         if found.left_out_count > len(named):
@@ -141,7 +141,7 @@ class Keeper:
         # Once its request is written, the session is one turn further.
         waited = session.checkpoint and not before
         sequence = session.checkpoint_of if waited else session.sequence
-        self.ledger.record(
+        self.log.record(
             CheckpointTaken(sequence, before, found.id, left_out, self.means.now(), uncovered)
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
-from codingagent.checkpoints.schedule import LedgerLike
+from codingagent.checkpoints.schedule import SessionLogLike
 from codingagent.checkpoints.undo_history import UndoStep, settled, turns_undone, undo_step
 from codingagent.errors import UsageError
 from codingagent.model import paths
@@ -37,7 +37,7 @@ class CheckpointsLike(Protocol):
 class Undo:
     """Undo steps of one session; `steps` are all steps in its journal."""
 
-    ledger: LedgerLike
+    log: SessionLogLike
     checkpoints: CheckpointsLike
     steps: tuple[UndoStep, ...]
     held: frozenset[str]
@@ -97,7 +97,7 @@ class Undo:
         Raises:
             WorkError: if a checkpoint can't be read, or the disk fails.
         """
-        began = self.ledger.session.undoing
+        began = self.log.session.undoing
         assert began is not None, "only what was begun is finished"
         restored: list[str] = []
         alone: list[LeftOut] = []
@@ -119,7 +119,7 @@ class Undo:
         left_alone = f"; left as it is: {_named([left.path for left in alone])}" if alone else ""
         note = f"{self._words(began)}; restored {_named(restored)}{left_alone}"
         told = self._told(began, after.id, left_alone)
-        self.ledger.record(UndoEnded(after.id, (note,), self.now(), told, kept))
+        self.log.record(UndoEnded(after.id, (note,), self.now(), told, kept))
         self.show(Remark(note))
 
     def _is_open(self, step: UndoStep) -> bool:
@@ -143,7 +143,7 @@ class Undo:
         """Describe the net effect of all undos since the last answer; empty if they cancel out."""
         now = (*self.steps, undo_step(began, after, "", ()))
         undos = [index for index, step in enumerate(now) if step.undoes]
-        first = undos[-1 - self.ledger.session.undos :][0]
+        first = undos[-1 - self.log.session.undos :][0]
         touched = {
             change.path
             for index in undos
@@ -176,15 +176,15 @@ class Undo:
         return edited
 
     def _check_phase(self) -> None:
-        if self.ledger.session.phase not in (Phase.AWAITING_REPLY, Phase.COMPLETE):
-            session_id = self.ledger.session.session_id
-            awaits = self.ledger.session.phase is Phase.AWAITING_APPROVAL
+        if self.log.session.phase not in (Phase.AWAITING_REPLY, Phase.COMPLETE):
+            session_id = self.log.session.session_id
+            awaits = self.log.session.phase is Phase.AWAITING_APPROVAL
             commands = ("approve", "deny") if awaits else ("resume",)
             how = " or ".join(f"`codingagent {command} {session_id}`" for command in commands)
             raise UsageError(f"a turn is in progress: end it with {how}, then undo")
 
     def _begin(self, chosen: tuple[int, ...], present: str) -> None:
-        self.ledger.record(UndoBegan(chosen, present, self.now(), self.force))
+        self.log.record(UndoBegan(chosen, present, self.now(), self.force))
         self.sync()
         self.finish()
 

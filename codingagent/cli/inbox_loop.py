@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
 from codingagent.model.journal_entries import LyingFile
-from codingagent.model.observations import Letter
+from codingagent.model.observations import InboxFile
 from codingagent.model.paths import shown
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Inbox:
 
     def __init__(
         self,
-        look: Callable[[], list[Letter]],
+        look: Callable[[], list[InboxFile]],
         left_alone: Iterable[LyingFile] = (),
-        look_at_others: Callable[[], list[Letter]] = list,
+        look_at_others: Callable[[], list[InboxFile]] = list,
     ) -> None:
         self.given = 0
         """Number of files returned by `next`."""
@@ -62,7 +62,7 @@ class Inbox:
         """Record the system's hints; each holds until the file is seen to change again."""
         self._hints.update(hints)
 
-    def next(self) -> tuple[Letter | None, bool]:
+    def next(self) -> tuple[InboxFile | None, bool]:
         """Return the oldest file if it is complete, and whether there is any file at all.
 
         An older file that is still being written delays the younger ones: the order is by time.
@@ -99,15 +99,15 @@ class Inbox:
         """Return the files that are there from before, oldest first."""
         return [letter.name for letter in self._look() if self._is_left_alone(letter)]
 
-    def leave(self, letter: Letter) -> None:
+    def leave(self, letter: InboxFile) -> None:
         """Ignore a file until it changes: it is for another session."""
         self._left_alone.add(_lying(letter))
 
-    def _is_left_alone(self, letter: Letter) -> bool:
+    def _is_left_alone(self, letter: InboxFile) -> bool:
         return _lying(letter) in self._left_alone
 
 
-def _advice(letter: Letter) -> str:
+def _advice(letter: InboxFile) -> str:
     """Return what is wrong with a file in the inbox, and what to do."""
     name = shown(letter.name)
     stem, dot, suffix = name.rpartition(".")
@@ -119,7 +119,7 @@ def _advice(letter: Letter) -> str:
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 
 
-def _lying(letter: Letter) -> LyingFile:
+def _lying(letter: InboxFile) -> LyingFile:
     now = letter.sighting
     return LyingFile(letter.name, now.size_bytes, now.modified_ns)
 

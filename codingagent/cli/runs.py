@@ -25,7 +25,7 @@ from codingagent.protocols.json.events import ErrorEvent, Event, EventsMessage
 from codingagent.protocols.json.parser import SIZE_LIMIT_BYTES, to_json_bytes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 
 _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_status}
 
@@ -129,14 +129,14 @@ def undo(
     """
     journal = home.runs.open(session.session_id)
     try:
-        ledger = Ledger(journal, session)
+        log = SessionLog(journal, session)
         if session.undoing is None:
-            history.take_back(home, ledger, turns, show, force=force)
+            history.take_back(home, log, turns, show, force=force)
             return
         with contextlib.closing(Archive(place_of(home, session))) as archive:
             if archive.opened() is None:
                 raise UsageError(history.NO_GIT)
-            history.finish_undo(home, ledger, archive, show)
+            history.finish_undo(home, log, archive, show)
         show(Remark("finished an interrupted undo; nothing else was undone"))
     finally:
         journal.close()

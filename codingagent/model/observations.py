@@ -65,7 +65,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class InboxFile:
     """A file in the inbox, as last observed."""
 
     name: str

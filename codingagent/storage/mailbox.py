@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codingagent.errors import WorkError
 from codingagent.model.file_settled import Sighting
-from codingagent.model.observations import Letter
+from codingagent.model.observations import InboxFile
 from codingagent.storage import atomic_write
 
 # A larger file is not an answer, and reading it would only exhaust the memory.
@@ -87,7 +87,7 @@ class Mailbox:
             atomic_write.write_whole(path, part)
         return paths
 
-    def look(self) -> list[Letter]:
+    def look(self) -> list[InboxFile]:
         """Return the inbox files that may be answers, oldest first (specification 003).
 
         Skip subfolders, links, hidden files and other suffixes.
@@ -97,7 +97,7 @@ class Mailbox:
         """
         return self._letters(lambda name: name.lower().endswith(_SUFFIXES))
 
-    def look_at_others(self) -> list[Letter]:
+    def look_at_others(self) -> list[InboxFile]:
         """Return the inbox files that can't be executed as they are: empty, or of another kind.
 
         Raises:
@@ -110,7 +110,7 @@ class Mailbox:
             if not letter.sighting.size_bytes or not letter.name.lower().endswith(_SUFFIXES)
         ]
 
-    def _letters(self, is_wanted: Callable[[str], bool]) -> list[Letter]:
+    def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
         try:
             with os.scandir(self.inbox) as entries:
                 wanted = [entry for entry in entries if is_wanted(entry.name)]
@@ -255,7 +255,7 @@ def _stem(session_id: str, sequence: int) -> str:
     return f"{session_id}_seq{sequence:04d}"
 
 
-def _letter(entry: "os.DirEntry[str]") -> Letter | None:
+def _letter(entry: "os.DirEntry[str]") -> InboxFile | None:
     name = entry.name
     if name.startswith((".", "~")):
         return None
@@ -267,7 +267,7 @@ def _letter(entry: "os.DirEntry[str]") -> Letter | None:
         return None
     # Windows gives no inode without another stat; size and time must do there.
     is_open = _is_open(entry.path) if found.st_size else None
-    return Letter(
+    return InboxFile(
         name, Sighting(found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic(), is_open)
     )
 

@@ -13,7 +13,7 @@ class JournalLike(Protocol):
     def sync(self) -> None: ...
 
 
-class Ledger:
+class SessionLog:
     """A session's journal and the state folded from all its records."""
 
     def __init__(self, journal: JournalLike, session: Session) -> None:

@@ -20,7 +20,7 @@ from codingagent.process.runner import Runner, environment, find_program, run_to
 from codingagent.process.select_sandbox import bubblewrap_for, try_sandbox
 from codingagent.storage.clock import now
 from codingagent.storage.journal import Sessions
-from codingagent.storage.session_log import Ledger
+from codingagent.storage.session_log import SessionLog
 from codingagent.workspace.workspace import Workspace, temporary_name
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names
@@ -91,7 +91,7 @@ def supervised_true() -> Iterator[Figure]:
 
 
 class _NoLedger:
-    """A ledger that keeps nothing."""
+    """A log that keeps nothing."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -115,11 +115,11 @@ def journalled_turn() -> Iterator[Figure]:
         workspace = stack.enter_context(contextlib.closing(Workspace(root / "workspace")))
         runner = Runner(Unconfined(), {})
 
-        def turn(ledger: object) -> Work:
+        def turn(log: object) -> Work:
             means = Means(
                 workspace,
                 runner,
-                ledger,  # type: ignore[arg-type]  # one of the two keeps nothing
+                log,  # type: ignore[arg-type]  # one of the two keeps nothing
                 now,
                 lambda _: None,
                 30,
@@ -137,7 +137,7 @@ def journalled_turn() -> Iterator[Figure]:
 
         yield ratio(
             "100 file operations with the journal against without",
-            turn(Ledger(journal, session)),
+            turn(SessionLog(journal, session)),
             turn(_NoLedger(session)),
             1.5,
             15,

@@ -238,7 +238,7 @@ def test_a_clipboard_that_takes_nothing_is_no_success(desk: Desk) -> None:
 
 
 def test_paste_saves_the_clipboard_in_the_inbox(desk: Desk) -> None:
-    """Letter by letter, and finished at once."""
+    """InboxFile by letter, and finished at once."""
     answer = "[MESSAGE]\nHé, “so”\n[/MESSAGE]\n"
     desk.clipboard.write_text(answer)
     status, seen = desk.on_terminal("paste")

@@ -472,7 +472,7 @@ def _undo(
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
             if state.undoing is None:
                 back = None if redo else turns
-                history.take_back(home, conversation.ledger, back, screen.show, force=force)
+                history.take_back(home, conversation.log, back, screen.show, force=force)
                 conversation.recover()
             else:
                 remark(screen, "finished an interrupted undo; nothing else was undone")
