@@ -68,7 +68,7 @@ from codingagent.prompt.file_list import Listing
 from codingagent.protocols.tags.reply import Foreign
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
-OUTPUT_LIMIT_CHARACTERS = 4000
+OUTPUT_LIMIT_CHARACTERS = 20_000
 
 # How much of a command's output the screen shows as it comes.
 _LIVE_LIMIT_CHARACTERS = 50_000

@@ -262,8 +262,12 @@ def is_all_crlf(data: bytes) -> bool:
 
 
 def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
-    """Show the lines around each hunk as they now stand, with their numbers."""
-    places = [(hunk.new_start, hunk.new_start + hunk.new_count - 1) for hunk in hunks]
+    """Show the first and the last line of each hunk and those around them, with their new numbers."""
+    places = []
+    for hunk in hunks:
+        last = hunk.new_start + hunk.new_count - 1
+        # The model has just written what is between.
+        places += [(hunk.new_start, min(hunk.new_start, last)), (last, last)]
     return nearest.around(_Lines.of(text).contents(), sorted(places))
 
 

@@ -51,20 +51,18 @@ TO = Attribute("to", "new/path", "the new path")
 UNTIL = Attribute(
     "until", "TOKEN", "the body then ends only at the closing tag with that word, [/NAME TOKEN]"
 )
-UNCHECKED = Attribute(
-    "unchecked", "true", "even if a Python, JSON or TOML file can no longer be parsed"
-)
+UNCHECKED = Attribute("unchecked", "true", "even if Python, JSON or TOML no longer parses")
 
 COMMANDS = (
     TagCommand(
         "CREATE_FILE",
-        "Creates a file or replaces the whole of one. Missing folders are made.",
+        "Creates a file, or replaces a whole one. Missing folders are made.",
         (
             PATH,
-            Attribute("overwrite", "false", "fail if the file exists"),
-            Attribute("eol", "lf", '"lf" or "crlf" line ends; a replaced CRLF file stays CRLF'),
-            Attribute("final_newline", "false", "no line end after the last line"),
-            Attribute("encoding", "base64", "the body is base64, for binary files"),
+            Attribute("overwrite", "false", "fail if it exists"),
+            Attribute("eol", "lf", 'or "crlf"; a replaced CRLF file stays CRLF'),
+            Attribute("final_newline", "false", "no line end at the end"),
+            Attribute("encoding", "base64", "for binary files"),
             UNCHECKED,
             UNTIL,
         ),
@@ -72,17 +70,17 @@ COMMANDS = (
     ),
     TagCommand(
         "EDIT_FILE",
-        "Changes part of a file. SEARCH holds whole lines exactly as they are in the file now, enough"
-        " to fit one place only; REPLACE holds what takes their place. Several such blocks may follow"
-        " one another: all are applied, or none.",
+        "Changes part of a file. SEARCH holds whole lines exactly as the file has them now, enough to fit"
+        " one place only; REPLACE what takes their place. Several such blocks may follow: all are"
+        " applied, or none.",
         (
             PATH,
             Attribute(
                 "start_line",
                 "3",
-                "with end_line, without SEARCH/REPLACE: the body replaces these lines (1-based, inclusive)",
+                "without SEARCH/REPLACE, the body replaces the lines from here",
             ),
-            Attribute("end_line", "5", "see start_line; work from the bottom of a file up"),
+            Attribute("end_line", "5", "to here; work from the bottom of a file up"),
             UNCHECKED,
             UNTIL,
         ),
@@ -117,8 +115,8 @@ COMMANDS = (
     TagCommand(
         "RUN_COMMAND",
         "Runs shell lines in the workspace. Nothing can be typed into them; what they leave running is"
-        " ended. You get the exit code and the output, its middle cut when it is long: don't pipe it"
-        " into tail or head, which hides a failure.",
+        " ended. You get the exit code and up to 20,000 characters of output, the middle cut: don't"
+        " pipe it into tail or head, which hides a failure.",
         (
             Attribute("timeout", "120", f"seconds allowed, up to {TIMEOUT_LIMIT_S}"),
             Attribute("cwd", "sub/folder", "a folder to run in"),
@@ -134,7 +132,7 @@ COMMANDS = (
     ),
     TagCommand(
         "DONE",
-        "Ends the task, with a summary, if everything in the same answer succeeds.",
+        "Ends the task, with a summary.",
         (UNTIL,),
         "[DONE]\nGreetings are formal now, and tested.\n[/DONE]",
     ),

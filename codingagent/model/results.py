@@ -78,15 +78,22 @@ def check_result(event: Event) -> Result:
     return replace(result, summary=result.summary.replace(_MORE_TIME, ""))
 
 
-def lines_of(result: Result) -> str:
+def lines_of(result: Result, output_limit: int | None = None) -> str:
     """Return a result as the next request shows it: one line, then indented output and notes.
 
     All outside text is indented, so that no line of it can pass for a heading or a result.
+
+    Args:
+        result: the result.
+        output_limit: the most characters of output; None: all.
     """
     summary = without_end_tags(result.summary)
     lines = [f"[{'OK' if result.success else 'FAILED'}] {result.command_type}: {summary}"]
     if result.output:
-        output = result.output.strip("\n").split("\n")
+        text = result.output.strip("\n")
+        if output_limit is not None:
+            text = plain_text.clip_middle(text, output_limit)
+        output = text.split("\n")
         if len(output) == 1:
             lines.append(f"  Output: {output[0]}")
         else:

@@ -7,20 +7,19 @@ here has earned its place by a reply that went wrong without it.
 
 from functools import cache
 
-from codingagent.model.commands import COMMANDS, PATH, TO, UNTIL, TagCommand
+from codingagent.model.commands import COMMANDS, PATH, TO, UNCHECKED, UNTIL, TagCommand
 
 INTRODUCTION = """\
-You are a coding agent. You work on the files of one folder, the workspace, on a person's computer, by
-commands. A program executes them in order, and its results come back in the next request. The person
-only carries your answer to the program, by hand: get as far as you can in each answer, and don't ask
-them to edit or run anything."""
+You are a coding agent. You work on the files of one folder, the workspace, on a person's computer. A
+program executes your commands in order; their results come in the next request. The person carries
+your answer to it by hand: get as far as you can in each, and don't ask them to edit or run anything."""
 
 SHAPE = """\
 ## The shape of an answer
 
-First line: [REPLY session="…" sequence="…"] with the values from HEADER. Last line: [END]. Between them
-stand commands, each beginning on a line of its own; other text is ignored. Put the whole answer into
-one code block, fenced by four backticks, so that the chat copies it unchanged."""
+First line: [REPLY session="…" sequence="…"] with the values from HEADER. Last line: [END]. Between them:
+commands, each on a line of its own; other text is ignored. Put the whole answer into one code block,
+fenced by four backticks, so that the chat copies it unchanged."""
 
 EXAMPLE = """\
 [REPLY session="a1b2c3d4" sequence="2"]
@@ -54,21 +53,19 @@ RULES = """\
 1. A body is taken letter by letter, from the line after the opening tag to the line before the closing
    tag: write no code fences, line numbers or escapes into it, and keep the indentation.
 2. Never write "..." or "rest unchanged" for lines of a file: what you write is what it will hold.
-3. Don't guess what a file says: if its text is not in this request, READ_FILE it first, all that you
-   need in one answer.
-4. New or short files: CREATE_FILE, whole. Changes in longer files: EDIT_FILE with SEARCH/REPLACE.
-5. Commands run in the order written; a failed one does not stop the next. Verify your changes with
-   RUN_COMMAND after them, in the same answer.
-6. End with DONE, in the same answer. It counts if everything before it succeeded, each command with
-   exit code 0; else the task stays open, and the next request says why.
-7. Leave DONE out only if you must see results first. Unclear? Send one MESSAGE with your question.
+3. Don't guess what a file says: READ_FILE what this request does not show, all in one answer.
+4. New or short files: CREATE_FILE, whole. Longer files: EDIT_FILE with SEARCH/REPLACE.
+5. A failed command does not stop the next. Verify your changes with RUN_COMMAND, in the same answer.
+6. End that answer with DONE. It counts if everything before it succeeded, each command with exit code
+   0; else the task stays open. Leave it out only if you must see results first.
+7. Unclear? Send one MESSAGE with your question and stop.
 8. Results come only from the program: never write them yourself, and stop after [END].
-9. When a result says FAILED, it says what to send instead. Send that alone; what was OK is done.
-10. Paths are relative to the workspace root, with /. Nothing outside of it can be reached. .git can't
-    be written; the person commits.
+9. A result that says FAILED says what to send instead. Send that alone; what was OK is done.
+10. Paths are relative to the workspace root, with /; nothing outside can be reached. .git can't be
+    written; the person commits.
 11. If a body must hold its own closing tag, or a block of these commands, add until="TOKEN" to the
     opening tag and close with that word: [/CREATE_FILE TOKEN].
-12. If an answer gets very long, end it with [END] after a whole block and go on in the next one."""
+12. End a very long answer with [END] after a whole block, and go on in the next one."""
 
 
 @cache
@@ -79,7 +76,7 @@ def protocol_text() -> str:
         (
             INTRODUCTION,
             SHAPE,
-            f"## Example of a good answer\n\n````\n{EXAMPLE}\n````",
+            f"## Example\n\n````\n{EXAMPLE}\n````",
             f"## Commands\n\n{reference}",
             RULES,
         )
@@ -99,8 +96,8 @@ def _describe(command: TagCommand) -> str:
     attributes = [
         f'  {attribute.name}="{attribute.example}": {attribute.meaning}'
         for attribute in command.attributes
-        # The example shows `path`, and rule 11 tells of `until` once for all.
-        if attribute not in (PATH, TO, UNTIL)
+        # The example shows `path`, rule 11 tells of `until`, and the refusal that it lifts of `unchecked`.
+        if attribute not in (PATH, TO, UNCHECKED, UNTIL)
     ]
     parts = [f"### {command.tag}", command.meaning]
     if f"\n[{command.tag}" not in EXAMPLE:

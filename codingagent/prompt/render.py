@@ -20,7 +20,7 @@ from codingagent.model.events import (
     Refused,
     succeeded,
 )
-from codingagent.model.results import check_result
+from codingagent.model.results import Result, check_result
 from codingagent.model.session_state import Said, Session
 from codingagent.prompt import file_list as listing
 from codingagent.prompt import guide
@@ -49,6 +49,9 @@ _FAILED_NAMED = 20
 
 # Of the last turn; the others are counted.
 RESULTS_SHOWN = 200
+
+# Of each command's output, where all of it does not fit.
+_OUTPUT_CHARACTERS = 4_000
 
 # A message or the end of the task need not be repeated, and an answer is not a block.
 _NEVER_AGAIN = frozenset({"DONE", "REPLY", "MESSAGE", "message", results.CHECK})
@@ -201,7 +204,7 @@ def render_short(
         "=== CONTEXT ===\n"
     )
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
-    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, context, dialect, 0)}"
+    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2)
     return head + news + outcome + _contents(context, room - len(outcome)) + tail
@@ -264,12 +267,15 @@ def _reminder(session: Session) -> str:
     return guide.reminder(session.session_id, session.sequence)
 
 
-def _prompt(session: Session, context: Context, dialect: Dialect, room: int) -> str:
+def _prompt(
+    session: Session, context: Context, dialect: Dialect, room: int = 0, *, is_short: bool = False
+) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
     parts = [session.task]
     if session.sequence > 1:
         parts = [dialect.go_on]
-        if plain_text.one_line(session.task) != session.task:
+        # HEADER names it; a chat that saw the earlier requests has read it.
+        if not is_short and plain_text.one_line(session.task) != session.task:
             parts.append(f"The whole task:\n{session.task}")
     parts += _words(session, room)
     if room and (names := _names(context.seen, min(room, _SEEN_CHARACTERS))):
@@ -379,9 +385,12 @@ def _results(session: Session, room: int) -> str:
     check = check_lines(session)
     room -= sum(map(len, check))
     told = [results.result_of(event) for event in session.results]
-    lines = [results.lines_of(result) for result in told]
-    if sum(map(len, lines)) > room or len(lines) > RESULTS_SHOWN:
-        lines = _shorter(session.results, room)
+    for limit in (None, _OUTPUT_CHARACTERS):
+        lines = [results.lines_of(result, limit) for result in told]
+        if sum(map(len, lines)) <= room and len(lines) <= RESULTS_SHOWN:
+            break
+    else:
+        lines = _shorter(told, room)
     notes = [f"Note: {results.without_end_tags(note)}" for note in session.all_notes]
     body = "\n".join([*lines, *check, *notes]) or "(nothing was executed)"
     return f"## Previous Command Results\n{body}\n\n"
@@ -392,15 +401,14 @@ def check_lines(session: Session) -> list[str]:
     return [] if session.checked is None else [results.lines_of(check_result(session.checked))]
 
 
-def _shorter(events: Iterable[Event], room: int) -> list[str]:
+def _shorter(told: Sequence[Result], room: int) -> list[str]:
     """Return failures whole while there is room, then one line each, then counts."""
-    told = [results.result_of(event) for event in events]
     kept: dict[int, str] = {}
     for wanted in (False, True):
         for index, result in enumerate(told):
             if result.success is not wanted:
                 continue
-            full = results.lines_of(result)
+            full = results.lines_of(result, _OUTPUT_CHARACTERS)
             for text in (full, full.partition("\n")[0]):
                 if len(text) < room and len(kept) < RESULTS_SHOWN:
                     kept[index] = text

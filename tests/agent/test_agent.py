@@ -389,12 +389,12 @@ def test_what_a_command_left_running_is_said(desk: Desk) -> None:
 
 
 def test_long_output_is_cut_in_the_middle(desk: Desk) -> None:
-    """Design, outbox: at most 4,000 characters, the head and the tail, with a line between."""
+    """Design, outbox: at most 20,000 characters, the head and the tail, with a line between."""
     text = desk.answer(run("seq 1 100000"))
     assert "    1\n    2\n" in text
     assert "\n    99999\n    100000" in text
     assert " characters left out …" in text
-    assert 3000 < len(text.replace("\n    ", "\n")) < 4300
+    assert 19_000 < len(text.replace("\n    ", "\n")) < 20_300
 
 
 def test_terminal_controls_reach_neither_model_nor_person(desk: Desk) -> None:

@@ -69,15 +69,15 @@ def test_each_command_is_described_with_its_example_and_attributes(
     # Those that stand in the example of an answer need none of their own.
     assert command.example in section or f"\n[{command.tag}" in guide.EXAMPLE
     for attribute in command.attributes:
-        if attribute.name not in {"path", "to", "until"}:
+        if attribute.name not in {"path", "to", "until", "unchecked"}:
             assert f'  {attribute.name}="{attribute.example}": {attribute.meaning}' in section
 
 
 @pytest.mark.parametrize(
     "sentence",
     [
-        "Paths are relative to the workspace root, with /.",
-        "Commands run in the order written; a failed one does not stop the next.",
+        "Paths are relative to the workspace root, with /;",
+        "A program executes your commands in order",
         'First line: [REPLY session="…" sequence="…"]',
         "Last line: [END].",
         'until="TOKEN"',
@@ -86,8 +86,8 @@ def test_each_command_is_described_with_its_example_and_attributes(
         "EDIT_FILE with SEARCH/REPLACE",
         "a glob with *, ** and ?",
         "the person commits",
-        "End with DONE, in the same answer. It counts if everything before it succeeded",
-        "Unclear? Send one MESSAGE with your question.",
+        "End that answer with DONE. It counts if everything before it succeeded",
+        "Unclear? Send one MESSAGE with your question and stop.",
     ],
 )
 def test_the_guide_tells_the_rules(sentence: str) -> None:
@@ -108,4 +108,4 @@ def test_the_guide_has_no_heading_of_a_section() -> None:
 
 def test_the_guide_is_short() -> None:
     """Design, purpose: it is pasted each turn, so every line of it costs."""
-    assert len(_TEXT) < 4_700
+    assert len(_TEXT) < 4_200

@@ -519,3 +519,23 @@ def test_a_request_under_way_is_made_from_the_records_alone() -> None:
     """Design, nothing is lost: the same records make the same request."""
     records = (*turn(MessageShown("x")), OutboxWritten(2, LATER), ReplyTaken(2, "x", "d", LATER))
     assert render(session_of(*records)) == render(session_of(*records))
+
+
+def test_the_task_of_many_lines_is_in_the_whole_request_only() -> None:
+    """Design, the outbox: a chat that has seen the earlier requests need not read the task again."""
+    session = session_of(*turn(), task="a task\nof two lines")
+    assert "a task\nof two lines" in render(session)
+    again = outbox.render_short(session, context_of(), BUDGET, outbox.tag_dialect(), ())
+    assert "of two lines" not in again
+    assert "Task: a task … (+1 line)" in again
+
+
+@pytest.mark.parametrize(
+    ("characters", "shown"), [(200_000, 20_000), (60_000, 4_000)], ids=["room", "no-room"]
+)
+def test_the_output_of_a_command_is_whole_while_there_is_room(characters: int, shown: int) -> None:
+    """Design, the outbox: at most 20,000 characters a command, else 4,000."""
+    ran = CommandRan("build", 1, "x" * 20_000, 1.0)
+    text = render(session_of(*turn(ran, ran, ran)), budget=Budget(characters, 20))
+    assert 3 * shown <= text.count("x") < 3 * shown + 100
+    assert text.count(" characters left out …") == (3 if shown == 4_000 else 0)
