@@ -69,7 +69,7 @@ def test_each_violation_breaks_its_contract(tmp_path: Path) -> None:
 
 
 def modules() -> list[str]:
-    """Gives the names of all modules of the package."""
+    """Return the names of all modules of the package."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources()]
     return [name.removesuffix(".__init__") for name in names]
 
@@ -147,6 +147,19 @@ def test_a_long_module_says_why() -> None:
     long = {path.name for path, text in found.items() if text.count("\n") > 500}
     told = {path.name for path, text in found.items() if "\n\nOver 500 lines: " in text}
     assert long == told
+
+
+def test_a_command_function_is_short() -> None:
+    """A command reads as its steps: at most 40 lines, its options and docstring included."""
+    functions = [
+        (node.end_lineno - node.lineno + 1, path.name, node.name)
+        for path in sources()
+        if path.parent.name == "commands"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
+    ]
+    assert len(functions) > 50
+    assert [each for each in functions if each[0] > 40] == []
 
 
 def test_no_class_name_stands_for_two_things() -> None:

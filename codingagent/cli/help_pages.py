@@ -59,7 +59,7 @@ def show_page(topic: str) -> None:
     if is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 
-        Console(can_ask=sys.stdin.isatty() and sys.stdout.isatty()).page(text)
+        Console().page(text)
     else:
         sys.stdout.write(text)
 

@@ -2,43 +2,19 @@
 
 from typing import assert_never
 
+from codingagent.model import journal_entries as entries
 from codingagent.model import plain_text
 from codingagent.model.approval import operation_id
 from codingagent.model.events import MessageShown
-from codingagent.model.journal_entries import (
-    ApprovalAnswered,
-    ApprovalAsked,
-    CheckEnded,
-    CheckNamed,
-    CheckpointTaken,
-    GrantsRevoked,
-    InboxFound,
-    OperationEnded,
-    OperationStarted,
-    OutboxWritten,
-    PersonSaid,
-    ProtectedFound,
-    ProtectedSettled,
-    Record,
-    RefreshAsked,
-    ReplySetAside,
-    ReplyTaken,
-    RunStarted,
-    SessionReopened,
-    SessionStarted,
-    TurnEnded,
-    UndoBegan,
-    UndoEnded,
-)
 from codingagent.model.results import CHECK, check_result, result_of
 
 
-def line_of(record: Record) -> str:
+def line_of(record: entries.Record) -> str:
     """Return one record in words; text from answers and commands has no control characters."""
     return plain_text.without_controls(" ".join(_words(record).split()))
 
 
-def _said(record: PersonSaid) -> str:
+def _said(record: entries.PersonSaid) -> str:
     files = ", ".join(record.attached)
     if not record.text:
         return f"the person attached {files}"
@@ -46,9 +22,9 @@ def _said(record: PersonSaid) -> str:
     return f"the person said: {plain_text.one_line(record.text, 200)}{with_files}"
 
 
-def _words(record: Record) -> str:
+def _words(record: entries.Record) -> str:
     match record:
-        case SessionStarted():
+        case entries.SessionStarted():
             terms = [
                 f"workspace {record.workspace}",
                 *([f"policy {record.policy}"] if record.policy else []),
@@ -59,28 +35,28 @@ def _words(record: Record) -> str:
             ]
             said = ", ".join(terms)
             return f"session started ({said}): {plain_text.one_line(record.task, 200)}"
-        case RunStarted():
+        case entries.RunStarted():
             return f"run started (workspace {record.workspace}, policy {record.policy})"
-        case InboxFound():
+        case entries.InboxFound():
             return f"ignored in the inbox: {', '.join(file.name for file in record.files)}"
-        case OutboxWritten():
+        case entries.OutboxWritten():
             return f"request {record.sequence} written"
-        case PersonSaid():
+        case entries.PersonSaid():
             return _said(record)
-        case RefreshAsked():
+        case entries.RefreshAsked():
             return "request to be rewritten"
-        case GrantsRevoked():
+        case entries.GrantsRevoked():
             return f"revoked: {', '.join(record.grants)}"
-        case CheckNamed():
+        case entries.CheckNamed():
             return f"the check is now: {record.command or 'none'}"
-        case ReplyTaken():
+        case entries.ReplyTaken():
             return f"answer {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
-        case ReplySetAside():
+        case entries.ReplySetAside():
             return f"rejected: {record.name}: {record.reason}"
-        case OperationStarted():
+        case entries.OperationStarted():
             name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"
             return f"{name} begins: {plain_text.one_line(record.subject, 200)}"
-        case OperationEnded():
+        case entries.OperationEnded():
             result = result_of(record.event)
             mark = "ok" if result.success else "FAILED"
             where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
@@ -92,27 +68,27 @@ def _words(record: Record) -> str:
             )
             line = f"{operation_id(record.index)} {result.command_type} {mark}: {said}"
             return f"{line}{where}{notes}"
-        case CheckEnded():
+        case entries.CheckEnded():
             result = check_result(record.event)
             mark = "ok" if result.success else "FAILED"
             return f"check {mark}: {result.summary} [sandbox: {result.sandbox or 'none'}]"
-        case ApprovalAsked():
+        case entries.ApprovalAsked():
             question = record.question
             why = "; ".join(question.reasons)
             subject = plain_text.one_line(question.subject, 200)
             return f"{operation_id(record.index)} {question.tag} awaits approval: {subject} ({why})"
-        case ApprovalAnswered():
+        case entries.ApprovalAnswered():
             return f"{operation_id(record.index)} answered {record.answer.said}"
-        case CheckpointTaken():
+        case entries.CheckpointTaken():
             when = "before" if record.before else "after"
             left = f"; without {'; '.join(record.left_out)}" if record.left_out else ""
             if record.uncovered:
                 left += f"; changed and not covered: {', '.join(record.uncovered)}"
             return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
-        case ProtectedFound():
+        case entries.ProtectedFound():
             names = ", ".join(change.path for change in record.changes)
             return f"protected files changed without approval: {names}"
-        case ProtectedSettled():
+        case entries.ProtectedSettled():
             ways = {
                 "kept": record.kept,
                 "put back": record.put_back,
@@ -120,15 +96,15 @@ def _words(record: Record) -> str:
             }
             told = [f"{way}: {', '.join(which)}" for way, which in ways.items() if which]
             return f"protected files {'; '.join(told)}"
-        case UndoBegan():
+        case entries.UndoBegan():
             how = ", forced" if record.force else ""
             return f"undo begins{how}; checkpoint before it: {record.name[:12]}"
-        case UndoEnded():
+        case entries.UndoEnded():
             return f"undo done: {'; '.join(record.notes)}"
-        case TurnEnded():
+        case entries.TurnEnded():
             notes = "".join(f"; note: {note}" for note in record.notes)
             return f"turn {record.sequence} ended{notes}"
-        case SessionReopened():
+        case entries.SessionReopened():
             return "session reopened"
         case _:
             assert_never(record)

@@ -47,7 +47,7 @@ def screen_for(json: bool) -> Iterator[Screen]:
     elif is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 
-        screen = Console(can_ask=sys.stdin.isatty() and sys.stdout.isatty())
+        screen = Console()
     else:
         from codingagent.cli.plain_output import Lines
 

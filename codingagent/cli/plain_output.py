@@ -8,26 +8,9 @@ from typing import TextIO, assert_never
 from codingagent.cli import layout
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
+from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
 from codingagent.model.plain_text import on_screen, unmasked
-from codingagent.model.ui_events import (
-    ApprovalAwaited,
-    Elsewhere,
-    FileChanged,
-    ModelSaid,
-    Notice,
-    OperationBegan,
-    OperationDone,
-    OutboxReady,
-    OutputCame,
-    QuestionAsked,
-    Remark,
-    ReplyAccepted,
-    ReplyRejected,
-    SessionDone,
-    TurnDone,
-    Waiting,
-)
 
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
@@ -43,16 +26,16 @@ class Changes:
     def __init__(self, how: str) -> None:
         self.how = how
         self._approved = ""
-        self._change: FileChanged | None = None
+        self._change: ui.FileChanged | None = None
 
-    def note(self, notice: Notice) -> None:
+    def note(self, notice: ui.Notice) -> None:
         """Record what is shown for approval, and a change; the diff is computed later."""
         match notice:
-            case OperationBegan():
+            case ui.OperationBegan():
                 self._approved, self._change = "", None
-            case ApprovalAwaited():
+            case ui.ApprovalAwaited():
                 self._approved = notice.subject
-            case FileChanged() if self.how != "never" and notice.path != self._approved:
+            case ui.FileChanged() if self.how != "never" and notice.path != self._approved:
                 self._change = notice
             case _:
                 pass
@@ -86,10 +69,10 @@ class Lines:
     def tell_changes(self, how: str, *, asked: bool) -> None:
         self._changes.how = _in_pipes(how, asked=asked)
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: ui.Notice) -> None:
         self._changes.note(notice)
         text = lines_of(notice)
-        if isinstance(notice, OperationDone) and (told := self._changes.take()) is not None:
+        if isinstance(notice, ui.OperationDone) and (told := self._changes.take()) is not None:
             found, lines = told
             count = layout.counted(found, layout.PIPE)
             text = "\n".join([f"{text}{count}", *(f"         {line}" for line in lines)])
@@ -97,7 +80,7 @@ class Lines:
             self._stream.write(f"{on_screen(text)}\n")
             self._stream.flush()
 
-    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
+    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Return no answer: nobody sits here."""
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
@@ -117,9 +100,9 @@ class JsonLines:
     def tell_changes(self, how: str, *, asked: bool) -> None:
         self._changes.how = _in_pipes(how, asked=asked)
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: ui.Notice) -> None:
         self._changes.note(notice)
-        if not isinstance(notice, FileChanged):
+        if not isinstance(notice, ui.FileChanged):
             write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
         elif (told := self._changes.take()) is not None:
             found, lines = told
@@ -127,7 +110,7 @@ class JsonLines:
             document = {"type": _type(notice), **said, "difference": "\n".join(lines)}
             write_json_line(self._stream, document)
 
-    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
+    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Return no answer: nobody sits here."""
 
     def choose(self, question: str, choices: Sequence[str]) -> int | None:
@@ -143,41 +126,41 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
-def lines_of(notice: Notice) -> str:
+def lines_of(notice: ui.Notice) -> str:
     """Return a notice in words; empty for one that matters only on a terminal."""
     match notice:
-        case OutboxReady():
+        case ui.OutboxReady():
             return ready_lines(notice)
-        case Waiting():
+        case ui.Waiting():
             return waiting_lines(notice)
-        case ReplyAccepted():
+        case ui.ReplyAccepted():
             count = notice.operations
             return (
                 f"answer {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
             )
-        case ReplyRejected():
+        case ui.ReplyRejected():
             return f"rejected: {notice.name}: {notice.reason}\n  moved to {notice.path}\n  {notice.remedy}"
-        case OperationBegan() | OutputCame() | FileChanged():
+        case ui.OperationBegan() | ui.OutputCame() | ui.FileChanged():
             return ""
-        case OperationDone():
+        case ui.OperationDone():
             return operation_line(notice)
-        case ApprovalAwaited():
+        case ui.ApprovalAwaited():
             return approval_lines(notice)
-        case ModelSaid():
+        case ui.ModelSaid():
             return f"the model says: {notice.text}"
-        case QuestionAsked():
+        case ui.QuestionAsked():
             return question_line(notice)
-        case TurnDone():
+        case ui.TurnDone():
             return "\n".join([turn_line(notice), *(f"  note: {note}" for note in notice.notes)])
-        case SessionDone():
+        case ui.SessionDone():
             return "\n".join(done_lines(notice))
-        case Remark():
+        case ui.Remark():
             return notice.text
         case _:
             assert_never(notice)
 
 
-def ready_lines(notice: OutboxReady) -> str:
+def ready_lines(notice: ui.OutboxReady) -> str:
     """Return where a request is, its size, and its short version."""
     size = layout.size(notice.characters, notice.tokens)
     lines = [f"request {notice.sequence} is ready: {notice.path} ({size})"]
@@ -189,7 +172,7 @@ def ready_lines(notice: OutboxReady) -> str:
     return "\n".join(lines)
 
 
-def waiting_lines(notice: Waiting) -> str:
+def waiting_lines(notice: ui.Waiting) -> str:
     """Return what the person has to do now, for a newcomer."""
     first = f"attach this file to any chat, or paste its text, and send it: {notice.outbox}"
     if notice.short:
@@ -205,7 +188,7 @@ def waiting_lines(notice: Waiting) -> str:
     )
 
 
-def waiting_line(notice: Waiting) -> str:
+def waiting_line(notice: ui.Waiting) -> str:
     """Return what happens next: this process waits, another one does, or the person runs a command."""
     if notice.elsewhere:
         return "the other terminal waits for the answer"
@@ -215,7 +198,7 @@ def waiting_line(notice: Waiting) -> str:
     return f"then: {resume} takes the answer and continues"
 
 
-def operation_line(notice: OperationDone) -> str:
+def operation_line(notice: ui.OperationDone) -> str:
     """Return a result in one line, followed by what failed or was noted."""
     result = notice.result
     if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
@@ -228,7 +211,7 @@ def operation_line(notice: OperationDone) -> str:
     return "\n".join(lines)
 
 
-def approval_lines(notice: ApprovalAwaited) -> str:
+def approval_lines(notice: ui.ApprovalAwaited) -> str:
     """Return what needs approval, and why."""
     shown = "\n".join(f"    {line}" for line in unmasked(notice.shown).split("\n"))
     why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
@@ -236,7 +219,7 @@ def approval_lines(notice: ApprovalAwaited) -> str:
     return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}{always}"
 
 
-def question_line(notice: QuestionAsked) -> str:
+def question_line(notice: ui.QuestionAsked) -> str:
     """Return how to answer the model's question."""
     return (
         "the model asks or says something (see above);"
@@ -244,7 +227,7 @@ def question_line(notice: QuestionAsked) -> str:
     )
 
 
-def turn_line(notice: TurnDone) -> str:
+def turn_line(notice: ui.TurnDone) -> str:
     """Sum up a turn."""
     failed = f", {notice.failed} failed" if notice.failed else ""
     count = len(notice.changed)
@@ -252,7 +235,7 @@ def turn_line(notice: TurnDone) -> str:
     return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
 
 
-def done_lines(notice: SessionDone) -> list[str]:
+def done_lines(notice: ui.SessionDone) -> list[str]:
     """Return that the task is done, and what failed in the last answer."""
     lines = [f"done: {notice.summary}" if notice.summary else "done"]
     if notice.failed:
@@ -262,7 +245,7 @@ def done_lines(notice: SessionDone) -> list[str]:
     return lines
 
 
-def _type(notice: Notice) -> str:
+def _type(notice: ui.Notice) -> str:
     name = type(notice).__name__
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 

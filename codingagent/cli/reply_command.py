@@ -91,10 +91,7 @@ def follow(
 
 
 def _answer(
-    home: Home,
-    session: Session,
-    command: ReplyCommand,
-    run: Callable[[str, Extras], Outcome],
+    home: Home, session: Session, command: ReplyCommand, run: Callable[[str, Extras], Outcome]
 ) -> tuple[str, str]:
     """Run the command on one request; return the answer's name in the inbox, and its digest.
 

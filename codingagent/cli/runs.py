@@ -144,11 +144,7 @@ def undo(
 
 @contextlib.contextmanager
 def _space(
-    home: Home,
-    root: Path,
-    settings: Settings,
-    approves_all: bool,
-    tell: Callable[[Event], None],
+    home: Home, root: Path, settings: Settings, approves_all: bool, tell: Callable[[Event], None]
 ) -> Iterator[Space]:
     person = Person(_say, approves_all=approves_all)
     with Space.of(home, root, settings, person, tell) as space:

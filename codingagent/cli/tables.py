@@ -151,12 +151,7 @@ def show_diff(
 
 
 def show_settings(
-    home: Path,
-    resolved: Resolved,
-    policy: str,
-    granted: Mapping[str, Sequence[str]],
-    *,
-    json: bool,
+    home: Path, resolved: Resolved, policy: str, granted: Mapping[str, Sequence[str]], *, json: bool
 ) -> None:
     """Print each effective setting, its source and its meaning.
 

@@ -16,27 +16,10 @@ from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line, Span
 from codingagent.cli.plain_output import Changes, done_lines, question_line, turn_line, waiting_line
+from codingagent.model import ui_events as ui
 from codingagent.model.approval import KEEPING, Answer, Decision
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import CHECK
-from codingagent.model.ui_events import (
-    ApprovalAwaited,
-    Elsewhere,
-    FileChanged,
-    ModelSaid,
-    Notice,
-    OperationBegan,
-    OperationDone,
-    OutboxReady,
-    OutputCame,
-    QuestionAsked,
-    Remark,
-    ReplyAccepted,
-    ReplyRejected,
-    SessionDone,
-    TurnDone,
-    Waiting,
-)
 
 # The end of a failure's output says most; the request to the model has more of it.
 _FAILURE_LINES = 15
@@ -96,8 +79,8 @@ _COLOUR_SYSTEMS = {
 class Console:
     """Show notices on a terminal as they come."""
 
-    def __init__(self, *, can_ask: bool = False) -> None:
-        self._can_ask = can_ask
+    def __init__(self) -> None:
+        self._can_ask = sys.stdin.isatty() and sys.stdout.isatty()
         # no-color.org: no colour code at all then.
         has_colour = not os.environ.get("NO_COLOR")
         self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
@@ -111,53 +94,53 @@ class Console:
         del asked  # a terminal always has a reader
         self._changes.how = how
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: ui.Notice) -> None:
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
         self._changes.note(notice)
         match notice:
-            case OutboxReady():
+            case ui.OutboxReady():
                 self._show_ready(notice)
-            case Waiting():
+            case ui.Waiting():
                 self._show_waiting(notice)
-            case ReplyAccepted():
+            case ui.ReplyAccepted():
                 self._rich.rule(f"Reply {notice.sequence}", style="dim")
-            case ReplyRejected():
+            case ui.ReplyRejected():
                 self._say(("Not taken:", "warn"), (f" {notice.name}: {notice.reason}", ""))
                 self._say(("  kept as", ""))
                 self._say_path(notice.path)
                 self._rich.print(Text(f"  {notice.remedy}"), soft_wrap=True)
-            case OperationBegan():
+            case ui.OperationBegan():
                 self._begin(notice)
-            case OutputCame():
+            case ui.OutputCame():
                 self._show_output(notice.text)
-            case FileChanged():
+            case ui.FileChanged():
                 pass  # shown with its operation's result
-            case OperationDone():
+            case ui.OperationDone():
                 self._show_result(notice)
-            case ApprovalAwaited():
+            case ui.ApprovalAwaited():
                 self._show_awaited(notice)
-            case ModelSaid():
+            case ui.ModelSaid():
                 for line in notice.text.split("\n"):
                     self._say((line, "name"), indent=0)
-            case QuestionAsked():
+            case ui.QuestionAsked():
                 self._say(("? ", "warn"), (question_line(notice), ""))
-            case TurnDone():
+            case ui.TurnDone():
                 self._say((turn_line(notice), "dim"))
                 for note in notice.notes:
                     self._say(("  ", ""), ("note:", "warn"), (f" {note}", ""), indent=4)
-            case SessionDone():
+            case ui.SessionDone():
                 first, *rest = done_lines(notice)
                 for line in first.split("\n"):
                     self._say((line, "bold green"))
                 for line in rest:
                     self._say((line, "warn"), indent=4)
-            case Remark():
+            case ui.Remark():
                 self._say((notice.text, "dim"))
             case _:
                 assert_never(notice)
 
-    def ask(self, notice: ApprovalAwaited, elsewhere: Elsewhere) -> Answer | None:
+    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what was shown; None if this process can't read their keyboard.
 
         An answer given in another terminal counts as theirs.
@@ -241,7 +224,7 @@ class Console:
             raise KeyboardInterrupt from None
         return numbers.index(said)
 
-    def _show_awaited(self, notice: ApprovalAwaited) -> None:
+    def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
         mark = (f"? {notice.command_type}", "bold yellow")
         self._say(("  ", ""), mark, (" needs your approval:", ""), indent=4)
         for line in unmasked(notice.shown).split("\n"):
@@ -305,7 +288,7 @@ class Console:
         # Never wrapped here, so that it can be copied whole.
         self.lines([[("     ", ""), (without_controls(path), "bold cyan")]])
 
-    def _show_ready(self, notice: OutboxReady) -> None:
+    def _show_ready(self, notice: ui.OutboxReady) -> None:
         size = layout.size(notice.characters, notice.tokens)
         self._say((f"Request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
         if notice.budget:
@@ -316,7 +299,7 @@ class Console:
             size = layout.size(notice.short_characters, notice.short_tokens)
             self._say((f"  short, for the same chat: {size}", "dim"), indent=4)
 
-    def _show_waiting(self, notice: Waiting) -> None:
+    def _show_waiting(self, notice: ui.Waiting) -> None:
         self._say(("Now it is your turn:", ""))
         first = "Attach this file to any chat, or paste its text, and send it:"
         if notice.short:
@@ -341,7 +324,7 @@ class Console:
     def _step(self, number: str, text: str) -> None:
         self._say(("  ", ""), (number, "bold"), (f" {text}", ""), indent=5)
 
-    def _begin(self, notice: OperationBegan) -> None:
+    def _begin(self, notice: ui.OperationBegan) -> None:
         self._said_output = False
         if notice.command_type in ("RUN_COMMAND", CHECK):
             whose = " (your check)" if notice.command_type == CHECK else ""
@@ -356,7 +339,7 @@ class Console:
             self._within_line = not text.endswith("\n")
             self._rich.print(Text(text, style="dim"), end="", soft_wrap=True)
 
-    def _show_result(self, notice: OperationDone) -> None:
+    def _show_result(self, notice: ui.OperationDone) -> None:
         if self._within_line:
             self._rich.print()
             self._within_line = False

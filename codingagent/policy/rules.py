@@ -125,9 +125,7 @@ PRESETS: Mapping[str, Policy] = {
     ),
     "standard": _STANDARD,
     "permissive": Policy(
-        "permissive",
-        FilesystemRules(),
-        ShellRules(blocked_commands=presets.BLOCKED_COMMANDS),
+        "permissive", FilesystemRules(), ShellRules(blocked_commands=presets.BLOCKED_COMMANDS)
     ),
 }
 
@@ -372,10 +370,7 @@ def describe(policy: Policy) -> str:
         _named(shell.approval_required) if shell.enabled else "",
         "protected files" if files.approval_required and not files.read_only else "",
     )
-    blocked = (
-        _named(shell.blocked_commands) if shell.enabled else "",
-        _named(files.blocked_paths),
-    )
+    blocked = (_named(shell.blocked_commands) if shell.enabled else "", _named(files.blocked_paths))
     rest = [
         f"{what}: {', '.join(filter(None, names))}"
         for what, names in (("asks before", asked), ("blocks", blocked))

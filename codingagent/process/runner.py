@@ -158,10 +158,7 @@ class Runner:
     """
 
     def __init__(
-        self,
-        sandbox: SandboxLike,
-        variables: Mapping[str, str],
-        memory_bytes: int | None = None,
+        self, sandbox: SandboxLike, variables: Mapping[str, str], memory_bytes: int | None = None
     ) -> None:
         self._memory_bytes = memory_bytes
         self.sandbox = sandbox

@@ -51,9 +51,7 @@ REFUSALS = (
     ),
     Refusal("leads into another namespace", _EPERM, ("setns", "unshare")),
     Refusal(
-        "reaches files by number, past every folder that hides them",
-        _EPERM,
-        ("open_by_handle_at",),
+        "reaches files by number, past every folder that hides them", _EPERM, ("open_by_handle_at",)
     ),
     Refusal(
         "the kernel's store of keys belongs to the person, not to a namespace",

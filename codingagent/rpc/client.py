@@ -260,11 +260,7 @@ class Client:
         _field(self.call("ping", {}), "pong", bool)
 
     def exec(
-        self,
-        cmd: str,
-        *,
-        limit_s: float | None = None,
-        timeout_s: Patience = UNSAID,
+        self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = UNSAID
     ) -> ExecResult:
         """Run a shell command.
 
@@ -276,12 +272,7 @@ class Client:
         return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
 
     def exec_code(
-        self,
-        lang: str,
-        code: str,
-        *,
-        limit_s: float | None = None,
-        timeout_s: Patience = UNSAID,
+        self, lang: str, code: str, *, limit_s: float | None = None, timeout_s: Patience = UNSAID
     ) -> ExecResult:
         """Run a program in a language (python, node, bash, sh); arguments as for `exec`."""
         return self._run("exec_code", {"lang": lang, "code": code}, limit_s, timeout_s)

@@ -71,11 +71,7 @@ def _say(  # one for each command-line option
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
-def _refresh(
-    context: typer.Context,
-    session: OpenSessionName = None,
-    json: Json = False,
-) -> None:
+def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json = False) -> None:
     """Write the waiting request again, from the files as they are."""
     from codingagent.storage.queued_request import Errand
 

@@ -41,6 +41,20 @@ def home_was_found(context: typer.Context) -> bool:
     return context.obj is None and HOME_VARIABLE not in os.environ
 
 
+def trusted_home(context: typer.Context, named: Path | None = None) -> tuple[Path, bool]:
+    """Return the folder of a home that may not exist yet, and whether it was searched for.
+
+    Raises:
+        UsageError: if the home is not trusted.
+    """
+    from codingagent.storage import homes
+
+    root = homes.find_home(named or context.obj, Path.cwd(), os.environ)
+    was_found = home_was_found(context)
+    homes.check_home(root, was_found=was_found)
+    return root, was_found
+
+
 def waiting_of(home: "Home") -> "Session":
     """Return the latest session whose request waits, else the latest session.
 
@@ -259,17 +273,10 @@ def opened(  # noqa: PLR0913
     recipients: "Recipients | None" = None,
     follows_answers: bool = False,
 ) -> "Iterator[tuple[AtWork, Attendant]]":
-    """Yield a session at work, and the attendant for errands; an interrupt says how to continue.
+    """Yield a session at work in a locked home, and the attendant for errands from other terminals.
 
-    Args:
-        home: its home, whose lock is held.
-        session: the session.
-        screen: where the person looks.
-        given: options of the command line.
-        settings: its settings, if already known.
-        executes: operations may be executed, so the confinement must be as before.
-        recipients: find the session of an answer; None: the person named this one.
-        follows_answers: answers to other sessions are passed to them.
+    An interrupt says how to continue. Without `executes` nothing of an answer may be executed; otherwise
+    the confinement must be as before. `recipients` and `follows_answers` are as in `Person`.
     """
     from codingagent.agent import factory
     from codingagent.cli.handoff import Attendant

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codingagent.cli.commands.common import home_of, home_was_found, latest_of
+from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName
 from codingagent.cli.output import fail, screen_for
 from codingagent.errors import CodingAgentError
@@ -38,11 +38,7 @@ def _list(
 
 
 @app.command(epilog="Example: codingagent show a1b2c3d4", name="show")
-def _show(
-    context: typer.Context,
-    session: SessionName = None,
-    json: Json = False,
-) -> None:
+def _show(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
     """Show one session: turns, results, changed files, and what to do next."""
     from codingagent.cli import show
     from codingagent.model import timeline as told
@@ -92,11 +88,7 @@ def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int
 
 
 @app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
-def _log(
-    context: typer.Context,
-    session: SessionName = None,
-    json: Json = False,
-) -> None:
+def _log(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
     """Show everything that was asked, tried, refused and done, with its time."""
     from codingagent.cli import tables
 
@@ -156,8 +148,7 @@ def _config(context: typer.Context, json: Json = False) -> None:
     from codingagent.process.select_sandbox import policy_of
     from codingagent.storage import homes
 
-    root = homes.find_home(context.obj, Path.cwd(), os.environ)
-    homes.check_home(root, was_found=home_was_found(context))
+    root, _ = trusted_home(context)
     resolved, workspace = homes.settings_for(root, {}, os.environ)
     policy = policy_of(resolved.settings, workspace)
     granted: dict[str, list[str]] = {}

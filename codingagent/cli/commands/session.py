@@ -1,8 +1,4 @@
-"""Commands that work on a session: new, resume, approve, deny, undo.
-
-Over 500 lines: a third of it is the words of the command line, and new, resume and approve share what
-follows.
-"""
+"""Commands that work on a session: new, resume, approve, deny, undo."""
 
 import contextlib
 import os
@@ -14,49 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codingagent.cli.commands import options
 from codingagent.cli.commands.common import (
     Given,
     ask_whose,
     follow,
     held_or_handed,
     home_of,
-    home_was_found,
     inbox_of,
     latest_of,
     opened,
     reply_command,
     say_if_not_obeyed,
     settings_of,
-)
-from codingagent.cli.commands.options import (
-    AcceptFormats,
-    AnsweredOperation,
-    Attach,
-    AwaitingName,
-    Changes,
-    CheckCommand,
-    Clipboard,
-    EditTask,
-    Here,
-    Json,
-    MaxTurns,
-    Network,
-    NoWait,
-    Once,
-    OpenSessionName,
-    PolicyName,
-    Protocol,
-    ProtocolName,
-    RefusedOperation,
-    ReplyTimeout,
-    ReplyWith,
-    SandboxUse,
-    SessionName,
-    SetAside,
-    TaskFile,
-    TaskWords,
-    WorkspaceFolder,
-    Yes,
+    trusted_home,
 )
 from codingagent.cli.output import fail, remark, screen_for
 from codingagent.cli.task_input import read_task
@@ -82,26 +49,26 @@ app = typer.Typer()
 )
 def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    words: TaskWords = None,
-    file: TaskFile = None,
-    edit: EditTask = False,
-    workspace: WorkspaceFolder = None,
-    here: Here = False,
-    no_wait: NoWait = False,
-    attach: Attach = None,
-    check: CheckCommand = None,
-    clipboard: Clipboard = False,
-    reply_with: ReplyWith = None,
-    reply_timeout: ReplyTimeout = None,
-    max_turns: MaxTurns = None,
-    protocol: Protocol = ProtocolName.TAGS,
-    policy: PolicyName = None,
-    sandbox: SandboxUse = None,
-    network: Network = None,
-    accept_formats: AcceptFormats = False,
-    yes: Yes = False,
-    diff: Changes = None,
-    json: Json = False,
+    words: options.TaskWords = None,
+    file: options.TaskFile = None,
+    edit: options.EditTask = False,
+    workspace: options.WorkspaceFolder = None,
+    here: options.Here = False,
+    no_wait: options.NoWait = False,
+    attach: options.Attach = None,
+    check: options.CheckCommand = None,
+    clipboard: options.Clipboard = False,
+    reply_with: options.ReplyWith = None,
+    reply_timeout: options.ReplyTimeout = None,
+    max_turns: options.MaxTurns = None,
+    protocol: options.Protocol = options.ProtocolName.TAGS,
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    accept_formats: options.AcceptFormats = False,
+    yes: options.Yes = False,
+    diff: options.Changes = None,
+    json: options.Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     given = Given(policy, sandbox, network, diff, check, yes, accept_formats)
@@ -136,14 +103,12 @@ def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) 
     """
     from codingagent.storage import homes
 
-    named: Path | None = context.obj
+    named: Path | None = None
     if is_here:
-        if workspace is not None or named is not None:
+        if workspace is not None or context.obj is not None:
             raise UsageError("--here says both --workspace and --home; leave those out")
         workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
-    root = homes.find_home(named, Path.cwd(), os.environ)
-    was_found = home_was_found(context)
-    homes.check_home(root, was_found=was_found)
+    root, was_found = trusted_home(context, named)
     return _Place(root, workspace, was_found, is_here)
 
 
@@ -151,7 +116,7 @@ def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) 
 def _begun(
     place: _Place,
     task: str,
-    protocol: ProtocolName,
+    protocol: options.ProtocolName,
     given: Given,
     attach: list[str] | None,
     screen: "Screen",
@@ -161,7 +126,7 @@ def _begun(
     from codingagent.process import select_sandbox
     from codingagent.storage import homes
 
-    # Before anything is created: a mistyped --workspace must not leave a home.
+    # Everything is checked before anything is created: a mistyped --workspace must not leave a home.
     named = None if place.workspace is None else str(place.workspace)
     options = {**given.settings, "workspace": named}
     resolved, folder = homes.settings_for(place.root, options, os.environ)
@@ -206,21 +171,21 @@ def _is_elsewhere(workspace: Path) -> bool:
 @app.command(epilog="Example: codingagent resume", name="resume")
 def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    session: OpenSessionName = None,
-    once: Once = False,
-    accept: SetAside = None,
-    check: CheckCommand = None,
-    clipboard: Clipboard = False,
-    reply_with: ReplyWith = None,
-    reply_timeout: ReplyTimeout = None,
-    max_turns: MaxTurns = None,
-    policy: PolicyName = None,
-    sandbox: SandboxUse = None,
-    network: Network = None,
-    accept_formats: AcceptFormats = False,
-    yes: Yes = False,
-    diff: Changes = None,
-    json: Json = False,
+    session: options.OpenSessionName = None,
+    once: options.Once = False,
+    accept: options.SetAside = None,
+    check: options.CheckCommand = None,
+    clipboard: options.Clipboard = False,
+    reply_with: options.ReplyWith = None,
+    reply_timeout: options.ReplyTimeout = None,
+    max_turns: options.MaxTurns = None,
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    accept_formats: options.AcceptFormats = False,
+    yes: options.Yes = False,
+    diff: options.Changes = None,
+    json: options.Json = False,
 ) -> int:
     """Continue a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent.agent.recipients import Recipients
@@ -236,23 +201,11 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     moves = not is_of_one and given == Given(diff=diff)
     with screen_for(json) as screen, home.locked():
         named = [home.sessions.load(session)] if session else None
-        states = named or _meant(home, screen, accept, once=once)
+        first, *rest = named or _meant(home, screen, accept, once=once)
         recipients = Recipients(home, None if session else ask_whose(screen))
-        resume = _Resume(
-            home,
-            screen,
-            recipients,
-            given,
-            accept,
-            reply,
-            once=once,
-            clipboard=clipboard,
-            moves=moves,
-        )
-        first, *rest = states
+        resume = _Resume(home, screen, recipients, given, accept, reply, once, clipboard, moves)
         resume.go_on_with_each(first)
-        for state in rest:
-            # An answer to it may have been taken meanwhile.
+        for state in rest:  # an answer to it may have been taken meanwhile
             resume.go_on_with_each(home.sessions.load(state.session_id))
     return 0
 
@@ -305,12 +258,7 @@ class _Resume:
         home, screen = self.home, self.screen
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
         with opened(
-            home,
-            state,
-            screen,
-            self.given,
-            recipients=self.recipients,
-            follows_answers=self.moves,
+            home, state, screen, self.given, recipients=self.recipients, follows_answers=self.moves
         ) as (work, attendant):
             conversation = work.conversation
             if conversation.session.is_complete:
@@ -397,17 +345,15 @@ def _meant(home: "Home", screen: "Screen", accept: Path | None, *, once: bool) -
 @app.command(epilog="Example: codingagent approve a1b2c3d4 op-3", name="approve")
 def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    session: AwaitingName = None,
-    operation_id: AnsweredOperation = None,
-    always: Annotated[
-        bool, typer.Option("--always", help="Approve exactly this for the rest of the session.")
-    ] = False,
-    policy: PolicyName = None,
-    sandbox: SandboxUse = None,
-    network: Network = None,
-    yes: Yes = False,
-    diff: Changes = None,
-    json: Json = False,
+    session: options.AwaitingName = None,
+    operation_id: options.AnsweredOperation = None,
+    always: options.Always = False,
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    yes: options.Yes = False,
+    diff: options.Changes = None,
+    json: options.Json = False,
 ) -> int:
     """Approve the operation that awaits approval, and continue."""
     from codingagent.model.approval import Answer
@@ -417,21 +363,18 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     return _answer(context, session, operation_id, answer, given, json=json)
 
 
-@app.command(
-    epilog="Example: codingagent deny a1b2c3d4 --reason 'keep build/'",
-    name="deny",
-)
+@app.command(epilog="Example: codingagent deny a1b2c3d4 --reason 'keep build/'", name="deny")
 def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    session: AwaitingName = None,
-    operation_id: RefusedOperation = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why not; the model is told.")] = "",
-    policy: PolicyName = None,
-    sandbox: SandboxUse = None,
-    network: Network = None,
-    yes: Yes = False,
-    diff: Changes = None,
-    json: Json = False,
+    session: options.AwaitingName = None,
+    operation_id: options.RefusedOperation = None,
+    reason: options.Reason = "",
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    yes: options.Yes = False,
+    diff: options.Changes = None,
+    json: options.Json = False,
 ) -> int:
     """Refuse the operation that awaits approval, and continue without it."""
     from codingagent.model.approval import Answer
@@ -444,7 +387,7 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
 @app.command(epilog="Example: codingagent undo --turns 2", name="undo")
 def _undo(
     context: typer.Context,
-    session: SessionName = None,
+    session: options.SessionName = None,
     turns: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="How many of the last turns that changed something."),
@@ -453,7 +396,7 @@ def _undo(
     force: Annotated[
         bool, typer.Option("--force", help="Take back also what was changed again since.")
     ] = False,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Undo turns: restore the files that they changed. The model is told."""
     from codingagent.checkpoints import history
