@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.agent import factory
-from codingagent.checkpoints import history
+from codingagent.checkpoints.undo import take_back
 from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
@@ -215,8 +215,7 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     with desk_with(tmp_path) as desk:
         desk.answer(WRONG)
         desk.answer(RIGHT)
-        home, log = desk.home, desk.conversation.log
-        history.take_back(home, log, 1, lambda _: None)
+        take_back(desk.home, desk.conversation.checkpointer, 1)
         desk.conversation.recover()
         desk.answer(DONE)
         assert (runs(tmp_path), is_complete(desk)) == (3, False)

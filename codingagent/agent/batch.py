@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codingagent.agent.executor import Agent, Chat, Order, WorkspaceLike, subject_of
+from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
-from codingagent.checkpoints.schedule import Keeper, Keeping
 from codingagent.errors import ApprovalError, OperationError, UsageError
 from codingagent.model import commands, paths, plain_text, results
 from codingagent.model.approval import KEEPING, Answer, Question, nothing_awaits
@@ -51,7 +51,7 @@ from codingagent.model.ui_events import (
     OperationDone,
     Remark,
 )
-from codingagent.policy.rules import Ask
+from codingagent.policy.rules import FilesystemRules
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.session_log import SessionLog
 
@@ -86,7 +86,7 @@ class Surroundings:
     now: Callable[[], str]
     """UTC, ISO 8601 with Z."""
     show: Callable[[Notice], None]
-    keeping: Keeping
+    checkpointer: Checkpointer
     ask: Callable[[ApprovalAwaited], Answer | None]
     """Ask the person; None if nobody can answer."""
     approves_all: bool
@@ -95,8 +95,7 @@ class Surroundings:
     """The command to run after each turn that changed a file."""
     keep_document: Callable[[Session], None]
     """Write the file that shows the session to other programs, if it differs from the journal."""
-    ask_for_path: Callable[[str], Ask | None] = lambda _: None
-    """Return the policy's question before a file changes, if any."""
+    rules: FilesystemRules
     shown_text: Callable[[str], str | None] = lambda _: None
     """Return the text of a file as the chat knows it, by its digest; None if it is not kept."""
 
@@ -108,15 +107,8 @@ class Execution:
         self.log = log
         self._agent = agent
         self._means = surroundings
-        self.keeper = Keeper(log, surroundings.keeping)
-        self.protection = Protection(
-            log,
-            self.keeper,
-            surroundings.workspace,
-            surroundings.ask_for_path,
-            surroundings.now,
-            surroundings.show,
-        )
+        self.checkpointer = surroundings.checkpointer
+        self.protection = Protection(self.checkpointer, surroundings.workspace, surroundings.rules)
 
     @property
     def session(self) -> Session:
@@ -145,7 +137,7 @@ class Execution:
         Args:
             items: all of them.
             told: called after each.
-            catches_up: the checkpoint after them may come later: the keeper is asked to catch up.
+            catches_up: the checkpoint after them may come later: the checkpointer then catches up.
 
         Raises:
             ApprovalError: if one needs approval and nobody can answer; `answer` continues from there.
@@ -154,7 +146,7 @@ class Execution:
         self._means.workspace.check()
         is_done = len(self.session.results) >= len(items)
         if not is_done and not self.session.checkpoint and any(map(_may_change, items)):
-            self.keeper.before(self._held(items))
+            self.checkpointer.before(self._held(items))
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away during the turn.
             self._means.workspace.check()
@@ -164,11 +156,11 @@ class Execution:
             if not any(isinstance(event, Finished) for event in self.session.results):
                 self._check(ends=False)
             self._means.workspace.check()
-            if catches_up and self.keeper.can_wait:
+            if catches_up and self.checkpointer.can_wait:
                 return
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
             if self.session.checkpoint or self.session.kept:
-                self.keeper.after()
+                self.checkpointer.after()
             self.protection.look()
         if self.session.found and self.session.settled is None:
             index, asked = len(self.session.results), self.session.asked
@@ -260,8 +252,7 @@ class Execution:
         session = self.session
         if session.is_failing or session.is_unchecked or session.checked_by != check.command:
             return False
-        now = self._means.keeping.take(False, ()) if session.checked_on else None
-        return now is not None and now.id == session.checked_on
+        return self.checkpointer.is_as_at(session.checked_on)
 
     def _end_check(self, event: Event, command: str) -> None:
         self.log.record(CheckEnded(event, self._means.now(), command))
@@ -274,9 +265,7 @@ class Execution:
         if not any(map(may_change_anything, self.session.results)):
             return False
         # A pause for approval splits a turn: the part before it counts too.
-        before = self.session.began
-        now = self._means.keeping.take(False, ()) if before else None
-        return now is None or now.id != before
+        return not self.checkpointer.is_as_at(self.session.began)
 
     def _why_not_done(self) -> str:
         assert self.session.checked is not None, "it was just run"
@@ -338,7 +327,7 @@ class Execution:
         if answer is None:
             # What the person does before they answer does not belong to the turn.
             if self.session.checkpoint:
-                self.keeper.after()
+                self.checkpointer.after()
             self._means.sync()
             self._means.keep_document(self.session)
             # The model chose the name, and a person may paste the line into a shell.

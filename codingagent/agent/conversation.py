@@ -13,6 +13,7 @@ from typing import Protocol
 from codingagent.agent.batch import Execution, Surroundings
 from codingagent.agent.executor import Agent
 from codingagent.agent.requests import Requests
+from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.model import encoding, results
 from codingagent.model.approval import Answer
 from codingagent.model.events import Finished
@@ -112,6 +113,11 @@ class Conversation:
     def session(self) -> Session:
         """The session as its journal has it now."""
         return self.log.session
+
+    @property
+    def checkpointer(self) -> Checkpointer:
+        """The session's checkpoints."""
+        return self._means.checkpointer
 
     @property
     def follows_answers(self) -> bool:
@@ -231,11 +237,11 @@ class Conversation:
         self.requests.write()
         if self.session.is_complete:
             self._means.sync()
-        self._execution.keeper.catch_up()
+        self._execution.checkpointer.catch_up()
 
     def prepare_ahead(self) -> bool:
         """Prepare the next turn while nobody waits; return False to be called again later."""
-        return self._means.keeping.prepare(self.session.told)
+        return self._means.checkpointer.prepare()
 
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
         files = () if found is None else found.files

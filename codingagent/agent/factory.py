@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codingagent.agent.requests import Materials, Requests
-from codingagent.checkpoints.layout import GIT_S, Archive, WorkLayout, place_of
+from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.checkpoints.layout import GIT_S, LazyStore, WorkLayout, place_of
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import Protocol, SessionStarted
@@ -109,7 +110,7 @@ class Bench:
     runner: Runner
     sandbox: Bubblewrap | Unconfined
     policy: Policy
-    archive: Archive
+    lazy_store: LazyStore
     settings: Settings
     folders: tuple[Path, ...]
     """Folders that must be durable before anything is reported."""
@@ -125,7 +126,6 @@ class Bench:
     def agent(self, log: SessionLog, show: Callable[[Notice], None]) -> "Agent":
         """Return the executor of single operations."""
         from codingagent.agent import executor as agent
-        from codingagent.checkpoints import history
 
         timeout_s = self.settings.command_timeout
         means = agent.Means(
@@ -136,30 +136,33 @@ class Bench:
             show,
             timeout_s,
             self.policy,
-            lambda path: history.is_uncovered(self.archive, log.session.checkpoint, path),
+            self.checkpointer(log, show).is_uncovered,
         )
         return agent.Agent(means)
 
+    def checkpointer(self, log: SessionLog, show: Callable[[Notice], None]) -> Checkpointer:
+        """Return the checkpoints of one session."""
+        return Checkpointer(log, self.lazy_store, self.folders, show)
+
     def surroundings(
-        self, person: "Person", keep_document: Callable[[Session], None]
+        self, log: SessionLog, person: "Person", keep_document: Callable[[Session], None]
     ) -> "Surroundings":
         """Return what the execution of a batch needs besides."""
         from codingagent.agent.batch import Check, Surroundings
-        from codingagent.checkpoints import history
 
         return Surroundings(
             self.workspace,
             lambda: atomic_write.sync(self.folders),
             now,
             person.show,
-            history.keeping(self.archive, self.folders, person.show),
+            self.checkpointer(log, person.show),
             person.ask,
             person.approves_all,
             Check(self.settings.check, self.settings.check_timeout)
             if self.settings.check
             else None,
             keep_document,
-            partial(policies.ask_for_path, self.policy.filesystem),
+            self.policy.filesystem,
         )
 
 
@@ -183,13 +186,13 @@ def bench_at(
         variables = environment(os.environ, settings.pass_env)
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))
         stack.callback(runner.close)
-        archive = stack.enter_context(contextlib.closing(Archive(place)))
+        lazy_store = stack.enter_context(contextlib.closing(LazyStore(place)))
         yield Bench(
             workspace,
             runner,
             sandbox,
             policy,
-            archive,
+            lazy_store,
             settings,
             (workspace.root, *folders),
         )
@@ -256,9 +259,9 @@ def session_in(
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         log = SessionLog(journal, session)
         if session.undoing is not None:
-            from codingagent.checkpoints import history
+            from codingagent.checkpoints import undo
 
-            history.finish_undo(home, log, bench.archive, show)
+            undo.finish_undo(home, bench.checkpointer(log, show))
         if session.is_new or session.tier not in ("", bench.sandbox.tier):
             show(Remark(bench.sandbox.remark))
         if session.is_new and is_bare(place.root):
@@ -290,12 +293,6 @@ def _materials_of(
 ) -> Materials:
     settings = bench.settings
 
-    def changed() -> tuple[str, ...] | None:
-        from codingagent.checkpoints import history
-        from codingagent.checkpoints.schedule import Keeper
-
-        return Keeper(log, history.keeping(bench.archive, bench.folders, show)).changed()
-
     return Materials(
         bench.workspace,
         home.mailbox,
@@ -304,7 +301,7 @@ def _materials_of(
         lambda: atomic_write.sync(bench.folders),
         now,
         show,
-        changed,
+        bench.checkpointer(log, show).changed_since_request,
         partial(_may_read, bench.workspace, bench.policy),
         home.sessions.mend_document,
         _shown_texts(home, log.session.session_id),
@@ -327,7 +324,7 @@ def _conversation(home: Home, bench: Bench, requests: Requests, person: Person) 
         person.follows_answers,
     )
     texts = _shown_texts(home, requests.session.session_id)
-    surroundings = bench.surroundings(person, home.sessions.mend_document)
+    surroundings = bench.surroundings(requests.log, person, home.sessions.mend_document)
     surroundings = replace(surroundings, shown_text=texts.read)
     return Conversation(requests, bench.agent(requests.log, person.show), surroundings, mail)
 

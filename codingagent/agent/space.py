@@ -24,7 +24,7 @@ from codingagent.agent import factory
 from codingagent.agent.batch import Execution
 from codingagent.agent.factory import Bench, Person
 from codingagent.agent.run import Run, document
-from codingagent.checkpoints import history, layout
+from codingagent.checkpoints import layout, undo
 from codingagent.checkpoints.layout import WorkLayout
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import Record, RunStarted
@@ -244,7 +244,7 @@ class Space:
         bench = self._ready()
         session = fold(None, self._started(""))
         log = SessionLog(_Unkept(), session)
-        surroundings = bench.surroundings(self._person, lambda _: None)
+        surroundings = bench.surroundings(log, self._person, lambda _: None)
         execution = Execution(log, bench.agent(log, self._person.show), surroundings)
         items = items_of(received)
         run_id = session.session_id
@@ -276,8 +276,8 @@ class Space:
         kept = _KeptRun(home, bench, journal)
         self._stack.callback(journal.close)
         log = SessionLog(journal, session)
-        history.finish_undo(home, log, bench.archive, self._person.show)
-        surroundings = bench.surroundings(self._person, lambda _: kept.pause())
+        undo.finish_undo(home, bench.checkpointer(log, self._person.show))
+        surroundings = bench.surroundings(log, self._person, lambda _: kept.pause())
         execution = Execution(log, bench.agent(log, self._person.show), surroundings)
         items = items_of(received)
         ready = partial(self._ready_for, session.session_id)

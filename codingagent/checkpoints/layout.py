@@ -79,8 +79,8 @@ def _hidden(home: Home, workspace: Path) -> tuple[Path, ...]:
     return folders if home.root.resolve() in workspace.resolve().parents else (home.root, *folders)
 
 
-class Archive:
-    """The checkpoints of a workspace, opened when first needed."""
+class LazyStore:
+    """The checkpoint store of a workspace, opened when first needed."""
 
     def __init__(self, place: WorkLayout) -> None:
         self._place = place
@@ -88,7 +88,7 @@ class Archive:
         self._is_open = False
 
     def opened(self) -> "Checkpoints | None":
-        """Return the checkpoints; None without git.
+        """Return the store; None without git.
 
         Raises:
             WorkError: if the workspace can't be opened.
@@ -106,6 +106,19 @@ class Archive:
                 git = Git(program, partial(run_tool, timeout_s=GIT_S))
                 self._checkpoints = Checkpoints(place.store, site, git)
         return self._checkpoints
+
+    def needed(self) -> "Checkpoints":
+        """Return the store.
+
+        Raises:
+            UsageError: without git.
+            WorkError: as `opened`.
+        """
+        if (found := self.opened()) is None:
+            raise UsageError(
+                "this needs git, which is not installed here; everything else works without it"
+            )
+        return found
 
     def close(self) -> None:
         """Close what it holds open."""

@@ -7,12 +7,12 @@ answer. Restoring is a part of the turn with its own checkpoints, so undo and re
 that differs from what was shown is left alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.file_changes import Change, LeftOut
-from codingagent.checkpoints.schedule import Keeper, SessionLogLike
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import KEEPING, Answer, Question
@@ -24,8 +24,10 @@ from codingagent.model.journal_entries import (
     ProtectedSettled,
 )
 from codingagent.model.observations import digest_of
-from codingagent.model.ui_events import Notice, Remark
-from codingagent.policy.rules import Ask
+from codingagent.model.ui_events import Remark
+from codingagent.policy.rules import FilesystemRules, ask_for_path
+from codingagent.storage.clock import now
+from codingagent.storage.session_log import SessionLog
 
 NAME = "changed-files"
 """The name of the question, used where an operation has its id."""
@@ -67,17 +69,16 @@ class _Changed:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Find the protected files that a turn changed, and settle them.
+    """Find the protected files that a turn changed, and settle them."""
 
-    `ask_for` returns the approval that a change to a path needs, or None.
-    """
-
-    log: SessionLogLike
-    keeper: Keeper
+    checkpointer: Checkpointer
     workspace: DigestsLike
-    ask_for: Callable[[str], Ask | None]
-    now: Callable[[], str]
-    show: Callable[[Notice], None]
+    rules: FilesystemRules
+
+    @property
+    def log(self) -> SessionLog:
+        """The session's journal and state."""
+        return self.checkpointer.log
 
     # --- what changed --------------------------------------------------------------------------
 
@@ -110,7 +111,7 @@ class Protection:
             return {}
         found: dict[str, _Changed] = {}
         for before, after in session.parts:
-            for change in self.keeper.means.changes(before, after) or ():
+            for change in self.checkpointer.changes(before, after) or ():
                 first = found.get(change.path)
                 found[change.path] = (
                     _Changed(change, change, before, after)
@@ -133,10 +134,10 @@ class Protection:
             if self._is_unasked(path)
         )
         if changes:
-            self.log.record(ProtectedFound(changes, self.now()))
+            self.log.record(ProtectedFound(changes, now()))
 
     def _is_unasked(self, path: str) -> bool:
-        ask, session = self.ask_for(path), self.log.session
+        ask, session = ask_for_path(self.rules, path), self.log.session
         if ask is None or session.agreed.issuperset(ask.grants):
             return False
         # A file operation was approved beforehand; a command may have changed its file again.
@@ -154,14 +155,16 @@ class Protection:
         """Return the question about the files found."""
         found = self.log.session.found
         names = [paths.shown(change.path) for change in found]
-        asks = [ask for change in found if (ask := self.ask_for(change.path)) is not None]
+        asks = [
+            ask for change in found if (ask := ask_for_path(self.rules, change.path)) is not None
+        ]
         reasons = [f"a command changed {ask.reason}" for ask in asks[:_NAMED]]
         if len(asks) > _NAMED:
             reasons.append(f"so are {len(asks) - _NAMED} more")
         few = len(asks) <= _NAMED
         parts = dict.fromkeys((change.before, change.after) for change in found)
         shown = "".join(
-            self.keeper.means.difference(
+            self.checkpointer.diff(
                 *part,
                 tuple(change.path for change in found if (change.before, change.after) == part),
             )
@@ -189,31 +192,33 @@ class Protection:
         found = self.log.session.found
         if answer.decision != "no":
             names = tuple(change.path for change in found)
-            self.log.record(ProtectedSettled(names, (), (), self.now()))
+            self.log.record(ProtectedSettled(names, (), (), now()))
             how = f" ({answer.by})" if answer.by != "person" else ""
-            self.show(
+            self.checkpointer.show(
                 Remark(f"protected files that a command changed are kept{how}: {_named(names)}")
             )
             return
         # Their current content must be durable before it is overwritten.
-        self.keeper.before()
-        self.keeper.means.sync()
+        self.checkpointer.before()
+        self.checkpointer.sync()
         done: list[str] = []
         left: list[LeftOut] = []
         for change in found:
-            restored = self.keeper.means.put_back(change.before, change.after, (change.path,))
+            restored = self.checkpointer.put_back(change.before, change.after, (change.path,))
             done += () if restored is None else restored.paths
             left += [LeftOut(change.path, _NO_GIT)] if restored is None else restored.left_alone
-        self.keeper.after()
+        self.checkpointer.after()
         self.log.record(
             ProtectedSettled(
-                (), tuple(done), tuple(each.path for each in left), self.now(), answer.reason
+                (), tuple(done), tuple(each.path for each in left), now(), answer.reason
             )
         )
         if done:
-            self.show(Remark(f"put back: {_named(done)}"))
+            self.checkpointer.show(Remark(f"put back: {_named(done)}"))
         for each in left:
-            self.show(Remark(f"left as it is: {paths.shown(each.path)}: {each.reason}"))
+            self.checkpointer.show(
+                Remark(f"left as it is: {paths.shown(each.path)}: {each.reason}")
+            )
 
 
 def _named(names: "tuple[str, ...] | list[str]") -> str:

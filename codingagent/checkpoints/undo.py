@@ -6,18 +6,30 @@ that changed it. Everything is journalled, so that an interrupted undo is finish
 are already correct are left alone.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
-from codingagent.checkpoints.schedule import SessionLogLike
-from codingagent.checkpoints.undo_history import UndoStep, settled, turns_undone, undo_step
+from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.checkpoints.file_changes import Change, LeftOut
+from codingagent.checkpoints.layout import LazyStore, place_of
+from codingagent.checkpoints.undo_history import (
+    UndoStep,
+    settled,
+    steps,
+    turns_undone,
+    undo_step,
+)
 from codingagent.errors import UsageError
 from codingagent.model import paths
-from codingagent.model.journal_entries import UndoBegan, UndoEnded
-from codingagent.model.session_state import Phase
-from codingagent.model.ui_events import Notice, Remark
+from codingagent.model.journal_entries import OperationStarted, UndoBegan, UndoEnded
+from codingagent.model.session_state import Phase, Session
+from codingagent.model.ui_events import Remark
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+
+if TYPE_CHECKING:
+    from codingagent.checkpoints.store import Checkpoints
 
 _UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
 
@@ -25,29 +37,62 @@ _UNCOVERED = "git ignores it, it is too large, or it was changed at once: no che
 _NAMED = 20
 
 
-class CheckpointsLike(Protocol):
-    """The checkpoints of the workspace."""
+@contextlib.contextmanager
+def history_of(
+    home: Home, session: Session
+) -> "Iterator[tuple[Checkpoints, tuple[UndoStep, ...]]]":
+    """Yield a session's checkpoints, for reading, and the steps between them.
 
-    def take(self, *, held: Collection[str]) -> Checkpoint: ...
-    def changes(self, old: str, new: str) -> tuple[Change, ...]: ...
-    def restore(self, target: str, now: str, paths: Collection[str]) -> Restored: ...
+    Raises:
+        UsageError: if git is missing, or the workspace is gone.
+        WorkError: if the workspace can't be opened.
+    """
+    with contextlib.closing(LazyStore(place_of(home, session))) as store:
+        yield store.needed(), steps(home.records(session.session_id))
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """Undo steps of one session; `steps` are all steps in its journal."""
+def take_back(
+    home: Home, checkpointer: Checkpointer, turns: int | None, *, force: bool = False
+) -> None:
+    """Undo the last turns of a session or run; with None, redo the last undo.
 
-    log: SessionLogLike
-    checkpoints: CheckpointsLike
-    steps: tuple[UndoStep, ...]
-    held: frozenset[str]
-    """Paths that the session's operations changed; covered even if git ignores them."""
-    sync: Callable[[], None]
-    """Make everything written durable: old content must be on disk before it is overwritten."""
-    now: Callable[[], str]
-    show: Callable[[Notice], None]
-    force: bool = False
-    """Also undo what someone has changed since."""
+    With `force`, also undo what someone has changed since.
+
+    Raises:
+        UsageError: if git is missing, or there is nothing to undo.
+        WorkError: if the disk fails.
+    """
+    checkpointer.lazy_store.needed()
+    checkpointer.catch_up()
+    undo = _Undo(home, checkpointer, force=force)
+    if turns is None:
+        undo.redo()
+    else:
+        undo.turns(turns)
+
+
+def finish_undo(home: Home, checkpointer: Checkpointer) -> None:
+    """Finish an undo that a kill interrupted, if any; without git, leave it pending."""
+    if checkpointer.log.session.undoing is not None and checkpointer.store is not None:
+        _Undo(home, checkpointer).finish()
+
+
+class _Undo:
+    """Undo steps of one session."""
+
+    def __init__(self, home: Home, checkpointer: Checkpointer, *, force: bool = False) -> None:
+        self.checkpointer, self.log, self.show = checkpointer, checkpointer.log, checkpointer.show
+        self.checkpoints = checkpointer.lazy_store.needed()
+        self.force = force
+        session_id = self.log.session.session_id
+        self.steps = steps(home.records(session_id))
+        # Files that operations changed are undone even if git ignores them.
+        self.held = frozenset(
+            change.place
+            for record in home.records(session_id)
+            if isinstance(record, OperationStarted)
+            for change in record.changes
+        )
 
     def turns(self, count: int) -> None:
         """Undo the last turns that changed something and are not undone yet.
@@ -119,7 +164,7 @@ class Undo:
         left_alone = f"; left as it is: {_named([left.path for left in alone])}" if alone else ""
         note = f"{self._words(began)}; restored {_named(restored)}{left_alone}"
         told = self._told(began, after.id, left_alone)
-        self.log.record(UndoEnded(after.id, (note,), self.now(), told, kept))
+        self.log.record(UndoEnded(after.id, (note,), now(), told, kept))
         self.show(Remark(note))
 
     def _is_open(self, step: UndoStep) -> bool:
@@ -141,20 +186,20 @@ class Undo:
 
     def _told(self, began: UndoBegan, after: str, left_alone: str) -> str:
         """Describe the net effect of all undos since the last answer; empty if they cancel out."""
-        now = (*self.steps, undo_step(began, after, "", ()))
-        undos = [index for index, step in enumerate(now) if step.undoes]
+        known = (*self.steps, undo_step(began, after, "", ()))
+        undos = [index for index, step in enumerate(known) if step.undoes]
         first = undos[-1 - self.log.session.undos :][0]
         touched = {
             change.path
             for index in undos
             if index >= first
-            for change in self.checkpoints.changes(now[index].before, now[index].after)
+            for change in self.checkpoints.changes(known[index].before, known[index].after)
         }
-        net = self.checkpoints.changes(now[first].before, after)
+        net = self.checkpoints.changes(known[first].before, after)
         differing = [change.path for change in net if change.path in touched]
         if not differing and not left_alone:
             return ""
-        before, since = turns_undone(settled(now[:first])), turns_undone(settled(now))
+        before, since = turns_undone(settled(known[:first])), turns_undone(settled(known))
         said = [
             f"{word} {_turns(sorted(turns))}"
             for word, turns in (("undid", since - before), ("redid", before - since))
@@ -184,8 +229,9 @@ class Undo:
             raise UsageError(f"a turn is in progress: end it with {how}, then undo")
 
     def _begin(self, chosen: tuple[int, ...], present: str) -> None:
-        self.log.record(UndoBegan(chosen, present, self.now(), self.force))
-        self.sync()
+        self.log.record(UndoBegan(chosen, present, now(), self.force))
+        # Old content must be on disk before it is overwritten.
+        self.checkpointer.sync()
         self.finish()
 
     def _touched(self, index: int, present: str) -> set[str]:

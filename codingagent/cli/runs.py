@@ -10,8 +10,9 @@ from codingagent.agent import factory
 from codingagent.agent.factory import Person
 from codingagent.agent.run import Run
 from codingagent.agent.space import Space
-from codingagent.checkpoints import history
-from codingagent.checkpoints.layout import Archive, check_present, place_of
+from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.checkpoints.layout import LazyStore, check_present, place_of
+from codingagent.checkpoints.undo import finish_undo, take_back
 from codingagent.cli.output import fail
 from codingagent.cli.stdio import silence
 from codingagent.errors import ApprovalError, InterruptError, UsageError
@@ -127,19 +128,18 @@ def undo(
         UsageError: if there is nothing to undo, or no git.
         WorkError: if the disk fails.
     """
-    journal = home.runs.open(session.session_id)
-    try:
-        log = SessionLog(journal, session)
+    folders = (Path(session.workspace), home.root)
+    with (
+        contextlib.closing(home.runs.open(session.session_id)) as journal,
+        contextlib.closing(LazyStore(place_of(home, session))) as store,
+    ):
+        checkpointer = Checkpointer(SessionLog(journal, session), store, folders, show)
         if session.undoing is None:
-            history.take_back(home, log, turns, show, force=force)
+            take_back(home, checkpointer, turns, force=force)
             return
-        with contextlib.closing(Archive(place_of(home, session))) as archive:
-            if archive.opened() is None:
-                raise UsageError(history.NO_GIT)
-            history.finish_undo(home, log, archive, show)
+        store.needed()
+        finish_undo(home, checkpointer)
         show(Remark("finished an interrupted undo; nothing else was undone"))
-    finally:
-        journal.close()
 
 
 @contextlib.contextmanager

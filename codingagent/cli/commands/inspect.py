@@ -70,11 +70,11 @@ _COUNTED_STEPS = 20
 
 def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
     """Return the added and removed lines of the latest turns, as far as known."""
-    from codingagent.checkpoints import history
+    from codingagent.checkpoints import undo
     from codingagent.cli import show
 
     found: dict[int, dict[str, tuple[int, int]]] = {}
-    with contextlib.suppress(CodingAgentError), history.history_of(home, state) as (kept, steps):
+    with contextlib.suppress(CodingAgentError), undo.history_of(home, state) as (kept, steps):
         for step in steps[-_COUNTED_STEPS:]:
             if not step.after or not step.sequence:
                 continue
@@ -110,12 +110,12 @@ def _diff(
     json: Json = False,
 ) -> None:
     """Show what a session changed, by file operations and by commands."""
-    from codingagent.checkpoints import history
+    from codingagent.checkpoints import undo
     from codingagent.cli import tables
 
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
-    with history.history_of(home, state) as (checkpoints, steps):
+    with undo.history_of(home, state) as (checkpoints, steps):
 
         def changed(old: str, new: str) -> list[str]:
             return [change.path for change in checkpoints.changes(old, new)]

@@ -399,7 +399,7 @@ def _undo(
     json: options.Json = False,
 ) -> None:
     """Undo turns: restore the files that they changed. The model is told."""
-    from codingagent.checkpoints import history
+    from codingagent.checkpoints.undo import take_back
 
     home = home_of(context)
     with screen_for(json) as screen, home.locked():
@@ -415,7 +415,7 @@ def _undo(
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
             if state.undoing is None:
                 back = None if redo else turns
-                history.take_back(home, conversation.log, back, screen.show, force=force)
+                take_back(home, conversation.checkpointer, back, force=force)
                 conversation.recover()
             else:
                 remark(screen, "finished an interrupted undo; nothing else was undone")

@@ -1,0 +1,259 @@
+"""Take, compare and restore a session's checkpoints: around turns, and at approval pauses.
+
+If only operations changed files, the journal's start records say which. So the checkpoint after
+such a turn need not delay the request: it covers just these paths, and only with the bytes that the
+journal names, whenever it is taken. What the person changes meanwhile is not part of the turn. A
+command may change anything, so its changes must be read before anyone can make others.
+"""
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codingagent.checkpoints import net_changes
+from codingagent.checkpoints.file_changes import Change, Checkpoint, LeftOut, Restored
+from codingagent.checkpoints.layout import LazyStore
+from codingagent.checkpoints.net_changes import Expected
+from codingagent.errors import WorkError
+from codingagent.model import paths
+from codingagent.model.effects import PathChange, file_changes
+from codingagent.model.events import Event
+from codingagent.model.journal_entries import CheckpointTaken
+from codingagent.model.session_state import Phase
+from codingagent.model.ui_events import Notice, Remark
+from codingagent.storage import atomic_write
+from codingagent.storage.clock import now
+from codingagent.storage.session_log import SessionLog
+
+if TYPE_CHECKING:
+    from codingagent.checkpoints.store import Checkpoints
+
+# How many uncovered paths are named.
+_LEFT_OUT_NAMED = 20
+
+# How much of a command's changes to protected files is compared for display.
+_SHOWN_BYTES = 200_000
+
+_TICK_NS = 10**7
+
+
+class Checkpointer:
+    """The checkpoints of one session. A turn continues without them if it must.
+
+    Args:
+        log: the session's journal and state.
+        lazy_store: the store of the workspace, opened when first needed.
+        folders: folders that must be durable before a checkpoint is recorded.
+        show: receives remarks about failures, and about what undo does not cover.
+    """
+
+    def __init__(
+        self,
+        log: SessionLog,
+        lazy_store: LazyStore,
+        folders: tuple[Path, ...],
+        show: Callable[[Notice], None],
+    ) -> None:
+        self.log = log
+        self.show = show
+        self.lazy_store = lazy_store
+        self._folders = folders
+
+    @property
+    def store(self) -> "Checkpoints | None":
+        """The store; None without git."""
+        return self.lazy_store.opened()
+
+    def sync(self) -> None:
+        """Make everything written durable."""
+        atomic_write.sync(self._folders)
+
+    # --- around turns --------------------------------------------------------------------------
+
+    def before(self, held: Collection[str] = ()) -> None:
+        """Checkpoint before a turn or a part of it, covering some paths even if git ignores them."""
+        if (found := self._take(with_ignored=True, held={*held, *self._written()})) is not None:
+            self._record(found, before=True)
+
+    def after(self) -> None:
+        """Checkpoint after a turn or at a pause; say what undo does not cover."""
+        session = self.log.session
+        commands = [start.at for start in session.starts if start.event is None]
+        if (found := self._take(with_ignored=bool(commands), held=self._written())) is None:
+            return
+        before = session.checkpoint
+        self._record(found, before=False)
+        if not (before and commands):
+            return
+        if left := self._changed_outside(before, found.id, commands[0]):
+            names = [f"{paths.shown(each.path)} ({each.reason})" for each in left[:_LEFT_OUT_NAMED]]
+            more = f" and {len(left) - len(names)} more" if len(left) > len(names) else ""
+            what = "undo does not cover what commands changed here"
+            self.show(Remark(f"{what}: {', '.join(names)}{more}"))
+
+    @property
+    def can_wait(self) -> bool:
+        """Return whether the turn's changes so far are known from its operations."""
+        session = self.log.session
+        return bool(session.checkpoint) and net_changes.expected(session.starts) is not None
+
+    def catch_up(self) -> None:
+        """Take the checkpoint after the last turn if it is still missing and can be derived.
+
+        Raises:
+            WorkError: if the journal can't be written.
+        """
+        session = self.log.session
+        expected = net_changes.expected(session.starts)
+        ended = session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE)
+        if not (ended and session.checkpoint) or expected is None:
+            return
+        if (found := self._take(expected)) is not None:
+            # A checkpoint must be at least as durable as the record that names it.
+            self.sync()
+            self._record(found, before=False)
+
+    def prepare(self) -> bool:
+        """Take a checkpoint ahead of the next turn; return False to be called again later.
+
+        Failures are reported when it is needed.
+        """
+        store = self.store
+        with contextlib.suppress(WorkError):
+            return store is None or store.prepare(self.log.session.told)
+        return True
+
+    # --- comparing and restoring ---------------------------------------------------------------
+
+    def is_as_at(self, checkpoint: str) -> bool:
+        """Return whether the workspace is as at a checkpoint; False if there is none."""
+        found = self._take(with_ignored=False) if checkpoint else None
+        return found is not None and found.id == checkpoint
+
+    def is_uncovered(self, path: str) -> bool:
+        """Return whether undo does not cover a path, so that its current content would be lost.
+
+        Without git nothing is covered, and that was said; without a checkpoint that git could have
+        made, because the disk is full, say, nothing is either.
+        """
+        commit = self.log.session.checkpoint
+        with contextlib.suppress(WorkError):
+            store = self.store
+            return store is not None and (not commit or store.leaves_out(commit, path))
+        return True
+
+    def changes(self, old: str, new: str) -> tuple[Change, ...] | None:
+        """Return the differences between two checkpoints; None if unknown."""
+        store = self.store if old and new else None
+        with contextlib.suppress(WorkError):
+            return None if store is None else () if old == new else store.changes(old, new)
+        return None
+
+    def changed_since_request(self) -> tuple[str, ...] | None:
+        """Return the changes since the last request, one per line; None if unknown."""
+        session = self.log.session
+        waits = bool(session.checkpoint)
+        earlier = self.changes(session.shown, session.checkpoint or session.kept)
+        if earlier is None:
+            return None
+        return net_changes.altogether(earlier, net_changes.done(session) if waits else ())
+
+    def diff(self, old: str, new: str, names: tuple[str, ...]) -> str:
+        """Return a diff of some paths between two checkpoints; empty if unknown."""
+        store = self.store
+        with contextlib.suppress(WorkError):
+            return "" if store is None else store.diff(old, new, names, _SHOWN_BYTES)
+        return ""
+
+    def put_back(self, target: str, known: str, names: tuple[str, ...]) -> Restored | None:
+        """Restore paths to one checkpoint where they are still as in another; None: no git."""
+        store = self.store
+        return None if store is None else store.restore(target, known, names)
+
+    # --- steps of these ------------------------------------------------------------------------
+
+    def _take(
+        self,
+        expected: Expected | None = None,
+        *,
+        with_ignored: bool = True,
+        held: Collection[str] = (),
+    ) -> Checkpoint | None:
+        """Take a checkpoint; if that fails, the turn continues but can't be undone.
+
+        Args:
+            expected: the states of the paths that differ from the checkpoint before; None: look at all.
+            with_ignored: also list what git ignores.
+            held: paths to cover even if git ignores them.
+        """
+        if (store := self.store) is None:
+            return None
+        try:
+            if expected is None:
+                found = store.take(with_ignored=with_ignored, held=held)
+            else:
+                found = store.take_only(self.log.session.checkpoint, expected)
+        except WorkError as fault:
+            self.show(Remark(f"this turn can't be undone: {fault}"))
+            return None
+        if found.set_aside:
+            self.show(Remark(f"earlier checkpoints were damaged and are kept in {found.set_aside}"))
+        return found
+
+    def _record(self, found: Checkpoint, *, before: bool) -> None:
+        session = self.log.session
+        named = found.left_out[:_LEFT_OUT_NAMED]
+        left_out = tuple(f"{paths.shown(left.path)} ({left.reason})" for left in named)
+        if found.left_out_count > len(named):
+            left_out += (f"{found.left_out_count - len(named)} more",)
+        uncovered = () if before else self._uncovered(found)
+        if uncovered:
+            names = ", ".join(map(paths.shown, uncovered))
+            reasons = "ignored by git, too large, or changed again at once"
+            self.show(Remark(f"undo does not cover {names}: {reasons}"))
+        # Once its request is written, the session is one turn further.
+        waited = session.checkpoint and not before
+        sequence = session.checkpoint_of if waited else session.sequence
+        self.log.record(CheckpointTaken(sequence, before, found.id, left_out, now(), uncovered))
+
+    def _written(self) -> set[str]:
+        """Return the paths that operations of this turn changed."""
+        return {each.place for start in self.log.session.written for each in start.changes}
+
+    def _uncovered(self, found: Checkpoint) -> tuple[str, ...]:
+        """Return the paths that operations changed and these checkpoints can't undo."""
+        session = self.log.session
+        changed = _outlasting(session.results)
+        store = self.store if changed else None
+        uncovered: list[str] = []
+        with contextlib.suppress(WorkError):
+            if store is not None:
+                known = store.covers(session.checkpoint, found.id, changed)
+                uncovered = [path for path in changed if path not in known]
+        return tuple(dict.fromkeys((*uncovered, *found.missed)))
+
+    def _changed_outside(self, old: str, new: str, since: str) -> tuple[LeftOut, ...]:
+        """Return what neither checkpoint covers and what changed since a time, except by operations."""
+        store = self.store
+        # The system's clock for files may be one tick behind.
+        since_ns = int(datetime.fromisoformat(since).timestamp() * 10**9) - _TICK_NS
+        with contextlib.suppress(WorkError):
+            if store is not None:
+                return store.changed_outside(old, new, since_ns, self._written())
+        return ()
+
+
+def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
+    """Return the paths that file operations changed, except files created and removed in one turn."""
+    first: dict[str, PathChange] = {}
+    last: dict[str, PathChange] = {}
+    for change in file_changes(events):
+        first.setdefault(change.path, change)
+        last[change.path] = change
+    return tuple(
+        path
+        for path, change in first.items()
+        if not (change.is_new and last[path].after == "nothing")
+    )
