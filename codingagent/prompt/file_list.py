@@ -2,12 +2,16 @@
 
 import functools
 import heapq
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from codingagent.model.paths import shown
+
+# Words of the task that may name a file or a folder; the shortest say nothing.
+_WORD = re.compile(r"[^\W_]{3,}")
 
 
 class ListedFile(NamedTuple):
@@ -38,15 +42,19 @@ class Listing:
     unread: tuple[str, ...] = ()
 
 
-def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]:
+def lines(
+    listing: Listing, limit: int, always: Iterable[str] = (), wanted: Collection[str] = ()
+) -> list[str]:
     """Return the lines under `## Workspace Files`, without that heading.
 
     Args:
         listing: the files.
         limit: the number of entries; beyond it the folders with the most files are summarized.
         always: paths that are named whatever their folder, unless there are too many.
+        wanted: folders to summarize only after all others.
     """
-    entries = _sum_up(sorted(listing.files, key=lambda file: file.path), limit, frozenset(always))
+    files = sorted(listing.files, key=lambda file: file.path)
+    entries = _sum_up(files, limit, frozenset(always), wanted)
     if not entries:
         entries = ["(empty workspace)"]
     ignored = listing.ignored
@@ -54,7 +62,7 @@ def lines(listing: Listing, limit: int, always: Iterable[str] = ()) -> list[str]
         more = "more than " if ignored.is_partial else ""
         entries.append(
             f"  ({more}{_count(ignored.files)} left out by ignore rules,"
-            f" {more}{human_size(ignored.size_bytes)}; READ_FILE still works on them)"
+            f" {more}{human_size(ignored.size_bytes)})"
         )
     entries += [f"  (not read: {reason})" for reason in listing.unread]
     return entries
@@ -70,12 +78,28 @@ def human_size(size_bytes: int) -> str:
     return f"{size:.0f} TB"
 
 
-def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
+def folders_for(listing: Listing, near: Iterable[str], task: str) -> set[str]:
+    """Return the folders of some paths, and those that a task names by their name or a file's."""
+    words = set(_WORD.findall(task.lower()))
+    found = {path.rpartition("/")[0] for path in near}
+    for file in listing.files:
+        folder, _, name = file.path.rpartition("/")
+        if folder not in found and not words.isdisjoint(
+            _WORD.findall(f"{folder.rpartition('/')[2]} {name.partition('.')[0]}".lower())
+        ):
+            found.add(folder)
+    return found
+
+
+def open_folders(
+    counts: Mapping[str, int], limit: int, wanted: Collection[str] = ()
+) -> frozenset[str]:
     """Return the folders whose files keep their own lines; each of the others becomes one line.
 
     Args:
         counts: the number of files directly in each folder; "" is the root.
         limit: the number of lines.
+        wanted: folders to close only after all others.
     """
     entries = {"": 0}
     inner = {"": 0}  # number of open folders inside each
@@ -89,21 +113,27 @@ def open_folders(counts: Mapping[str, int], limit: int) -> frozenset[str]:
             inner[new.rpartition("/")[0]] += 1
     entries.update(counts)
     total = sum(counts.values())
-    heap = [(-number, path) for path, number in entries.items() if path and not inner[path]]
+    heap = [
+        (path in wanted, -number, path)
+        for path, number in entries.items()
+        if path and not inner[path]
+    ]
     heapq.heapify(heap)
     while total > limit and heap:
-        number, path = heapq.heappop(heap)
+        _, number, path = heapq.heappop(heap)
         del entries[path]
         above = path.rpartition("/")[0]
         entries[above] += 1
         inner[above] -= 1
         total += number + 1
         if above and not inner[above]:
-            heapq.heappush(heap, (-entries[above], above))
+            heapq.heappush(heap, (above in wanted, -entries[above], above))
     return frozenset(entries)
 
 
-def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list[str]:
+def _sum_up(
+    files: list[ListedFile], limit: int, always: frozenset[str], wanted: Collection[str]
+) -> list[str]:
     """Repeatedly summarize the innermost folder with the most entries."""
     if len(files) <= limit:
         return [_entry(file.path, 1, file.size_bytes) for file in files]
@@ -114,7 +144,7 @@ def _sum_up(files: list[ListedFile], limit: int, always: frozenset[str]) -> list
     }
     others = [file for file in files if file.path not in always]
     counts = Counter(file.path.rpartition("/")[0] for file in others)
-    open_ = open_folders(counts, limit - len(entries))
+    open_ = open_folders(counts, limit - len(entries), wanted)
     lines = {path: _line_of(path, open_) for path in counts}
     for file in others:
         line = lines[file.path.rpartition("/")[0]]

@@ -42,6 +42,9 @@ _LOOKALIKE = re.compile(
     re.MULTILINE,
 )
 _FEWEST_ENTRIES = 20
+# About 3,000 tokens: a longer list tells a model little that it can use.
+_LIST_CHARACTERS = 12_000
+_SHORT_LINE = 20
 
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
@@ -372,11 +375,16 @@ def _environment(environment: Environment, dialect: Dialect) -> str:
 
 
 def _files(session: Session, files: Listing, room: int, entries: int) -> str:
+    room = min(room, _LIST_CHARACTERS)
+    is_long = len(files.files) > min(entries, _LIST_CHARACTERS // _SHORT_LINE)
+    wanted = listing.folders_for(files, session.touched, session.task) if is_long else ()
     while True:
-        text = "\n".join(listing.lines(files, entries, session.touched))
+        lines = listing.lines(files, entries, session.touched, wanted)
+        text = "\n".join(lines)
         if len(text) <= room or entries <= _FEWEST_ENTRIES:
             return f"## Workspace Files\n{text}\n\n"
-        entries = max(min(entries, len(files.files)) // 2, _FEWEST_ENTRIES)
+        fitting = min(len(lines) * room // len(text), entries - 1)
+        entries = max(fitting, _FEWEST_ENTRIES)
 
 
 def _results(session: Session, room: int) -> str:

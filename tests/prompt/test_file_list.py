@@ -36,15 +36,15 @@ def test_an_empty_workspace_is_said() -> None:
     [
         (
             Ignored(1, 5),
-            "  (1 file left out by ignore rules, 5 bytes; READ_FILE still works on them)",
+            "  (1 file left out by ignore rules, 5 bytes)",
         ),
         (
             Ignored(812, 40_000_000),
-            "  (812 files left out by ignore rules, 40 MB; READ_FILE still works on them)",
+            "  (812 files left out by ignore rules, 40 MB)",
         ),
         (
             Ignored(9, 2_000, is_partial=True),
-            "  (more than 9 files left out by ignore rules, more than 2 kB; READ_FILE still works on them)",
+            "  (more than 9 files left out by ignore rules, more than 2 kB)",
         ),
     ],
 )
@@ -191,3 +191,17 @@ def test_a_folder_whose_files_were_not_measured_has_a_count_only() -> None:
     shown = file_list.lines(Listing((*files, ListedFile("b", 3))), 5)
     assert shown == ["  a/ (9 files)", "  b (3 bytes)"]
     assert file_list.open_folders({"a": 9, "": 1}, 5) == {""}
+
+
+def test_folders_that_the_task_names_or_that_were_touched_are_summarized_last() -> None:
+    """Design, the outbox: the list serves the task."""
+    files = [f"{folder}/{n}.py" for folder in ("alpha", "beta", "shop", "zoo") for n in range(50)]
+    listing = listing_of(*files, "deep/er/cart.py", "deep/er/other.py")
+    near = file_list.folders_for(listing, ["zoo/3.py"], "Mend the total of the Cart in shop")
+    assert near == {"shop", "zoo", "deep/er"}
+    shown = file_list.lines(listing, 110, ["zoo/3.py"], near)
+    assert len(shown) <= 110
+    assert "  alpha/ (50 files, 500 bytes)" in shown
+    assert "  beta/ (50 files, 500 bytes)" in shown
+    assert {f"  shop/{n}.py (10 bytes)" for n in range(50)} <= set(shown)
+    assert "  deep/er/other.py (10 bytes)" in shown

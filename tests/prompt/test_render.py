@@ -539,3 +539,11 @@ def test_the_output_of_a_command_is_whole_while_there_is_room(characters: int, s
     text = render(session_of(*turn(ran, ran, ran)), budget=Budget(characters, 20))
     assert 3 * shown <= text.count("x") < 3 * shown + 100
     assert text.count(" characters left out …") == (3 if shown == 4_000 else 0)
+
+
+def test_a_long_list_of_files_takes_few_characters() -> None:
+    """Design, the outbox: it serves the task, in about 3,000 tokens."""
+    names = [f"folder{n % 300}/a file with a name of some length {n}.txt" for n in range(6_000)]
+    text = render(session_of(), listing=listing_of(*names))
+    files = text.partition("## Workspace Files\n")[2].partition("\n\n")[0]
+    assert 6_000 < len(files) <= 12_000
