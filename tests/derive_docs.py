@@ -9,16 +9,19 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import main as command_line
 from codingagent.model.commands import COMMANDS
+from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
 from codingagent.process.runner import STREAM_LIMIT_BYTES
 from codingagent.protocols.json import fields as json_fields
+from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
 from codingagent.rpc.framing import LINE_LIMIT_BYTES
 from codingagent.rpc.protocol import BATCH_LIMIT, DEPTH_LIMIT, Code
@@ -113,6 +116,22 @@ def wire() -> str:
     return "\n".join([*_table(("what", "limit"), rows), ""])
 
 
+def repairs() -> str:
+    """Return the rules by which damaged answers are read."""
+    return "\n".join(
+        (
+            "The rules for an answer as a whole, in the order in which they are applied:",
+            "",
+            *_rules(repair.RULES),
+            "",
+            "The rules for a line that may be a damaged tag, up to the one after which it is a tag:",
+            "",
+            *_rules(tag_lines.RULES),
+            "",
+        )
+    )
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
@@ -120,6 +139,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "limits": limits,
     "codes": codes,
     "wire": wire,
+    "repairs": repairs,
 }
 
 _PART = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end of \2 -->\n)", re.DOTALL)
@@ -146,6 +166,14 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
     yield "|---" * len(heads) + "|"
     for row in rows:
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def _rules(rules: Iterable[Rule[Any]]) -> Iterator[str]:
+    rows = (
+        (each.name.replace("<", "\\<"), each.recognises, each.proof, each.does)
+        for each in dict.fromkeys(rules)
+    )
+    return _table(("rule", "recognizes", "proof", "does"), rows)
 
 
 def _words(text: str) -> str:

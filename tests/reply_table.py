@@ -22,7 +22,6 @@ from codingagent.agent.executor import Agent, Chat, Means, Order
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
-from codingagent.model.commands import HAS_BODY
 from codingagent.model.events import (
     CommandRan,
     Event,
@@ -186,7 +185,7 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
 
 def read_text(text: str) -> str:
     """Gives the text that the grammar has read in the end, as it stood after all repairs of tags."""
-    return repair.read(text, HAS_BODY).text
+    return repair.read(text).text
 
 
 def judge(clean: Done, before: dict[str, bytes], got: Done) -> Came:

@@ -1,7 +1,6 @@
 """A reply as the agent takes it: operations and problems in order, and what is said of the rest."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,8 +10,8 @@ from codingagent.model import commands, paths
 from codingagent.model.operations import AT_ONCE, Finish, Operation
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, scanner
+from codingagent.protocols.tags.arrivals import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
-from codingagent.protocols.tags.repair import Mended
 
 NO_BLOCK = (
     "No command was found in the reply, so nothing was done. Write commands at the start of a line,"
@@ -122,7 +121,7 @@ def read(text: str) -> Reply:
     Order is the reply's own. Blocks after DONE, or after [END], are no items but named: DONE does not
     count then (DESIGN, tag blocks: after DONE).
     """
-    mended = repair.read(text, commands.HAS_BODY)
+    mended = repair.read(text)
     found = mended.scan
     if len(found.blocks) > AT_ONCE:
         reason = _TOO_MANY.format(count=len(found.blocks))
@@ -133,7 +132,7 @@ def read(text: str) -> Reply:
     invented = _invented(mended)
     cut = ""
     is_whole = all(block.closed for block in found.blocks)
-    arrivals = repair.Arrivals(mended)
+    arrivals = Arrivals(mended)
     for block in found.blocks:
         if done or block.behind_end:
             unused.append(f"{block.name} at line {block.line}")
@@ -185,7 +184,7 @@ def _beside(mended: Mended) -> str:
         return ""
     parts: list[str] = []
     at = 0
-    for start, end in _gaps(mended):
+    for start, end in scanner.gaps(mended.scan.blocks, len(text)):
         if start > at:
             parts.append(BLOCK_LINE + "\n" * text.count("\n", at, start))
         parts.append(text[start:end])
@@ -205,15 +204,6 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
     return None
 
 
-def _gaps(mended: Mended) -> Iterator[tuple[int, int]]:
-    """Yield what is around the blocks, from where to where, and be it a line end."""
-    at = 0
-    for block in mended.scan.blocks:
-        yield at, block.start
-        at = max(at, block.end)
-    yield at, len(mended.text)
-
-
 def objection(header: Header | None, session: Session, digest: str) -> str:
     """Return why a reply is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
     if header is not None and header.session not in (None, session.session_id):
@@ -227,10 +217,10 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
 
 
 def _read_block(
-    block: scanner.Block, mended: Mended, arrivals: repair.Arrivals, *, is_whole: bool
+    block: scanner.Block, mended: Mended, arrivals: Arrivals, *, is_whole: bool
 ) -> Step | Problem:
     if said := mended.notes_of.get(block.line):
-        block = block._replace(notes=said + block.notes)
+        block = block._replace(notes=(*said, *block.notes))
     if doubt := mended.doubts.get(block.line):
         return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
     if not block.closed and block.name == "DONE":

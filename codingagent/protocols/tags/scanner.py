@@ -13,7 +13,7 @@ Over 500 lines: it is one grammar, read in one pass.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -118,6 +118,26 @@ def fold_line_ends(text: str) -> str:
         return text
     folded = text.replace("\r\n", "\n")
     return f"{folded[:-1]}\n" if folded.endswith("\r") else folded
+
+
+def line_end(text: str, offset: int) -> int:
+    """Return the offset of the end of a line."""
+    end = text.find("\n", offset)
+    return len(text) if end < 0 else end
+
+
+def indentation(line: str) -> str:
+    """Return the blanks that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def gaps(blocks: Iterable[Block], end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text around some blocks, the empty ones too."""
+    at = 0
+    for block in blocks:
+        yield at, block.start
+        at = max(at, block.end)
+    yield at, end
 
 
 class _Head(NamedTuple):
@@ -269,7 +289,7 @@ class _Scanner:
             return _Head(tuple(attributes), end.end(), until)
         line_end = self._line_end(at)
         junk = self._text[at:line_end].strip() or "no ]"
-        return _Head(tuple(attributes), line_end, until or _until_in(junk), junk)
+        return _Head(tuple(attributes), line_end, until or until_of(junk), junk)
 
     def _read_self_closing(self, name: str, start: int, head: _Head) -> None:
         notes: tuple[str, ...] = ()
@@ -390,7 +410,7 @@ class _Scanner:
             if self._indentation(behind) <= depth and self._is_tag(behind, tag.end()):
                 close = line_end
                 if self._has_body[inner_name] and not self._is_one_line(behind, inner_name):
-                    until = _until_in(self._line(behind))
+                    until = until_of(self._line(behind))
                     closing = closing_tag(inner_name, until)
                     is_own = inner_name == name and until is None
                     found = None if is_own else self._find_closing(closing, line_end, end)
@@ -443,7 +463,7 @@ class _Scanner:
             if tag[0][1] == "/":
                 if opened and self._line(start).strip() == f"[/{name}]":
                     ends[opened.pop()] = start
-            elif (until := _until_in(self._line(start))) is not None:
+            elif (until := until_of(self._line(start))) is not None:
                 closes = closings.get(closing_tag(name, until), [])
                 index = bisect_left(closes, start)
                 shielded_to = closes[index] + 1 if index < len(closes) else start
@@ -543,8 +563,7 @@ class _Scanner:
         return True
 
     def _line_end(self, offset: int) -> int:
-        end = self._text.find("\n", offset)
-        return len(self._text) if end < 0 else end
+        return line_end(self._text, offset)
 
     def _line(self, offset: int) -> str:
         return self._text[offset : self._line_end(offset)]
@@ -609,19 +628,14 @@ def is_opening(line: str, at: int) -> bool:
     return end is not None and not line[end.end() :].strip()
 
 
-def until_of(line: str) -> str | None:
-    """Return the word that the closing tag of an opening has to hold, if there is one."""
-    return _until_in(line)
-
-
 def closing_tag(name: str, until: str | None) -> str:
     """Return the line that closes a block."""
     return f"[/{name} {until}]" if until else f"[/{name}]"
 
 
-def _until_in(junk: str) -> str | None:
-    """Return the `until` of an opening that can't be read: its body is shielded all the same."""
-    found = _UNTIL.search(junk)
+def until_of(line: str) -> str | None:
+    """Return the word that the closing tag of an opening needs, even where its attributes can't be read."""
+    found = _UNTIL.search(line)
     return None if found is None else found[1]
 
 

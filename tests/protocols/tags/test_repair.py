@@ -211,7 +211,7 @@ def test_a_damaged_closing_line_with_a_block_behind_it_is_in_doubt() -> None:
     """The whole one may be that block's: what is written then would be two files in one."""
     text = '[CREATE_FILE path="a"]\nx\n**[/CREATE_FILE]**\n' + create("y\n")
     assert operations(text) == []
-    assert "stands in it in another form, at line 3" in problems(text)[0].reason
+    assert "is in it in another form, at line 3" in problems(text)[0].reason
 
 
 def test_a_document_that_shows_a_closing_tag_and_is_cut_off_is_not_written() -> None:
@@ -404,8 +404,8 @@ def test_a_cut_reply_does_the_beginning_of_what_the_whole_one_does(
 @given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PIECES)).map("".join)))
 def test_reading_never_raises_and_repairing_is_idempotent(text: str) -> None:
     """Reading never raises; what was repaired needs no repair."""
-    once = repair.read(text, HAS_BODY).text
-    assert repair.read(once, HAS_BODY).text == once
+    once = repair.read(text).text
+    assert repair.read(once).text == once
     found = reply.read(text)
     assert found.items or found.notes
     lines = [item.line for item in found.items]
@@ -427,8 +427,8 @@ def test_damage_is_undone_once(undo: Callable[[str], str], text: str) -> None:
 def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
     """Design: a clean reply is never altered."""
     text = _HEADER + create("x\n") * 3 + "[DONE]\nok\n[/DONE]\n[END]\n"
-    mended = repair.read(text, HAS_BODY)
-    assert (mended.text, mended.scan, mended.notes) == (text, scanner.scan(text, HAS_BODY), ())
+    mended = repair.read(text)
+    assert (mended.text, mended.scan, mended.notes) == (text, scanner.scan(text, HAS_BODY), [])
 
 
 # --- hostile ---------------------------------------------------------------------------------------
@@ -491,7 +491,7 @@ def test_what_is_said_of_a_reply_is_of_the_text_that_was_read(end: str) -> None:
 
 def test_of_very_many_damaged_tags_the_rest_is_named() -> None:
     """Design: never silence."""
-    assert "behind this line were not read" in notes("`[END]`\n" * 30_000)
+    assert "after this line were not read" in notes("`[END]`\n" * 30_000)
 
 
 @pytest.mark.one_in(3)

@@ -1,0 +1,359 @@
+"""Read the blocks of an answer whose tags a chat has damaged.
+
+How it works. The strict grammar (`scanner`) has read the text. Where a tag is outside of all blocks in a
+damaged form, or a block is doubtful (unclosed, unreadable, or holding what may be another tag), the lines
+that name a command are looked at one by one: a line that is one of our tags once its damage is undone
+(`tag_lines`) becomes that tag. Closed blocks that the grammar had no doubt about are never looked into.
+Damage to whole blocks is undone for their bodies too where the two tags prove it.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from codingagent.model import chat_damage, commands
+from codingagent.protocols.tags import scanner, tag_lines
+from codingagent.protocols.tags.arrivals import Mended
+from codingagent.protocols.tags.scanner import Block
+from codingagent.protocols.tags.tag_lines import Tag
+
+# Longer lines are not tags that a chat has damaged; undoing them would only cost time.
+_TAG_LIMIT_CHARACTERS = 2000
+_NOTE_LIMIT = 8
+# No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
+_TAG_LIMIT = 20_000
+
+_UNSEEN = {chat_damage.Damage.ZERO_WIDTH.value, chat_damage.Damage.BLANKS.value}
+_TRAIL = re.compile(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
+_BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
+
+
+def repair(mended: Mended) -> bool:
+    """Undo the damage to the tags of an answer; return whether there was any."""
+    mender = _Mender(mended)
+    if not mender.is_needed():
+        return False
+    mender.run()
+    return True
+
+
+class _Mender:
+    """One pass over one answer."""
+
+    def __init__(self, mended: Mended) -> None:
+        text = mended.text
+        self._mended = mended
+        self._text = text
+        self._found = mended.scan
+        self._names = frozenset((*commands.HAS_BODY, "REPLY", "END"))
+        is_unseen = not text.isascii() and chat_damage.ZERO_WIDTH.search(text) is not None
+        self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY), unseen=is_unseen)
+        self._changes: list[tuple[int, int, str]] = []
+        self._said: list[str] = []
+        self._lines = _LineCounter(text)
+        self._looks_left, self._looked_to = _TAG_LIMIT, 0
+        self._header_how: frozenset[str] = frozenset()
+        self._how_before: set[str] = set()
+
+    @cached_property
+    def _is_all_quoted(self) -> bool:
+        """Whether each line of the answer is marked as quoted: then nothing in it is another's words."""
+        return all(line.startswith(">") for line in self._text.split("\n") if line.strip())
+
+    # --- finding -------------------------------------------------------------------------------
+
+    def is_needed(self) -> bool:
+        """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
+        if any(block.is_doubtful or self._is_moved(block) for block in self._found.odd):
+            return True
+        is_damaged = any(tag.how for part in self._found.around for tag in self._tags_in(*part))
+        return is_damaged or not self._looks_left
+
+    def _is_moved(self, block: Block) -> bool:
+        """Return whether both tags of a block are indented, or both end in blanks."""
+        if not block.body:
+            return False
+        if block.start and self._text[block.start - 1] != "\n":
+            return True
+        opening_end = self._text.find("\n", block.start)
+        return opening_end > 0 and self._text[opening_end - 1] in " \t"
+
+    def _tags_in(self, start: int, end: int) -> Iterator[Tag]:
+        """Yield the lines that are tags, as they should be or damaged, in their order."""
+        at = start
+        while (
+            self._looks_left and (mention := self._mention.search(self._text, at, end)) is not None
+        ):
+            self._looks_left -= 1
+            self._looked_to = mention.start()
+            line = self._text.rfind("\n", 0, mention.start()) + 1
+            at = scanner.line_end(self._text, mention.end())
+            if at - line <= _TAG_LIMIT_CHARACTERS and (tag := self._tag(line, at)) is not None:
+                yield tag
+
+    def _tag(self, start: int, end: int) -> Tag | None:
+        return tag_lines.tag_of(self._text, start, end, self._names)
+
+    # --- mending -------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Go through the tags; blocks that the grammar had no doubt about are passed by."""
+        every = self._unsettled_tags()
+        closings = _Closings(every)
+        inside = -1
+        for index, tag in enumerate(every):
+            if tag.start < inside or tag.is_closing:
+                continue
+            if tag.is_one_line or not commands.HAS_BODY.get(tag.name, False):
+                self._put_alone(tag)
+            else:
+                inside = self._put_block(tag, closings, every[index + 1 : index + 2])
+        for block in self._found.odd:
+            if not block.is_doubtful and self._is_moved(block):
+                self._move(block)
+        parts: list[str] = []
+        at = 0
+        for start, end, new in sorted(self._changes):
+            parts += (self._text[at:start], new)
+            at = end
+        self._mended.change("".join((*parts, self._text[at:])))
+        self._mended.notes += self._said
+
+    def _unsettled_tags(self) -> list[Tag]:
+        self._looks_left = _TAG_LIMIT
+        settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
+        gaps = scanner.gaps(settled.values(), len(self._text))
+        found = [tag for start, end in gaps for tag in self._tags_in(start, end)]
+        if not self._looks_left:
+            line = self._lines.of(self._looked_to)
+            self._say(f"line {line}: too many tags; damaged ones after this line were not read")
+        return found
+
+    def _put_alone(self, tag: Tag) -> None:
+        if not tag.how:
+            return
+        if tag.name == "REPLY" and not self._header_how:
+            self._header_how = frozenset(tag.how)
+        # A plan may name commands in this form. The header names none: marked alike, it shows the way.
+        mention = {"quoted", "a list item", "bold or code"} & set(tag.how)
+        acts = tag.is_one_line or tag.name not in ("REPLY", "END", "READ_FILE")
+        if self._is_all_quoted:
+            mention.discard("quoted")
+        if acts and not mention <= self._header_how:
+            self._doubt(tag, f"it is written as {tag.how[0]}, so it may only be mentioned")
+        self._put(tag)
+
+    def _put_block(self, tag: Tag, closings: "_Closings", following: list[Tag]) -> int:
+        """Mend one block; return the offset after it, up to which all is body."""
+        close = self._choose(tag, closings)
+        if close is None:
+            return self._put_unclosed(tag, following)
+        is_quoted = "quoted" in tag.how and "quoted" not in self._header_how
+        if is_quoted and not self._is_all_quoted:
+            self._doubt(tag, "it is quoted, and no [REPLY] line before it is")
+        if (inner := self._opens_alike(tag, close, closings)) is not None:
+            line = self._lines.of(inner.start)
+            self._doubt(
+                tag, f"{inner.text} opens in it, at line {line}, so a closing tag may be missing"
+            )
+        self._put(tag)
+        self._put(close, about=tag)
+        self._put_body(tag, close)
+        return close.end
+
+    def _choose(self, tag: Tag, closings: "_Closings") -> Tag | None:
+        """Return the line that closes a block, or None if none certainly does."""
+        closing = scanner.closing_tag(tag.name, scanner.until_of(tag.text))
+        strict = closings.next(closing, tag.end, damaged=False)
+        damaged = closings.next(closing, tag.end, damaged=True)
+        if damaged is None or (strict is not None and strict.start < damaged.start):
+            return strict
+        if tag.how:
+            return damaged
+        # The opening came whole and this did not. With a whole one after it, this is text, unless
+        # another block begins in between: then the whole one may be that block's.
+        if strict is not None:
+            if any(True for _ in closings.openings(damaged.end, strict.start)):
+                line = self._lines.of(damaged.start)
+                self._doubt(tag, f"{damaged.text} is in it in another form, at line {line}")
+            return strict
+        # A document about these tags may hold one in this form and be cut off after it. Only a tag
+        # before it that was damaged alike shows that it is none.
+        # Damage that nobody sees is another matter: in a document, too, the line would close the block.
+        return damaged if set(damaged.how) <= self._how_before | _UNSEEN else None
+
+    @staticmethod
+    def _opens_alike(tag: Tag, close: Tag, closings: "_Closings") -> Tag | None:
+        """Return an opening in a block that was damaged as the block's own was: the next one, perhaps.
+
+        Openings as they should be are seen by the grammar.
+        """
+        if not tag.how or scanner.until_of(tag.text) is not None:
+            return None
+        for inner in closings.openings(tag.end, close.start):
+            if set(inner.how) == set(tag.how) and inner.name not in ("REPLY", "END"):
+                return inner
+        return None
+
+    def _put_unclosed(self, tag: Tag, following: list[Tag]) -> int:
+        if not tag.how:
+            return len(self._text)
+        is_last = all(each.name == "END" for each in following)
+        if is_last and (tag.name != "DONE" or _BLANK_REST.fullmatch(self._text, tag.end)):
+            self._put(tag)
+            return len(self._text)
+        line = self._lines.of(tag.start)
+        self._say(f"line {line}: {tag.text} has no closing tag: read as prose")
+        return tag.end
+
+    def _put(self, tag: Tag, about: Tag | None = None) -> None:
+        for damage in tag.way:
+            self._mended.ways.setdefault(damage, self._lines.of(tag.start))
+        if tag.how:
+            self._how_before.update(tag.how)
+            self._changes.append((tag.start, tag.end, tag.text))
+            for what in tag.how:
+                self._say_of(about or tag, tag_lines.SAID.format(what=what))
+
+    def _doubt(self, tag: Tag, why: str) -> None:
+        self._mended.doubts[self._lines.of(tag.start)] = (
+            f"{tag.text} is in doubt: {why}; if it is meant, send this block again, each tag on a line of"
+            " its own, inside of a code block"
+        )
+
+    # --- bodies that were moved as a whole -----------------------------------------------------
+
+    def _put_body(self, opening: Tag, closing: Tag) -> None:
+        start, end = opening.end + 1, closing.start
+        if end <= start:
+            return
+        body = self._text[start:end]
+        if "quoted" in opening.how:
+            # A tag can't be quoted by itself: who quotes takes whole lines, and marks each of them.
+            body = _without_lead(body, opening.prefix) or ""
+            if not body:
+                self._doubt(opening, "it is quoted, and lines of its body are not")
+                return
+            self._put_moved(opening, closing, body, "")
+            return
+        there, here = (scanner.indentation(self._text[t.start : t.end]) for t in (opening, closing))
+        is_item = "a list item" in opening.how and len(here) == len(opening.prefix)
+        self._put_moved(opening, closing, body, here if here == there or is_item else "")
+
+    def _move(self, block: Block) -> None:
+        """Undo what was done alike to both tags of a whole block and to every line between."""
+        start, end = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
+        opening = self._tag(start, scanner.line_end(self._text, start))
+        closing = self._tag(end, scanner.line_end(self._text, end))
+        if opening is not None and closing is not None and opening.end < closing.start:
+            self._put_body(opening, closing)
+
+    def _put_moved(self, opening: Tag, closing: Tag, body: str, lead: str) -> None:
+        """Take off the blanks that both tags and each line end with; keep in mind how they all begin.
+
+        Whether the indentation of the tags is the body's own is for the file on disk to say.
+
+        Args:
+            opening: the line that opens the block.
+            closing: the line that closes it.
+            body: what is between, perhaps changed already.
+            lead: the indentation of both tags; empty if theirs is not the same.
+        """
+        if lead and _without_lead(body, lead, blank_may_lack=True) is not None:
+            line = self._lines.of(opening.start)
+            self._mended.leads[line] = (lead, "a list item" in opening.how)
+        trail, other = (_trail_of(self._text[t.start : t.end]) for t in (opening, closing))
+        if trail and trail == other:
+            cut = _without_trail(body, trail)
+            if cut is not None:
+                body = cut
+                what = "<br>" if "<" in trail else "blanks"
+                note = f"{what} at the end of each line, of the tags too, were taken off"
+                self._say_of(opening, note)
+            elif "<" in trail:
+                self._doubt(opening, "it ends with <br>, and lines of its body do not")
+        start, end = opening.end + 1, closing.start
+        if body != self._text[start:end]:
+            self._changes.append((start, end, body))
+
+    # --- what is said --------------------------------------------------------------------------
+
+    def _say_of(self, tag: Tag, note: str) -> None:
+        said = self._mended.notes_of.setdefault(self._lines.of(tag.start), [])
+        if note not in said:
+            said.append(note)
+
+    def _say(self, note: str) -> None:
+        if len(self._said) < _NOTE_LIMIT and note not in self._said:
+            self._said.append(note)
+
+
+class _Closings:
+    """Where closing tags are, each kind in its order; a search in them never looks at one twice."""
+
+    def __init__(self, every: Iterable[Tag]) -> None:
+        self._by_text: dict[tuple[str, bool], list[Tag]] = {}
+        self._openings: list[Tag] = []
+        for tag in every:
+            if tag.is_closing:
+                self._by_text.setdefault((tag.text, bool(tag.how)), []).append(tag)
+            else:
+                self._openings.append(tag)
+
+    def next(self, closing: str, offset: int, *, damaged: bool) -> Tag | None:
+        found = self._by_text.get((closing, damaged), [])
+        index = bisect_left(found, offset, key=lambda tag: tag.start)
+        return found[index] if index < len(found) else None
+
+    def openings(self, start: int, end: int) -> Iterator[Tag]:
+        """Yield the openings between two offsets."""
+        first = bisect_left(self._openings, start, key=lambda tag: tag.start)
+        for index in range(first, len(self._openings)):
+            if self._openings[index].start >= end:
+                return
+            yield self._openings[index]
+
+
+class _LineCounter:
+    """Count the lines up to an offset; one near the last one costs little."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._counted = (0, 1)
+
+    def of(self, offset: int) -> int:
+        at, line = self._counted
+        if offset < at:
+            line -= self._text.count("\n", offset, at)
+        else:
+            line += self._text.count("\n", at, offset)
+        self._counted = (offset, line)
+        return line
+
+
+def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str | None:
+    """Return a body without the prefix of its lines; None if one lacks it."""
+    bare = lead.rstrip()
+    out: list[str] = []
+    for line in body.split("\n"):
+        if line.startswith(lead):
+            out.append(line[len(lead) :])
+        elif not line.strip() or (bare and line.rstrip() == bare and not blank_may_lack):
+            out.append("")
+        else:
+            return None
+    return "\n".join(out)
+
+
+def _trail_of(line: str) -> str:
+    found = _TRAIL.search(line)
+    return "" if found is None else found[0]
+
+
+def _without_trail(body: str, trail: str) -> str | None:
+    """Return a body without the ending of its lines; None if one that has a word lacks it."""
+    lines = body.split("\n")
+    if any(line.strip() and not line.endswith(trail) for line in lines):
+        return None
+    return "\n".join(line.removesuffix(trail) if line.strip() else "" for line in lines)

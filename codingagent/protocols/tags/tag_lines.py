@@ -1,0 +1,240 @@
+"""Read a line as one of our tags, whatever a chat made of it.
+
+Each row of RULES undoes one thing that chats do to a tag. They are tried in order, each on top of those
+before it, until the line reads as the grammar has it. A line that never does is not a tag.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import Channel, Damage
+from codingagent.model.rule import Rule
+from codingagent.protocols.tags import scanner
+
+_HEAD = re.compile(r"\[(/?)([A-Z][A-Z0-9_]*)(?=[ \t\]])")
+_CLOSING = re.compile(r"\[/[A-Z_]+(?: [A-Za-z0-9._-]+)?\]")
+_WRAPPING = "*_`~"
+_WRAPPED_NAME = re.compile(r"\A\[[*_`~]*(/?)[*_`~]*([A-Z][A-Z_]*?)[*_`~]+(?=[ \]])")
+_VALUE_QUOTES = re.compile(
+    r"""=[ \t]*(?:'([^'"\n]*)'|"([^'"\n]*)'|([^\s"'\[\]=<>&\\]+))(?=[ \t\]])"""
+)
+_BREAK = re.compile(r"(?:[ \t]*<br[ \t]*/?>)+[ \t]*$", re.IGNORECASE)
+_COMMENT = re.compile(r"[ \t]*<!--[ \t]*(.*?)[ \t]*-->[ \t]*")
+_DAMAGES = {damage.value: damage for damage in Damage}
+
+SAID = "the tag was read without what the chat made of it: {what}"
+
+
+class _Line:
+    """A line on its way through the rules; `prefix` is what was taken off its start."""
+
+    def __init__(self, text: str, names: frozenset[str]) -> None:
+        self.text = text
+        self.prefix = ""
+        self.names = names
+
+    def without(self, pattern: re.Pattern[str]) -> str:
+        """Take a prefix off, if it is the first one; return the rest."""
+        found = None if self.prefix else pattern.match(self.text)
+        if found is None:
+            return self.text
+        self.prefix = found[0]
+        return self.text[found.end() :]
+
+
+def _row(
+    name: str, recognises: str, does: str, undo: Callable[[str], str]
+) -> Rule[Callable[[_Line], str]]:
+    return Rule(name, recognises, _PROOF, does, SAID, lambda line: undo(line.text))
+
+
+def _mark(
+    name: str, recognises: str, pattern: str, does: str = "takes it off"
+) -> Rule[Callable[[_Line], str]]:
+    compiled = re.compile(pattern)
+    return Rule(name, recognises, _PROOF, does, SAID, lambda line: line.without(compiled))
+
+
+def _without_emphasis(text: str) -> str:
+    if text[:1] in _WRAPPING or text[-1:] in _WRAPPING:
+        text = text.strip(_WRAPPING).strip()
+    return _WRAPPED_NAME.sub(r"[\1\2", text)
+
+
+def _without_inner_blanks(text: str) -> str:
+    return re.sub(r"[ \t]+\]\Z", "]", re.sub(r"\A\[[ \t]*(/?)[ \t]*(?=[A-Z])", r"[\1", text))
+
+
+def _double_quoted(found: re.Match[str]) -> str:
+    return f'="{next(value for value in found.groups() if value is not None)}"'
+
+
+def _without_underscore_escapes(line: _Line) -> str:
+    undone = chat_damage.without_underscore_escapes(line.text)
+    return undone if _head(undone, line.names) else line.text
+
+
+_PROOF = "it is then a tag of ours, and was not before"
+_EMPHASIS = _row(
+    "bold or code",
+    "`**`, `_` or backquotes around the tag or its name",
+    "takes them off",
+    _without_emphasis,
+)
+RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
+    _row(
+        Damage.BREAKS.value,
+        "`<br>` after the tag",
+        "takes it off, off each line of the body too",
+        lambda text: _BREAK.sub("", text).rstrip(),
+    ),
+    _row(
+        Damage.ZERO_WIDTH.value,
+        "characters that nobody sees",
+        "removes them",
+        lambda text: chat_damage.without_zero_width(text).rstrip(),
+    ),
+    _row(
+        Damage.BLANKS.value,
+        "no-break and other unusual spaces",
+        "replaces them with spaces",
+        lambda text: chat_damage.with_plain_blanks(text).rstrip(),
+    ),
+    _mark("quoted", "`>` before the tag", r"[ \t]*(?:>[ \t]?)+", "takes it off, off the body too"),
+    _mark("a list item", "`-` or `1.` before the tag", r"[ \t]*(?:[-*+•‣◦]|\d{1,3}[.)])[ \t]+"),
+    _mark("a heading", "`#` before the tag", r"[ \t]*#{1,6}[ \t]+"),
+    Rule(
+        "indentation",
+        "blanks before the tag",
+        "the specification trims the lines of tags",
+        "passes over them",
+        "",
+        lambda line: line.without(re.compile(r"\s+")),
+    ),
+    _row(
+        "a comment",
+        "the marks of an HTML comment around the tag",
+        "takes it off",
+        lambda text: _COMMENT.sub(r"\1", text),
+    ),
+    _EMPHASIS,
+    _row(
+        Damage.BRACKETS.value,
+        "`【` or `［` in place of `[`",
+        "replaces them",
+        chat_damage.with_ascii_brackets,
+    ),
+    _row(
+        Damage.ENTITIES.value,
+        "`&#91;`, `&quot;` and the like",
+        "decodes them once",
+        chat_damage.without_entities,
+    ),
+    Rule(
+        Damage.UNDERSCORES.value,
+        r"`\_` in the name and nothing else escaped",
+        _PROOF,
+        "removes the backslashes",
+        SAID,
+        _without_underscore_escapes,
+    ),
+    _row(
+        Damage.ESCAPES.value,
+        r"`\[`, `\_` and the like",
+        "removes the backslashes",
+        chat_damage.without_escapes,
+    ),
+    _row(
+        Damage.QUOTES.value,
+        '`“` or `„` in place of `"`',
+        "replaces them",
+        chat_damage.with_straight_quotes,
+    ),
+    _EMPHASIS,
+    _row(
+        "blanks inside its brackets",
+        '`[ EDIT_FILE path="x" ]`',
+        "takes them out",
+        _without_inner_blanks,
+    ),
+    _row(
+        "attributes without double quotes",
+        "`path=x` or `path='x'`",
+        "writes double quotes",
+        lambda text: _VALUE_QUOTES.sub(_double_quoted, text),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A line that is one of our tags once its damage is undone.
+
+    `prefix` is what was before it (a quote mark, its indentation). `how` names what was undone; it is
+    empty for a tag as it should be. `way` is the damage to its characters.
+    """
+
+    start: int
+    end: int
+    text: str
+    name: str
+    is_closing: bool
+    prefix: str
+    how: tuple[str, ...]
+    way: Channel
+
+    @property
+    def is_one_line(self) -> bool:
+        return self.text.endswith(f"[/{self.name}]") and not self.is_closing
+
+
+def tag_of(text: str, start: int, end: int, names: frozenset[str]) -> Tag | None:
+    """Return the line between two offsets as the tag that it is; None if it is not a tag."""
+    line = _Line(text[start:end].rstrip(), names)
+    done: list[str] = []
+    for rule in RULES:
+        if _head(line.text, names) is not None:
+            break
+        undone = rule.run(line)
+        if undone != line.text:
+            line.text = undone
+            if rule.said:
+                done.append(rule.name)
+    if (head := _head(line.text, names)) is None:
+        return None
+    way = frozenset(_DAMAGES[name] for name in done if name in _DAMAGES)
+    how = [name for name in done if name not in _DAMAGES]
+    how += [damage.value for damage in Damage if damage in way]
+    return Tag(start, end, line.text, head[2], bool(head[1]), line.prefix, tuple(how), way)
+
+
+def _head(text: str, names: frozenset[str]) -> re.Match[str] | None:
+    """Return the start of a tag as the grammar has it, with nothing after it; None if it is not one."""
+    head = _HEAD.match(text)
+    if head is None or head[2] not in names:
+        return None
+    if head[1]:
+        return head if _CLOSING.fullmatch(text) else None
+    is_tag = scanner.is_opening(text, head.end()) or (
+        text.endswith(f"[/{head[2]}]")
+        and scanner.is_opening(text.partition("]")[0] + "]", head.end())
+    )
+    return head if is_tag else None
+
+
+@cache
+def mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
+    """Return a pattern that finds the names of commands, whatever became of the `_` in them.
+
+    Args:
+        names: the commands.
+        unseen: characters that nobody sees may be between any two.
+    """
+    joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
+    between = f"(?:{chat_damage.ZERO_WIDTH.pattern})*" if unseen else ""
+    parts = ([between.join(part) for part in name.split("_")] for name in (*names, "REPLY", "END"))
+    words = map(joint.join, parts)
+    return re.compile(f"(?:{'|'.join(words)})(?![A-Za-z0-9])")
