@@ -7,11 +7,11 @@ the remarks `<!-- NAME: … -->` and `<!-- end of NAME -->`.
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import typer
+from msgspec.structs import fields
 
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import main as command_line

@@ -14,9 +14,11 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from codingagent.agent.executor import Agent, Chat, Means, Order
 from codingagent.editing import file_kinds

@@ -21,11 +21,12 @@ import tempfile
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.settings import Settings

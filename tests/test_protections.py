@@ -646,7 +646,7 @@ def command_not_run_again() -> bool:
 
 
 def same_reply_not_twice() -> bool:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from codingagent.model.journal_entries import SessionStarted
     from codingagent.model.session_state import fold

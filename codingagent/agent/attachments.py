@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
@@ -15,8 +16,7 @@ _FILES_LIMIT = 100
 _NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Attachable:
+class Attachable(Struct, frozen=True):
     """Paths in the workspace, in normal form, and a note about matches that can't be shown."""
 
     paths: tuple[str, ...]

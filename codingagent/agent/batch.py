@@ -7,8 +7,10 @@ Each item records its end in the journal, and each change its start too. After a
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.agent.executor import Agent, Chat, Order, WorkspaceLike, subject_of
 from codingagent.checkpoints.checkpointer import Checkpointer
@@ -68,16 +70,14 @@ _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """The person's own command that checks the work, and its time limit."""
 
     command: str
     timeout_s: int
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Everything that an execution needs besides its agent and its log."""
 
     workspace: WorkspaceLike

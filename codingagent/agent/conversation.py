@@ -6,9 +6,11 @@ next request. All of it is in the journal, so that `recover` can continue from a
 
 import shlex
 from collections.abc import Sized
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.agent.batch import Execution, Surroundings
 from codingagent.agent.executor import Agent
@@ -52,8 +54,7 @@ class RecipientsLike(Protocol):
     def session(self, session_id: str) -> Session | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Objection:
+class _Objection(Struct, frozen=True):
     """Why a file is not an answer to this session, and what to do; no remedy means: accept it."""
 
     reason: str
@@ -79,8 +80,7 @@ _TOO_LARGE = _Objection("it is too large to be a reply", _SAVE_AGAIN)
 _NO_TEXT = _Objection("it is no text", _SAVE_AGAIN)
 
 
-@dataclass(frozen=True, slots=True)
-class Correspondence:
+class Correspondence(Struct, frozen=True):
     """How a conversation gets its answers."""
 
     mailbox: InboxLike

@@ -12,9 +12,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.agent.file_views import Views
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
@@ -134,8 +136,7 @@ class StartLogLike(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(Struct, frozen=True):
     """Everything that an agent needs."""
 
     workspace: WorkspaceLike
@@ -151,8 +152,7 @@ class Means:
     """Return whether undo does not cover a file, so that its content would be lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chat:
+class Chat(Struct, frozen=True):
     """Context for checking the changes in a chat's answer; a program's are not checked.
 
     `later` returns the operations that follow in the answer. `session` returns what the chat knows of files,
@@ -165,8 +165,7 @@ class Chat:
     is_json: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """An operation to do: its position in the answer, counted from 0, and its tag.
 
     `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
@@ -186,8 +185,7 @@ class Order:
     chat: Chat | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """A file change that is known to be possible: its bytes before and after, and its event."""
 
     path: str
@@ -200,8 +198,7 @@ class _Change:
     """The person had changed the file since the chat last saw it whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """The planned operation, for approval; `parts` are everything that a yes depends on."""
 
     subject: str

@@ -7,10 +7,12 @@ import platform
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.agent.requests import Materials, Requests
 from codingagent.checkpoints.checkpointer import Checkpointer
@@ -85,8 +87,7 @@ def start_session(
     return session
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Struct, frozen=True):
     """The person at the screen: how to show them notices and ask them.
 
     `ask` returns None if nobody can answer; `approves_all` means that they approved everything in advance.
@@ -102,8 +103,7 @@ class Person:
     """Continue with the session that an answer is for; otherwise leave it, and say so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(Struct, frozen=True):
     """A prepared workspace: everything that execution needs, in any protocol."""
 
     workspace: Workspace
@@ -198,14 +198,13 @@ def bench_at(
         )
 
 
-@dataclass(slots=True)
-class AtWork:
+class AtWork(Struct):
     """A session at work: its requests, and its conversation once that is needed."""
 
     requests: Requests
     bench: Bench
     _open: Callable[[], "Conversation"]
-    _opened: "Conversation | None" = field(default=None, init=False)
+    _opened: "Conversation | None" = None
 
     @property
     def conversation(self) -> "Conversation":

@@ -1,7 +1,8 @@
 """Find the session that an answer is for: from its [REPLY …], else its file name, else the person."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from codingagent.errors import CodingAgentError
 from codingagent.model.session_state import Session
@@ -13,8 +14,7 @@ Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""
 
 
-@dataclass(slots=True)
-class Recipients:
+class Recipients(Struct):
     """The sessions of one home. `ask` is None if the person named the current session."""
 
     home: Home

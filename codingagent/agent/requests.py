@@ -6,9 +6,11 @@ The beginning of a session is here too, so that its first request needs no code 
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
@@ -78,8 +80,7 @@ _ATTACHED_BEFORE = "attached by the person before"
 _TEXTS_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Materials:
+class Materials(Struct, frozen=True):
     """Everything that requests are made from."""
 
     workspace: ReadableWorkspace

@@ -6,8 +6,9 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from codingagent.checkpoints.file_changes import LeftOut
 from codingagent.checkpoints.git_objects import GitError, GitResult, Store, fields
@@ -33,8 +34,7 @@ _PATIENCE_S = 0.5
 _UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class ChangedPaths:
+class ChangedPaths(Struct):
     """The paths to read, as git names them."""
 
     known: dict[bytes, tuple[int, str]] = field(default_factory=dict)

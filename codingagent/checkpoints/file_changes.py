@@ -1,7 +1,8 @@
 """Value types: checkpoints, file states, and how two checkpoints differ."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 ChangeKind = Literal["added", "deleted", "modified", "mode", "type", "left_out"]
 
@@ -12,16 +13,14 @@ _LINK = 0o120000
 NAMED_LIMIT = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A path that was not covered or not restored, and why; a folder's path ends with /."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The files at one moment; `id` finds them again.
 
     `left_out` lists paths that are not covered, up to a limit; `left_out_count` counts all.
@@ -36,8 +35,7 @@ class Checkpoint:
     missed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """One file or link: git's id of its content, and its type and permissions as in `st_mode`."""
 
     blob: str
@@ -48,8 +46,7 @@ class State:
         return self.mode & _TYPE == _LINK
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """How a path differs between two checkpoints; None means that nothing is there.
 
     The kind is `left_out` if one of the two did not cover the path, so the change is unknown.
@@ -61,8 +58,7 @@ class Change:
     new: State | None
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """The paths restored (including those already correct), and those left alone with the reason."""
 
     paths: tuple[str, ...]

@@ -4,7 +4,8 @@ import hashlib
 import os
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # A second change within one clock tick of the disk does not show. System ticks are 10 ms at most; a
 # disk that stores whole seconds may store only even ones.
@@ -13,8 +14,7 @@ _COARSE_TICK_NS = 2 * 10**9
 _SECOND_NS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """The fingerprint of a folder; two equal ones saw the same files."""
 
     digest: bytes

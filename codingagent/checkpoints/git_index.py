@@ -8,7 +8,8 @@ import hashlib
 import struct
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _HEADER = struct.Struct(">4sII")
 _ENTRY = struct.Struct(">10I20sH")
@@ -19,8 +20,7 @@ _WORD = 0xFFFFFFFF
 _SECOND = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStat:
+class IndexStat(Struct, frozen=True):
     """The metadata of a file that git compares."""
 
     ctime_ns: int

@@ -10,9 +10,10 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from codingagent.checkpoints import git_index
 from codingagent.errors import WorkError
@@ -80,8 +81,7 @@ Run = Callable[[Sequence[str], Mapping[str, str], bytes], GitResult]
 """Runs a program to its end, given its arguments, whole environment and standard input."""
 
 
-@dataclass(frozen=True, slots=True)
-class Git:
+class Git(Struct, frozen=True):
     """The git program by its full path, and the function that runs it."""
 
     program: str
@@ -314,8 +314,7 @@ class Store:
         return int(words[2])
 
 
-@dataclass(slots=True)
-class Import:
+class Import(Struct):
     """Content and one commit being written to the store."""
 
     store: Store

@@ -1,10 +1,11 @@
 """Folders of a session or run: its workspace, the agent's own folders in it, and its checkpoints."""
 
 import os
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError
 from codingagent.model.observations import digest_of
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 GIT_S = 60
 
 
-@dataclass(frozen=True, slots=True)
-class WorkLayout:
+class WorkLayout(Struct, frozen=True):
     """The folders of a session or run.
 
     `root` is the workspace; `hidden` are the agent's own folders, which may be in it; `temporary`

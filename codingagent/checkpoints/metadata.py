@@ -4,15 +4,15 @@ import json
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from codingagent.checkpoints.file_changes import LeftOut
 
 IGNORED = "ignored"
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """The metadata of a commit."""
 
     usual: tuple[int, int] = (0o644, 0o755)

@@ -8,8 +8,9 @@ that differs from what was shown is left alone.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.file_changes import Change, LeftOut
@@ -46,8 +47,7 @@ class DigestsLike(Protocol):
     def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
+class _Changed(Struct, frozen=True):
     """A file that the turn changed, and the checkpoints before its first and after its last change."""
 
     first: Change
@@ -67,8 +67,7 @@ class _Changed:
         return is_known and self.first.old == self.last.new
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
+class Protection(Struct, frozen=True):
     """Find the protected files that a turn changed, and settle them."""
 
     checkpointer: Checkpointer

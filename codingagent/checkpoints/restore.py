@@ -9,7 +9,8 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from codingagent.checkpoints.file_changes import State
 from codingagent.errors import OperationError
@@ -19,13 +20,11 @@ from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Position, rea
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """Nothing exists at the path, or a folder does."""
 
 
-@dataclass(frozen=True, slots=True)
-class PresentFile:
+class PresentFile(Struct, frozen=True):
     """A file or link: its bytes (a link's are its target) and its metadata."""
 
     data: bytes

@@ -15,8 +15,10 @@ import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from codingagent.checkpoints import git_index
 from codingagent.checkpoints.changed_paths import ChangedPaths, Lister
@@ -55,8 +57,7 @@ _LOOKS = 5_000
 _WORDS_LIMIT = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of one checkpoint; the first of all may take in more files."""
 
     file_bytes: int = 5_000_000
@@ -70,8 +71,7 @@ class Limits:
     recent_ns: int = 2 * 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """A workspace.
 
     Args:
@@ -87,8 +87,7 @@ class Site:
     open_folder: Callable[[Path], Folder] = open_root
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """The results of reading paths."""
 
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -692,8 +691,7 @@ class Checkpoints:
         return RestoreTarget(self._folder, known, self._site.temporary_name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Putting:
+class _Putting(Struct, frozen=True):
     """Restore one path after the other, and record the results."""
 
     ground: RestoreTarget

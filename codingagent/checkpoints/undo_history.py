@@ -1,13 +1,14 @@
 """The steps of a session that can be undone, each between two checkpoints."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model.journal_entries import CheckpointTaken, Record, UndoBegan, UndoEnded
 
 
-@dataclass(frozen=True, slots=True)
-class UndoStep:
+class UndoStep(Struct, frozen=True):
     """A turn, a part of one, or an undo, with the checkpoints before and after it.
 
     A turn that paused for approval has several parts: what the person did meanwhile is in none of

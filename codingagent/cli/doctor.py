@@ -8,8 +8,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from codingagent.cli import clipboard, layout
 from codingagent.cli.layout import Line, Look, look_of
@@ -50,7 +52,7 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
     # Each line is printed as soon as it is known: the sandbox takes a second.
     for finding in itertools.chain(of_sandbox, _own(home, was_found=was_found)):
         if json:
-            write_json_line(sys.stdout, asdict(finding))
+            write_json_line(sys.stdout, to_builtins(finding))
         else:
             show_lines(_lines(finding, look))
             sys.stdout.flush()

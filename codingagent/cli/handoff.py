@@ -4,8 +4,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from codingagent.errors import CodingAgentError, InterruptError, UsageError, WorkError
 from codingagent.model.approval import Answer, nothing_awaits

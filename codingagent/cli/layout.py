@@ -7,9 +7,10 @@ or none). Plain output drops the styles; `terminal` maps them to colours.
 import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
+
+from msgspec import Struct
 
 from codingagent.cli.stdio import can_show_marks, is_seen
 from codingagent.editing.diff import Difference
@@ -23,8 +24,7 @@ _FEWEST_CELLS = 20
 _BAR_CELLS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """The properties of the output that text is laid out for.
 
     `width` is the terminal's, in cells; 0 means no limit: a pipe. `has_marks` says whether it can show ✓ and

@@ -4,13 +4,13 @@ import io
 import os
 import re
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 from typer.core import TyperGroup
 from typer.main import get_command_from_info
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from typer._click.formatting import HelpFormatter
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A command: its module in `commands`, and a one-line summary."""
 
     module: str

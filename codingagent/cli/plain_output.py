@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from typing import TextIO, assert_never
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from codingagent.cli import layout
 from codingagent.editing import diff
@@ -103,7 +105,7 @@ class JsonLines:
     def show(self, notice: ui.Notice) -> None:
         self._changes.note(notice)
         if not isinstance(notice, ui.FileChanged):
-            write_json_line(self._stream, {"type": _type(notice), **asdict(notice)})
+            write_json_line(self._stream, {"type": _type(notice), **to_builtins(notice)})
         elif (told := self._changes.take()) is not None:
             found, lines = told
             said = {"path": notice.path, "added": found.added, "removed": found.removed}

@@ -4,8 +4,9 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from codingagent.agent import factory
 from codingagent.agent.conversation import Conversation
@@ -20,8 +21,7 @@ from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyCommand:
+class ReplyCommand(Struct, frozen=True):
     """The person's shell command, its time limit, and how many turns it may answer."""
 
     line: str

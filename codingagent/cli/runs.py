@@ -3,8 +3,9 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from codingagent.agent import factory
 from codingagent.agent.factory import Person

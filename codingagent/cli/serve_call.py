@@ -6,9 +6,11 @@ import os
 import shlex
 import sys
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.errors import UsageError
 from codingagent.model.settings import Settings
@@ -34,8 +36,7 @@ from codingagent.rpc.streams import HandleStream, take_stdio
 _M_ARENA_MAX = -8
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointOptions:
+class EndpointOptions(Struct, frozen=True):
     """The endpoint options of the command line; one of them must be given."""
 
     stdio: bool = False
@@ -75,8 +76,7 @@ class EndpointOptions:
         return None if self.command is None else Command(self.command)
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Struct, frozen=True):
     """What to serve, and its restrictions: see `host_of`."""
 
     home: Path

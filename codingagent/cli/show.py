@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
 
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look, Span, look_of
@@ -24,8 +25,7 @@ Counts = Mapping[str, tuple[int, int]]
 """The number of added and removed lines, by path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """Everything to show of a session.
 
     `counts` are by turn, as far as known. `requests` are the files that wait to be sent.
@@ -41,7 +41,7 @@ def show_session(story: Story, *, json: bool) -> None:
     """Print a session's turns, results and changed files, and how to continue."""
     if json:
         turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
-        said = [asdict(each) for each in story.session.said]
+        said = [to_builtins(each) for each in story.session.said]
         granted = sorted(story.session.granted)
         more = {"turns": turns, "said": said, "granted": granted}
         write_json_line(sys.stdout, {**document(story.session), **more})
@@ -251,7 +251,7 @@ def _document(turn: TurnTold) -> dict[str, object]:
 
 
 def _told(result: results.Result, event: Event) -> dict[str, object]:
-    document = asdict(result)
+    document: dict[str, object] = to_builtins(result)
     if isinstance(event, CommandRan):
         document |= {"exit_code": results.exit_code_of(event), "duration_s": event.duration_s}
     return document

@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from codingagent.checkpoints.undo_history import UndoStep
 from codingagent.cli import layout, log_format
@@ -89,7 +91,7 @@ def show_log(records: Iterable[Record], *, json: bool) -> None:
     """Print a session's records, one a line: the time, and what happened."""
     for record in records:
         if json:
-            write_json_line(sys.stdout, asdict(record))
+            write_json_line(sys.stdout, to_builtins(record))
         else:
             _print(f"{record.at[:19].replace('T', ' ')}  {log_format.line_of(record)}")
 

@@ -7,7 +7,9 @@ search belongs is decided in `matching`; it must fit one place only.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.editing import body_repair, diff_apply, edit_markers, find, nearest, places
 from codingagent.editing.characters import Ground
@@ -23,8 +25,7 @@ _HOW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """A text after an edit, and what was changed in it."""
 
     text: str
@@ -290,8 +291,7 @@ def _moved(earlier: Hunk, later: Hunk) -> Hunk:
     )
 
 
-@dataclass(slots=True)
-class _Lines:
+class _Lines(Struct):
     """A text as raw lines, each still with its "\\r"; `ended` tells whether the last one has an end."""
 
     raw: list[str]

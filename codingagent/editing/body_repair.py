@@ -11,8 +11,10 @@ Over 500 lines: one function for each damage of a body, in the order in which th
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, file_kinds, indentation
 from codingagent.editing.characters import Ground
@@ -38,8 +40,7 @@ _RECIPE = re.compile(
 is_prose = file_kinds.is_prose
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """A body as it was meant, and what was undone in it."""
 
     text: str

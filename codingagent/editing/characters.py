@@ -8,9 +8,10 @@ else asked for again. What nothing proves is taken as written.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
+
+from msgspec import Struct
 
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
@@ -70,8 +71,7 @@ class _Says(Enum):
     ASK = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class MendedLines:
+class MendedLines(Struct, frozen=True):
     """New lines as they were meant, and what was undone in them."""
 
     lines: list[str]

@@ -9,7 +9,9 @@ the same text, nothing is taken. Where a new line may be meant as it came, nothi
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, indentation
 from codingagent.editing.characters import Ground
@@ -165,8 +167,7 @@ def _has_any(characters: str, text: str) -> bool:
     return any(c in text for c in characters)
 
 
-@dataclass(frozen=True, slots=True)
-class _Repair:
+class _Repair(Struct, frozen=True):
     """One way to undo damage to a line."""
 
     names: tuple[str, ...]

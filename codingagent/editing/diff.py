@@ -3,7 +3,8 @@
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
@@ -21,8 +22,7 @@ _HEAD = 2
 _HUNK = re.compile(r"@@ -(\d+)(.*) \+(\d+)(.*) @@")
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Lines of a unified difference, without the two that name the file, and how many came and went.
 
     Where none can be given `instead` says in words what changed, and the numbers are 0.

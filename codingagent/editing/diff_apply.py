@@ -10,8 +10,9 @@ Over 500 lines: the ways in which a hunk may fit are told apart by trying all of
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from codingagent.editing import characters, derive, elisions, file_kinds, nearest, places
 from codingagent.editing.characters import Ground
@@ -32,8 +33,7 @@ _PLACES_LIMIT = 100_000
 _MORE_LINES = "give it more lines of context, or the right line number in its @@ line"
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Lines that take the place of `count` lines from `start` on.
 
     `same` tells how many of them at the head and at the tail are the old ones, to the byte.
@@ -148,8 +148,7 @@ class _File:
         return self._sections[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
+class _Fit(Struct, frozen=True):
     """A place of a hunk: it changes the lines from `first` to before `last`.
 
     `places` has one way to fit there for each width that a tab may have. `made` is what then stands

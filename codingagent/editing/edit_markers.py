@@ -10,10 +10,12 @@ or escaped them. Whether such text is meant is for the caller to say.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Channel, Damage
+from codingagent.model.operations import EqualByMeaning
 
 # Words of a chat's edit; version control has others.
 _ASKING_WORD = re.compile("search|find|original|orig|old|before")
@@ -42,27 +44,27 @@ _ESCAPED = re.compile(r"[ \t]*(?:[<=>|+-]*\\[<=>|+-])")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedEdit:
+class MarkedEdit(EqualByMeaning, frozen=True):
     """One block: the index of its opening line and the one after its last line, and its two sides.
 
     `fault` says what it lacks, or is empty; it has no sides then. `asks` tells that its words are those
     of a chat's edit, not version control's; `label` is what the opening says after its signs.
     """
 
+    incidental = ("label", "asks", "way")
+
     start: int
     end: int
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     fault: str = ""
-    label: str = field(default="", compare=False)
-    asks: bool = field(default=False, compare=False)
-    way: Channel = field(default=UNHARMED, compare=False)
+    label: str = ""
+    asks: bool = False
+    way: Channel = UNHARMED
     """What its markers have suffered on their way; its sides are as they came."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Marker:
+class _Marker(Struct, frozen=True):
     index: int
     length: int
     """How many signs; 0 where the marker is another pair of signs, which needs its word."""

@@ -1,7 +1,9 @@
 """Find where in a file the lines of a search stand: exactly, or up to blanks, indentation or tabs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.editing import indentation
 from codingagent.editing.indentation import blanks
@@ -12,8 +14,7 @@ from codingagent.model.chat_damage import UNHARMED, Channel
 _SHOWN_PLACES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(Struct, frozen=True):
     """One SEARCH and its REPLACE as lines, what to call it, and the way by which it came."""
 
     search: tuple[str, ...]
@@ -32,8 +33,7 @@ class Sought:
     """REPLACE is to be taken letter by letter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A place: the index of its first line, the number of lines, and what is to take their place.
 
     `same` tells how many of the new lines at the head and at the tail are the old ones, to the byte.
@@ -65,8 +65,7 @@ def only(lines: list[str], label: str, places: list["Place"]) -> "Place":
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a search fits; how a line of REPLACE is to be changed to fit too."""
 
     start: int

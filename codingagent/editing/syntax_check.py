@@ -6,7 +6,8 @@ deep, too long, another kind of file) nothing is said.
 
 import re
 import warnings
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # A parser takes seconds for more, and its tree hundreds of megabytes.
 _LIMIT_CHARACTERS = 1_000_000
@@ -22,8 +23,7 @@ _DUNDER = re.compile(r"\b__[A-Za-z0-9]\w*?__\b")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-@dataclass(frozen=True, slots=True)
-class SyntaxFault:
+class SyntaxFault(Struct, frozen=True):
     """Why a text can't be read: the line, 1-based, and the parser's words."""
 
     line: int

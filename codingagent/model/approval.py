@@ -1,14 +1,14 @@
 """Approval questions and the answers to them."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Decision = Literal["yes", "no", "always"]
 """`always` also approves later operations that ask for the same grants, until the session ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """An operation that waits for approval.
 
     `rules` are the policy rules that apply; `reasons` explain them to the person, one each. `shown`
@@ -41,8 +41,7 @@ _HOW: dict[How, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A decision: who made it (`person`, `--yes`, `always`), why, if given, and how."""
 
     decision: Decision

@@ -7,8 +7,9 @@ right:
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Damage(Enum):
@@ -45,8 +46,7 @@ Channel = frozenset[Damage]
 UNHARMED: Channel = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """How a text came through a chat, as far as the answer around it shows.
 
     `way` is the damage to the tags up to its own. `lead` is the indentation of its tags, which
@@ -173,8 +173,7 @@ def with_plain_dashes(text: str) -> str:
     return text if text.isascii() else text.translate(_DASHES)
 
 
-@dataclass(frozen=True, slots=True)
-class DamageRow:
+class DamageRow(Struct, frozen=True):
     """One kind of character damage.
 
     `trace` matches its marks and `undo` reverses it. The damage leaves no character of `plain`: one

@@ -5,7 +5,8 @@ written this way into operations.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from codingagent.model.operations import (
     CreateFile,
@@ -26,8 +27,7 @@ from codingagent.model.operations import (
 TIMEOUT_LIMIT_S = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """One `name="value"` of an opening tag, with an example of the value."""
 
     name: str
@@ -35,8 +35,7 @@ class Attribute:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class TagCommand:
+class TagCommand(Struct, frozen=True):
     """One command: its tag, what it means to the model, and an example."""
 
     tag: str

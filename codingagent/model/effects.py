@@ -5,8 +5,9 @@ needs its case in `effects`, a new event its case in `changes_of`; the type chec
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, assert_never
+
+from msgspec import Struct
 
 from codingagent.model.events import (
     CommandRan,
@@ -43,8 +44,7 @@ After = Literal["whole", "part", "moved", "nothing", "anything"]
 nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     """A path that is changed, and what is there afterwards.
 
     `is_new` says that nothing was there before; None: the operation alone does not say.

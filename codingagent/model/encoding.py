@@ -1,8 +1,9 @@
 """Decode a file's bytes to text, and encode the text back to the same bytes."""
 
 import codecs
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from codingagent.errors import OperationError
 
@@ -15,8 +16,7 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BINARY_SAMPLE_BYTES = 8000
 
 
-@dataclass(frozen=True, slots=True)
-class FileText:
+class FileText(Struct, frozen=True):
     """A file's text, and how to write it back: bytes that are not edited stay as they were."""
 
     text: str
@@ -69,8 +69,7 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data[:_BINARY_SAMPLE_BYTES]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyText:
+class ReplyText(Struct, frozen=True):
     """The text of an inbox file, and a note if its encoding was guessed."""
 
     text: str

@@ -1,11 +1,11 @@
 """Outcomes of operations. Each outcome has its own class, so that no flag can contradict another.
 
-The journal stores events: their fields are text, numbers and tuples of these, and `kind` names the
-class.
+The journal stores events: their fields are text, numbers and tuples of these.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from codingagent.model.encoding import Encoding
 
@@ -13,8 +13,16 @@ EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "memo
 """What ended a command; `agent`: the process that had started it was gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Tagged(Struct, frozen=True, tag_field="kind"):
+    """Base of what the journal stores: `kind` in its JSON names the class, and stays as it is on disk."""
+
+    @property
+    def kind(self) -> str:
+        """Return the name of the class on disk."""
+        return str(self.__struct_config__.tag)
+
+
+class Hunk(Struct, frozen=True):
     """Lines of a file that an edit replaced; a count of 0 means none.
 
     All four are 1-based line numbers or counts; `new_start` refers to the file after the edit.
@@ -26,19 +34,16 @@ class Hunk:
     new_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileCreated:
+class FileCreated(Tagged, frozen=True, tag="file_created"):
     """A whole file was written."""
 
     path: str
     size_bytes: int
     replaced: bool
     notes: tuple[str, ...] = ()
-    kind: Literal["file_created"] = "file_created"
 
 
-@dataclass(frozen=True, slots=True)
-class FileEdited:
+class FileEdited(Tagged, frozen=True, tag="file_edited"):
     """Part of a file was changed; `excerpt` shows the lines around it with their new numbers."""
 
     path: str
@@ -47,20 +52,16 @@ class FileEdited:
     edits: int = 1
     """How many consecutive edits led to this."""
     notes: tuple[str, ...] = ()
-    kind: Literal["file_edited"] = "file_edited"
 
 
-@dataclass(frozen=True, slots=True)
-class FileDeleted:
+class FileDeleted(Tagged, frozen=True, tag="file_deleted"):
     """A file was deleted."""
 
     path: str
     notes: tuple[str, ...] = ()
-    kind: Literal["file_deleted"] = "file_deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class FileMoved:
+class FileMoved(Tagged, frozen=True, tag="file_moved"):
     """A file has another path; `replaced` says that another file was there."""
 
     path: str
@@ -68,11 +69,9 @@ class FileMoved:
     size_bytes: int
     replaced: bool
     notes: tuple[str, ...] = ()
-    kind: Literal["file_moved"] = "file_moved"
 
 
-@dataclass(frozen=True, slots=True)
-class FileRequested:
+class FileRequested(Tagged, frozen=True, tag="file_requested"):
     """Files whose text the next request will hold; `asked` is the path or glob as written."""
 
     asked: str
@@ -80,11 +79,9 @@ class FileRequested:
     start_line: int | None = None
     end_line: int | None = None
     notes: tuple[str, ...] = ()
-    kind: Literal["file_requested"] = "file_requested"
 
 
-@dataclass(frozen=True, slots=True)
-class FileFetched:
+class FileFetched(Tagged, frozen=True, tag="file_fetched"):
     """A file's whole content, as text or in base64."""
 
     path: str
@@ -92,11 +89,9 @@ class FileFetched:
     encoding: Encoding
     size_bytes: int
     notes: tuple[str, ...] = ()
-    kind: Literal["file_fetched"] = "file_fetched"
 
 
-@dataclass(frozen=True, slots=True)
-class FolderEntry:
+class FolderEntry(Struct, frozen=True):
     """One name in a folder; a folder's size is 0. A link that stays inside is shown as its target."""
 
     name: str
@@ -104,18 +99,15 @@ class FolderEntry:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class FolderListed:
+class FolderListed(Tagged, frozen=True, tag="folder_listed"):
     """The contents of a folder, by name."""
 
     path: str
     entries: tuple[FolderEntry, ...]
     notes: tuple[str, ...] = ()
-    kind: Literal["folder_listed"] = "folder_listed"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRan:
+class CommandRan(Tagged, frozen=True, tag="command_ran"):
     """A command ended by itself, or at a limit.
 
     `exit_code` is the shell's, or minus the number of the signal that ended it. `output` has both
@@ -139,40 +131,32 @@ class CommandRan:
     """With `stderr`, if they were kept apart: each as it came, cut at its end."""
     stderr: str | None = None
     notes: tuple[str, ...] = ()
-    kind: Literal["command_ran"] = "command_ran"
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(Tagged, frozen=True, tag="interrupted"):
     """The agent was killed during this operation, and its outcome is unknown."""
 
     tag: str
     subject: str
     """The command, or the path of the file."""
     notes: tuple[str, ...] = ()
-    kind: Literal["interrupted"] = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class MessageShown:
+class MessageShown(Tagged, frozen=True, tag="message_shown"):
     """A text was shown to the person."""
 
     text: str
     notes: tuple[str, ...] = ()
-    kind: Literal["message_shown"] = "message_shown"
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Tagged, frozen=True, tag="finished"):
     """The model says that the task is done."""
 
     summary: str
     notes: tuple[str, ...] = ()
-    kind: Literal["finished"] = "finished"
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Tagged, frozen=True, tag="refused"):
     """Nothing was done. `reason` is one line that says what to send instead; `detail` may show more."""
 
     tag: str
@@ -184,11 +168,9 @@ class Refused:
     digest: str = ""
     """The digest of the file as the person changed it, if that is the reason: the next request shows
     it."""
-    kind: Literal["refused"] = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(Tagged, frozen=True, tag="denied"):
     """The policy or the person refused the operation. `suggestion` says what to do instead."""
 
     tag: str
@@ -197,7 +179,6 @@ class Denied:
     reason: str
     suggestion: str = ""
     notes: tuple[str, ...] = ()
-    kind: Literal["denied"] = "denied"
 
 
 Event = (

@@ -4,16 +4,15 @@
 """
 
 import re
-from dataclasses import dataclass
-from functools import cache, reduce
-from operator import or_
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from functools import cache
+from typing import Literal
+
+from msgspec import UNSET, MsgspecError, Struct, UnsetType, json
+from msgspec.structs import replace
 
 from codingagent.model.approval import Answer, Question, operation_id
-from codingagent.model.events import Event
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from codingagent.model.events import Event, Tagged
+from codingagent.model.plain_text import in_json
 
 _SESSION_ID = re.compile(r"[0-9a-f]{8}")
 
@@ -39,8 +38,7 @@ Protocol = Literal["tags", "json"]
 """The protocol in which a session's requests ask to be answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStarted:
+class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """The first record of every journal."""
 
     session_id: str
@@ -54,11 +52,9 @@ class SessionStarted:
     protocol: Protocol = "tags"
     check: str = ""
     """The person's command that checks the work; empty: none."""
-    kind: Literal["session_started"] = "session_started"
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Tagged, frozen=True, tag="run_started"):
     """The first record of a run: one message, executed by itself.
 
     `digest` is the SHA-256 of the message, which stays beside the journal until all of it is done.
@@ -71,11 +67,9 @@ class RunStarted:
     policy: str
     sandbox: str
     network: bool
-    kind: Literal["run_started"] = "run_started"
 
 
-@dataclass(frozen=True, slots=True)
-class LyingFile:
+class LyingFile(Struct, frozen=True):
     """A file that was in the inbox before the session began; ignored until it changes."""
 
     name: str
@@ -83,35 +77,29 @@ class LyingFile:
     modified_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class InboxFound:
+class InboxFound(Tagged, frozen=True, tag="inbox_found"):
     """The files in the inbox when the session began: answers to something else."""
 
     files: tuple[LyingFile, ...]
     at: str
-    kind: Literal["inbox_found"] = "inbox_found"
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFile:
+class ShownFile(Struct, frozen=True):
     """A file that a request shows whole, with the digest of its bytes."""
 
     path: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxWritten:
+class OutboxWritten(Tagged, frozen=True, tag="outbox_written"):
     """A request was written, complete."""
 
     sequence: int
     at: str
     shown: tuple[ShownFile, ...] = ()
-    kind: Literal["outbox_written"] = "outbox_written"
 
 
-@dataclass(frozen=True, slots=True)
-class PersonSaid:
+class PersonSaid(Tagged, frozen=True, tag="person_said"):
     """The person's words, and files of the workspace, for the next request; either may be missing.
 
     A waiting request is rewritten with them. `errand` names what another process handed over.
@@ -121,28 +109,22 @@ class PersonSaid:
     attached: tuple[str, ...]
     at: str
     errand: str = ""
-    kind: Literal["person_said"] = "person_said"
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshAsked:
+class RefreshAsked(Tagged, frozen=True, tag="refresh_asked"):
     """The waiting request is to be rewritten from the workspace as it is now."""
 
     at: str
-    kind: Literal["refresh_asked"] = "refresh_asked"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckNamed:
+class CheckNamed(Tagged, frozen=True, tag="check_named"):
     """The person chose another check; empty: none from now on."""
 
     command: str
     at: str
-    kind: Literal["check_named"] = "check_named"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyTaken:
+class ReplyTaken(Tagged, frozen=True, tag="reply_taken"):
     """An answer is in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
 
     sequence: int
@@ -151,21 +133,17 @@ class ReplyTaken:
     at: str
     files: tuple[str, ...] = ()
     """The file names found for code blocks of an answer in another format, if it was one."""
-    kind: Literal["reply_taken"] = "reply_taken"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplySetAside:
+class ReplySetAside(Tagged, frozen=True, tag="reply_set_aside"):
     """A file in the inbox was rejected, and is in inbox/rejected/ under `name`."""
 
     name: str
     reason: str
     at: str
-    kind: Literal["reply_set_aside"] = "reply_set_aside"
 
 
-@dataclass(frozen=True, slots=True)
-class ContentChange:
+class ContentChange(Struct, frozen=True):
     """The digests of what is at a path `before` and `after` an operation; None: no file."""
 
     path: str
@@ -180,8 +158,7 @@ class ContentChange:
         return self.real or self.path
 
 
-@dataclass(frozen=True, slots=True)
-class OperationStarted:
+class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     """An operation is about to change something.
 
     One that changes files carries each of these changes, and the event that will be true once all are
@@ -197,11 +174,9 @@ class OperationStarted:
     operation_id: str = ""
     is_unseen: bool = False
     """The person had changed the file since the chat last saw it whole."""
-    kind: Literal["operation_started"] = "operation_started"
 
 
-@dataclass(frozen=True, slots=True)
-class OperationEnded:
+class OperationEnded(Tagged, frozen=True, tag="operation_ended"):
     """The outcome of the item at `index` of the answer, counted from 0."""
 
     index: int
@@ -209,7 +184,6 @@ class OperationEnded:
     at: str
     operation_id: str = ""
     """The id that the answer gives it, if any."""
-    kind: Literal["operation_ended"] = "operation_ended"
 
     @property
     def name(self) -> str:
@@ -217,25 +191,21 @@ class OperationEnded:
         return self.operation_id or operation_id(self.index)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckEnded:
+class CheckEnded(Tagged, frozen=True, tag="check_ended"):
     """The outcome of the person's check after this turn; it started under the tag CHECK."""
 
     event: Event
     at: str
     command: str = ""
-    kind: Literal["check_ended"] = "check_ended"
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAsked:
+class ApprovalAsked(Tagged, frozen=True, tag="approval_asked"):
     """The item at `index` waits for approval."""
 
     index: int
     question: Question
     at: str
     operation_id: str = ""
-    kind: Literal["approval_asked"] = "approval_asked"
 
     @property
     def name(self) -> str:
@@ -243,27 +213,22 @@ class ApprovalAsked:
         return self.operation_id or operation_id(self.index)
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAnswered:
+class ApprovalAnswered(Tagged, frozen=True, tag="approval_answered"):
     """The answer to the last question."""
 
     index: int
     answer: Answer
     at: str
-    kind: Literal["approval_answered"] = "approval_answered"
 
 
-@dataclass(frozen=True, slots=True)
-class GrantsRevoked:
+class GrantsRevoked(Tagged, frozen=True, tag="grants_revoked"):
     """The person revoked what they had approved with "always"."""
 
     grants: tuple[str, ...]
     at: str
-    kind: Literal["grants_revoked"] = "grants_revoked"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointTaken:
+class CheckpointTaken(Tagged, frozen=True, tag="checkpoint_taken"):
     """A checkpoint of the workspace from `before` or after a turn is kept under `name`.
 
     `left_out` says in words what it does not hold.
@@ -276,11 +241,9 @@ class CheckpointTaken:
     at: str
     uncovered: tuple[str, ...] = ()
     """Files that operations of the turn changed and that it does not hold."""
-    kind: Literal["checkpoint_taken"] = "checkpoint_taken"
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectedChange:
+class ProtectedChange(Struct, frozen=True):
     """A protected file that a turn changed without approval, with checkpoints of it before and now."""
 
     path: str
@@ -288,17 +251,14 @@ class ProtectedChange:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectedFound:
+class ProtectedFound(Tagged, frozen=True, tag="protected_found"):
     """A turn changed protected files without approval: keep them or put them back before it ends."""
 
     changes: tuple[ProtectedChange, ...]
     at: str
-    kind: Literal["protected_found"] = "protected_found"
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectedSettled:
+class ProtectedSettled(Tagged, frozen=True, tag="protected_settled"):
     """The decision on them. `left` are those that could not be put back; `reason` is the person's."""
 
     kept: tuple[str, ...]
@@ -306,11 +266,9 @@ class ProtectedSettled:
     left: tuple[str, ...]
     at: str
     reason: str = ""
-    kind: Literal["protected_settled"] = "protected_settled"
 
 
-@dataclass(frozen=True, slots=True)
-class UndoBegan:
+class UndoBegan(Tagged, frozen=True, tag="undo_began"):
     """The files that these steps changed are about to be restored to their state before them.
 
     A step is a turn, or an earlier undo; `steps` are indexes into the journal's `steps`. `name` is
@@ -323,11 +281,9 @@ class UndoBegan:
     at: str
     force: bool = False
     """Also undo what someone has changed again since."""
-    kind: Literal["undo_began"] = "undo_began"
 
 
-@dataclass(frozen=True, slots=True)
-class UndoEnded:
+class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     """The undo is done; `name` is the checkpoint after it, and `notes` say what it did.
 
     `told` is for the model: the net effect of all undos since its last answer; empty: nothing.
@@ -341,11 +297,9 @@ class UndoEnded:
     told: str | None = None
     kept: tuple[str, ...] = ()
     """Files that it left alone because someone had changed them again."""
-    kind: Literal["undo_ended"] = "undo_ended"
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """All items of the answer are done; `notes` are about the answer as a whole."""
 
     sequence: int
@@ -355,15 +309,12 @@ class TurnEnded:
     """The text of the block in which the answer was truncated, kept until the answer resumes."""
     changed: tuple[str, ...] = ()
     """Files that changed in this turn, no matter what changed them; not recorded by earlier versions."""
-    kind: Literal["turn_ended"] = "turn_ended"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionReopened:
+class SessionReopened(Tagged, frozen=True, tag="session_reopened"):
     """The person continues a complete session."""
 
     at: str
-    kind: Literal["session_reopened"] = "session_reopened"
 
 
 Record = (
@@ -392,32 +343,38 @@ Record = (
 )
 
 
+class _EarlierStart(Tagged, frozen=True, tag="operation_started"):
+    """Version 0.1.0 wrote the only change of an operation beside the rest."""
+
+    subject: str
+    before: str | UnsetType | None = UNSET
+    after: str | None = None
+    real: str = ""
+
+
+def encode_record(record: Record) -> bytes:
+    """Return a record as one line of a journal."""
+    return in_json(record) + b"\n"
+
+
 def decode_record(line: bytes) -> Record:
     """Return the record of one journal line, a JSON object whose `kind` names its class.
 
     Raises:
         ValueError: if the line is not a record.
     """
-    return _records().validate_json(line)
+    try:
+        record = _decoder().decode(line)
+        if isinstance(record, OperationStarted) and record.event and not record.changes:
+            start = json.decode(line, type=_EarlierStart)
+            if start.before is not UNSET:
+                change = ContentChange(start.subject, start.before, start.after, start.real)
+                return replace(record, changes=(change,))
+    except (MsgspecError, RecursionError) as fault:
+        raise ValueError(f"not a record: {fault}") from fault
+    return record
 
 
 @cache
-def _records() -> "TypeAdapter[Record]":
-    # Imported late: it costs a third of a second, and a new session has no journal to read.
-    from pydantic import BeforeValidator, Field, TypeAdapter
-
-    # Only of a start the fields are looked at in Python: of the rest that would cost as much as reading them.
-    started = Annotated[OperationStarted, BeforeValidator(_with_changes)]
-    records = reduce(
-        or_, (started if each is OperationStarted else each for each in get_args(Record))
-    )
-    return TypeAdapter(Annotated[records, Field(discriminator="kind")])  # type: ignore[arg-type]  # a union that is made here
-
-
-def _with_changes(fields: object) -> object:
-    """Return a start's fields as they are now: earlier versions wrote its only change beside the rest."""
-    if not isinstance(fields, dict) or "changes" in fields or fields.get("event") is None:
-        return fields
-    change = {"path": fields.get("subject"), "before": fields.get("before")}
-    change |= {"after": fields.get("after"), "real": fields.get("real", "")}
-    return {**fields, "changes": (change,)}
+def _decoder() -> json.Decoder[Record]:
+    return json.Decoder(Record)

@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from codingagent.model.events import EndedBy
 from codingagent.model.file_settled import Sighting
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A file's bytes, with its identity and state when they were read."""
 
     data: bytes
@@ -19,8 +19,7 @@ class Seen:
     """User and group; -1 where unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extras:
+class Extras(Struct, frozen=True):
     """Options of a command besides its folder and its limit.
 
     `variables` are added to its environment; they are not trusted. `parts_streams` keeps stdout and
@@ -38,8 +37,7 @@ class Extras:
 PLAIN = Extras()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a command ended. `exit_code` is minus the signal's number if one ended it.
 
     `output` has both streams in the order they came; `dropped_characters` are missing from its
@@ -64,8 +62,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class InboxFile:
+class InboxFile(Struct, frozen=True):
     """A file in the inbox, as last observed."""
 
     name: str

@@ -6,14 +6,33 @@ such text and back.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
+
+from msgspec import Struct, field
 
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
 from codingagent.model.encoding import Encoding
 
 # Larger answers are refused whole: each operation is checked, recorded and executed by itself.
 AT_ONCE = 10_000
+
+
+class EqualByMeaning(Struct, frozen=True):
+    """Base of values that are equal when they mean the same, no matter how they came."""
+
+    incidental: ClassVar[tuple[str, ...]]
+    """The fields that say how they came."""
+
+    def _meaning(self) -> list[object]:
+        names = self.__struct_fields__
+        return [type(self), *(getattr(self, n) for n in names if n not in self.incidental)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EqualByMeaning) and self._meaning() == other._meaning()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._meaning()))
 
 
 class LineEnd(Enum):
@@ -23,9 +42,10 @@ class LineEnd(Enum):
     CRLF = "crlf"
 
 
-@dataclass(frozen=True, slots=True)
-class CreateFile:
+class CreateFile(EqualByMeaning, frozen=True):
     """Write a whole file, new or replacing an old one; missing parent folders are made."""
+
+    incidental = ("arrival",)
 
     path: str
     content: str | bytes
@@ -34,7 +54,7 @@ class CreateFile:
     overwrite: bool = True
     unchecked: bool = False
     """The answer says that the content is intended, even if it does not parse."""
-    arrival: Arrival | None = field(default=AS_IT_IS, compare=False)
+    arrival: Arrival | None = AS_IT_IS
     """How the text came through a chat; None: take it literally."""
 
     @property
@@ -43,8 +63,7 @@ class CreateFile:
         return self.arrival is None
 
 
-@dataclass(frozen=True, slots=True)
-class LineRange:
+class LineRange(Struct, frozen=True):
     """Replace the lines from `start_line` to `end_line`, 1-based and inclusive, with `text`."""
 
     start_line: int
@@ -60,18 +79,18 @@ class FileEnd(Enum):
     OPEN = "without one"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(EqualByMeaning, frozen=True):
     """Replace the only lines that read `search` with `replace`."""
+
+    incidental = ("is_verbatim",)
 
     search: str
     replace: str
-    is_verbatim: bool = field(default=False, compare=False)
+    is_verbatim: bool = False
     """It came in a code block, where no chat removes indentation."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffHunk:
+class DiffHunk(Struct, frozen=True):
     """Consecutive lines of a diff, with hints about their position.
 
     A line is a mark and a text: " " is context, "-" is removed, "+" is added.
@@ -92,49 +111,45 @@ class DiffHunk:
     """If given, the hunk must be at the end of the file, which then ends this way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """Hunks of one file; all their line numbers refer to the file before the diff."""
 
     hunks: tuple[DiffHunk, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Substitution:
+class Substitution(Struct, frozen=True):
     """Replace the first occurrence of `old`, which may be any part of the text, with `new`."""
 
     old: str
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Substitutions:
+class Substitutions(Struct, frozen=True):
     """Several substitutions in order, each applied to the result of the one before."""
 
     edits: tuple[Substitution, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EditFile:
+class EditFile(EqualByMeaning, frozen=True):
     """Change part of a file: a line range, replacements, substitutions or hunks, all or none."""
+
+    incidental = ("arrival",)
 
     path: str
     change: LineRange | tuple[Replacement, ...] | Substitutions | Diff
-    arrival: Arrival | None = field(default=AS_IT_IS, compare=False)
+    arrival: Arrival | None = AS_IT_IS
     """How the text came through a chat; None: take it literally."""
     unchecked: bool = False
     """As in `CreateFile`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteFile:
+class DeleteFile(Struct, frozen=True):
     """Remove one file; never a folder."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class MoveFile:
+class MoveFile(Struct, frozen=True):
     """Give one regular file another path; missing parent folders are made."""
 
     path: str
@@ -142,8 +157,7 @@ class MoveFile:
     overwrite: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFile:
+class ReadFile(Struct, frozen=True):
     """Request a file's text, or its lines from `start_line` to `end_line`; a glob, all matches."""
 
     path: str
@@ -151,23 +165,20 @@ class ReadFile:
     end_line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FetchFile:
+class FetchFile(Struct, frozen=True):
     """Request a file's whole content at once, as text or as bytes in base64."""
 
     path: str
     encoding: Encoding = "utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class ListFolder:
+class ListFolder(Struct, frozen=True):
     """Request the contents of a folder; `.` is the workspace root."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunCommand:
+class RunCommand(Struct, frozen=True):
     """Run a shell command in the workspace, or in `cwd` within it."""
 
     command: str
@@ -180,15 +191,13 @@ class RunCommand:
     """Keep stdout and stderr apart, and more of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShowMessage:
+class ShowMessage(Struct, frozen=True):
     """Show the person a text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """End the session: the task is done."""
 
     summary: str

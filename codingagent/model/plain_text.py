@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec import Struct, json, to_builtins
+
 # ECMA-48: CSI, then OSC, DCS, SOS, PM and APC up to their end (or the end of the line, for a string
 # that never ends), then the two-character escapes, then stray C0 and C1 controls.
 _CONTROL = re.compile(
@@ -88,6 +90,26 @@ def without_halves(text: str) -> str:
     They represent bytes that are not UTF-8, in names and on command lines.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def in_json(value: Struct) -> bytes:
+    """Return a value as JSON, without lone surrogates."""
+    try:
+        return json.encode(value)
+    except UnicodeEncodeError:
+        return json.encode(_without_halves(to_builtins(value)))
+
+
+def _without_halves(value: object) -> object:
+    match value:
+        case str():
+            return without_halves(value)
+        case dict():
+            return {name: _without_halves(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_without_halves(each) for each in value]
+        case _:
+            return value
 
 
 _CONTROLS = tuple(map(chr, range(32)))

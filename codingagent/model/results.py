@@ -2,8 +2,10 @@
 
 import re
 import signal
-from dataclasses import dataclass, replace
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model import plain_text
 from codingagent.model.events import (
@@ -44,8 +46,7 @@ _END_TAG = re.compile(r"\[(/?DONE\b[^\]\n]*)\]")
 NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What the model is told about one event; `output` may have many lines, `notes` one each."""
 
     command_type: str

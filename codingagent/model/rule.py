@@ -4,14 +4,14 @@ Each module that reads answers has a table of these rows, `RULES`, and one loop 
 `answers` shows the rows.
 """
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 F = TypeVar("F")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(Generic[F]):
+class Rule(Struct, Generic[F], frozen=True):
     """One rule: its words for the help page, and its function.
 
     `recognises`, `proof` and `does` are phrases without a full stop. `said` is the note that the result

@@ -20,9 +20,11 @@ Over 500 lines: it is one state with one function that folds each record into it
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Never, assert_never
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from codingagent.model.append_list import AppendList
 from codingagent.model.effects import PathChange, file_changes, may_change_anything
@@ -89,8 +91,7 @@ class Phase(Enum):
     COMPLETE = "complete"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """The person's words or files, and the request that they came with."""
 
     sequence: int
@@ -101,8 +102,7 @@ class Said:
     """That request was already out and was rewritten: the answer may be to the earlier version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A session between two records. `results` are those of the current turn, or of the last one.
 
     `touched` holds every path that the session created, changed or read. `last_digest` is the
@@ -271,12 +271,7 @@ def fold(session: Session | None, record: Record) -> Session:
         )
     if session is None:
         raise ValueError("no start of a session")
-    after = _step(session, record)
-    if after is session:
-        return replace(session, updated_at=record.at)
-    # Not shared yet, so it can change in place: another copy would cost as much as the step itself.
-    object.__setattr__(after, "updated_at", record.at)
-    return after
+    return replace(_step(session, record), updated_at=record.at)
 
 
 def no_request_waits(session: Session) -> str:

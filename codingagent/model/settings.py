@@ -2,7 +2,10 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from msgspec import Meta, Struct, ValidationError, convert, json
 
 from codingagent.errors import UsageError
 
@@ -23,65 +26,72 @@ _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIAB
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def _setting(
-    default: object,
-    meaning: str,
-    lowest: int | None = None,
-    highest: int = 10**9,
-    choices: tuple[str, ...] = (),
-) -> object:
-    metadata = {"meaning": meaning, "lowest": lowest, "highest": highest, "choices": choices}
-    return field(default=default, metadata=metadata)
+_HIGHEST = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All settings; the fields are their names in codingagent.toml."""
 
-    workspace: str = _setting("", "the folder to work in; empty: workspace/ in the home")  # type: ignore[assignment]  # a field, as with dataclasses.field
-    context_chars: int = _setting(200_000, "characters in a request, at most", 10_000)  # type: ignore[assignment]
-    list_entries: int = _setting(2_000, "lines of the file list in a request, at most", 20)  # type: ignore[assignment]
-    command_timeout: int = _setting(30, "seconds for a command that names no timeout", 1, 3600)  # type: ignore[assignment]
-    command_memory: int = _setting(
-        0,
-        "megabytes for a command and all that it starts; 0: three quarters of the machine's",
-        0,
-        10**7,
-    )  # type: ignore[assignment]
-    pass_env: tuple[str, ...] = _setting(
-        (), "environment variables that commands see besides the usual"
-    )  # type: ignore[assignment]
-    check: str = _setting(
-        "", "a command to run after each turn that changed a file; [DONE] needs its success"
-    )  # type: ignore[assignment]
-    check_timeout: int = _setting(300, "seconds for that command", 1, 3600)  # type: ignore[assignment]
-    policy: str = _setting(
-        "standard",
-        "what needs approval or is refused: restrictive, standard, permissive, or a file",
-    )  # type: ignore[assignment]
-    sandbox: str = _setting(
-        "auto",
-        "auto: confine commands where that works; require: refuse to work without; off",
-        choices=("auto", "require", "off"),
-    )  # type: ignore[assignment]
-    network: bool = _setting(False, "let sandboxed commands use the network")  # type: ignore[assignment]
-    diff: str = _setting(
-        "short",
-        "how much of each change of a file the screen shows: never, short or full",
-        choices=("never", "short", "full"),
-    )  # type: ignore[assignment]
+    workspace: Annotated[
+        str, Meta(description="the folder to work in; empty: workspace/ in the home")
+    ] = ""
+    context_chars: Annotated[
+        int, Meta(description="characters in a request, at most", ge=10_000, le=_HIGHEST)
+    ] = 200_000
+    list_entries: Annotated[
+        int, Meta(description="lines of the file list in a request, at most", ge=20, le=_HIGHEST)
+    ] = 2_000
+    command_timeout: Annotated[
+        int, Meta(description="seconds for a command that names no timeout", ge=1, le=3600)
+    ] = 30
+    command_memory: Annotated[
+        int,
+        Meta(
+            description="megabytes for a command and all that it starts; 0: three quarters of the machine's",
+            ge=0,
+            le=10**7,
+        ),
+    ] = 0
+    pass_env: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(description="environment variables that commands see besides the usual"),
+    ] = ()
+    check: Annotated[
+        str,
+        Meta(
+            description="a command to run after each turn that changed a file; [DONE] needs its success"
+        ),
+    ] = ""
+    check_timeout: Annotated[int, Meta(description="seconds for that command", ge=1, le=3600)] = 300
+    policy: Annotated[
+        str,
+        Meta(
+            description="what needs approval or is refused: restrictive, standard, permissive, or a file"
+        ),
+    ] = "standard"
+    sandbox: Annotated[
+        Literal["auto", "require", "off"],
+        Meta(
+            description="auto: confine commands where that works; require: refuse to work without; off"
+        ),
+    ] = "auto"
+    network: Annotated[bool, Meta(description="let sandboxed commands use the network")] = False
+    diff: Annotated[
+        Literal["never", "short", "full"],
+        Meta(
+            description="how much of each change of a file the screen shows: never, short or full"
+        ),
+    ] = "short"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A source of values, described in words, and its values by setting name."""
 
     name: str
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """The effective settings, and the source of each by its name."""
 
     settings: Settings
@@ -95,7 +105,7 @@ def resolve(sources: list[Source]) -> Resolved:
         UsageError: for an unknown setting or an unusable value; it says where the value is.
     """
     values: dict[str, object] = {}
-    origins = {f.name: DEFAULT for f in fields(Settings)}
+    origins = dict.fromkeys(Settings.__struct_fields__, DEFAULT)
     for source in sources:
         for name, value in source.values.items():
             _check_name(name, source)
@@ -120,37 +130,24 @@ def from_environment(variables: Mapping[str, str]) -> Source:
 
 def meanings() -> dict[str, str]:
     """Return the meaning of each setting, by name."""
-    return {f.name: f.metadata["meaning"] for f in fields(Settings)}
+    return {name: meta.description or "" for name, (_, meta) in _about().items()}
 
 
 def schema() -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of codingagent.toml."""
-    properties: dict[str, object] = {}
-    for each in fields(Settings):
-        default = each.default
-        about: dict[str, object] = {"description": each.metadata["meaning"], "default": default}
-        if isinstance(default, bool):
-            about["type"] = "boolean"
-        elif isinstance(default, int):
-            about |= {"type": "integer", "minimum": each.metadata["lowest"]}
-            about["maximum"] = each.metadata["highest"]
-        elif isinstance(default, tuple):
-            about |= {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []}
-        else:
-            about["type"] = "string"
-        if each.metadata["choices"]:
-            about["enum"] = list(each.metadata["choices"])
-        properties[each.name] = about
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": False,
-    }
+    _, parts = json.schema_components([Settings])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts["Settings"]}
+
+
+@cache
+def _about() -> dict[str, tuple[Any, Meta]]:
+    """Return the type of each setting, and its limits and meaning."""
+    hints = get_type_hints(Settings, include_extras=True)
+    return {name: (hint, hint.__metadata__[0]) for name, hint in hints.items()}
 
 
 def _check_name(name: str, source: Source) -> None:
-    known = [f.name for f in fields(Settings)]
+    known = Settings.__struct_fields__
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = (
@@ -160,31 +157,23 @@ def _check_name(name: str, source: Source) -> None:
 
 
 def _checked(name: str, value: object, source: Source) -> object:
-    default = next(f.default for f in fields(Settings) if f.name == name)
-    about = next(f.metadata for f in fields(Settings) if f.name == name)
-    if isinstance(default, bool):
-        value = _TRUTH.get(value.lower(), value) if isinstance(value, str) else value
-        if not isinstance(value, bool):
-            raise UsageError(f"{source.name}: {name} is {value!r}; it must be true or false")
-        return value
-    if isinstance(default, int):
-        lowest, highest = about["lowest"], about["highest"]
-        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value > highest:
-            raise UsageError(f"{source.name}: {name} is more than {highest}; name a smaller number")
-        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+    hint, meta = _about()[name]
+    kind, given = hint.__origin__, value
+    if isinstance(value, str) and kind in (bool, int):
+        # An environment variable holds text.
+        given = _TRUTH.get(value.lower(), value) if kind is bool else value.strip()
+    try:
+        return convert(given, hint, strict=not isinstance(given, str))
+    except ValidationError as fault:
+        if "<=" in str(fault):
             raise UsageError(
-                f"{source.name}: {name} is {value!r}; it must be a whole number from {lowest} up"
-            )
-        return value
-    if isinstance(default, tuple):
-        if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v for v in value):
-            raise UsageError(f"{source.name}: {name} is {value!r}; it must be a list of names")
-        return tuple(value)
-    if not isinstance(value, str):
-        raise UsageError(f"{source.name}: {name} is {value!r}; it must be a text")
-    if about["choices"] and value not in about["choices"]:
-        choices = ", ".join(about["choices"])
-        raise UsageError(f"{source.name}: {name} is {value!r}; it must be one of {choices}")
-    return value
+                f"{source.name}: {name} is more than {meta.le}; name a smaller number"
+            ) from fault
+        wanted = {
+            bool: "true or false",
+            int: f"a whole number from {meta.ge} up",
+            str: "a text",
+            tuple: "a list of names",
+        }.get(get_origin(kind) or kind)
+        wanted = wanted or f"one of {', '.join(get_args(kind))}"
+        raise UsageError(f"{source.name}: {name} is {value!r}; it must be {wanted}") from fault

@@ -1,7 +1,9 @@
 """The history of a session for people: turns with all that happened in them, and what came between."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model.effects import changed_paths
 from codingagent.model.events import Event
@@ -22,8 +24,7 @@ from codingagent.model.journal_entries import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """A question to the person, and their answer; None while it waits."""
 
     asked: ApprovalAsked
@@ -33,8 +34,7 @@ class Asking:
 Item = OperationEnded | CheckEnded | Asking
 
 
-@dataclass(frozen=True, slots=True)
-class TurnTold:
+class TurnTold(Struct, frozen=True):
     """One answer, what it asked for and the outcomes, in order. `ended_at` is empty until it is done."""
 
     sequence: int

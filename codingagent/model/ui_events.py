@@ -1,15 +1,15 @@
 """Events for the person while the agent works. Each front end shows them in its own way."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from codingagent.model.approval import Answer
 from codingagent.model.results import Result
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxReady:
+class OutboxReady(Struct, frozen=True):
     """A request is written. `characters` and `tokens` are its size; the tokens are an estimate.
 
     `short_path` is its shorter version for a chat that has seen the earlier ones; empty for the
@@ -28,8 +28,7 @@ class OutboxReady:
     """How many characters a request may have; 0 if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """It is the person's turn: the answer goes into `inbox`.
 
     `watched` says whether this process stays and watches, `elsewhere` whether one in another
@@ -45,8 +44,7 @@ class Waiting:
     elsewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyAccepted:
+class ReplyAccepted(Struct, frozen=True):
     """An answer was taken and is about to be executed; `name` is its file in inbox/processed/."""
 
     sequence: int
@@ -54,8 +52,7 @@ class ReplyAccepted:
     operations: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyRejected:
+class ReplyRejected(Struct, frozen=True):
     """A file was moved to inbox/rejected/; nothing of it was executed.
 
     `path` is its new place, `remedy` says what to do about it.
@@ -67,8 +64,7 @@ class ReplyRejected:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class OperationBegan:
+class OperationBegan(Struct, frozen=True):
     """An operation has started; `subject` is its path, or the command."""
 
     index: int
@@ -76,15 +72,13 @@ class OperationBegan:
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class OutputCame:
+class OutputCame(Struct, frozen=True):
     """A running command printed this."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileChanged:
+class FileChanged(Struct, frozen=True):
     """The current operation wrote a file: its bytes before (None if it is new) and after.
 
     The front end computes the diff: most do not need it, and the next request waits.
@@ -95,16 +89,14 @@ class FileChanged:
     new: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class OperationDone:
+class OperationDone(Struct, frozen=True):
     """The outcome of the operation that began last."""
 
     index: int
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAwaited:
+class ApprovalAwaited(Struct, frozen=True):
     """An operation waits for approval.
 
     `reasons` say why, `shown` is what would be done, `grants` is what an "always" would cover.
@@ -123,22 +115,19 @@ Elsewhere: TypeAlias = Callable[[ApprovalAwaited], Answer | None]
 """Return the answer given to a question in another terminal, if any."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSaid:
+class ModelSaid(Struct, frozen=True):
     """The model's words for the person."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionAsked:
+class QuestionAsked(Struct, frozen=True):
     """The answer was only words for the person: it probably expects words in return."""
 
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnDone:
+class TurnDone(Struct, frozen=True):
     """All of an answer was executed. `notes` are about the answer as a whole."""
 
     sequence: int
@@ -148,8 +137,7 @@ class TurnDone:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDone:
+class SessionDone(Struct, frozen=True):
     """The model ended the task. `failed` are results of the same answer that did not succeed."""
 
     session_id: str
@@ -157,8 +145,7 @@ class SessionDone:
     failed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """A one-line notice to the person."""
 
     text: str

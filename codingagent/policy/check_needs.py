@@ -6,8 +6,9 @@ It reports too little rather than too much: at anything that only the shell know
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from codingagent.policy.shell_parser import ShellCommand, read_line
 from codingagent.policy.shell_wrappers import SHELLS, Words, is_assignment
@@ -28,8 +29,7 @@ _PYTHON_FLAGS = re.compile(r"-[bBdEhiIOPqRsSuvVx]+")
 _OTHERS = frozenset({"node", "ruby", "perl"})
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """Something that a line needs to start."""
 
     kind: Literal["program", "script", "module"]

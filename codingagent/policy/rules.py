@@ -18,9 +18,11 @@ content.
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from codingagent.errors import UsageError
 from codingagent.model.effects import After
@@ -28,8 +30,7 @@ from codingagent.model.paths import folded, glob_matcher, is_glob, shown
 from codingagent.policy import presets
 
 
-@dataclass(frozen=True, slots=True)
-class FilesystemRules:
+class FilesystemRules(Struct, frozen=True):
     """What file operations may do."""
 
     enabled: bool = True
@@ -43,8 +44,7 @@ class FilesystemRules:
     """Paths whose change needs approval, by commands too. Empty: none does."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellRules:
+class ShellRules(Struct, frozen=True):
     """What commands may do."""
 
     enabled: bool = True
@@ -59,15 +59,13 @@ class ShellRules:
     """The maximum time of a command in seconds. None: only the settings limit it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkRules:
+class NetworkRules(Struct, frozen=True):
     """What commands may reach."""
 
     enabled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """All rules. Every section applies them in the order enabled, blocked, allowed, approval."""
 
     name: str
@@ -76,13 +74,11 @@ class Policy:
     network: NetworkRules = field(default_factory=NetworkRules)
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
+class Allow(Struct, frozen=True):
     """Allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Allowed only with the person's approval.
 
     `grants` describe what a yes for always covers and are remembered for it: little more than what
@@ -102,8 +98,7 @@ class Ask:
         return "; ".join(self.reasons)
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True):
     """Denied. The model reads the reason and the suggestion."""
 
     rule: str
@@ -299,7 +294,7 @@ def _table(document: Mapping[str, object], name: str, source: str) -> dict[str, 
     table = document.get(name, {})
     if not isinstance(table, Mapping):
         raise UsageError(f"{source}: {name} is {table!r}; it must be a table, [{name}]")
-    defaults = {f.name: getattr(_TABLES[name](), f.name) for f in fields(_TABLES[name])}
+    defaults = asdict(_TABLES[name]())
     _check_keys(table, list(defaults), source, f"{name}.")
     return {
         key: _checked(value, defaults[key], f"{source}: {name}.{key}")

@@ -11,10 +11,12 @@ Over 500 lines: it is one grammar's reader, a function for each kind of node.
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from codingagent.policy.shell_wrappers import (
     SHELLS,
@@ -76,9 +78,8 @@ _PIPED_PROGRAM = "it runs a text that is piped into a shell"
 _BRACES = "it may give options in braces"
 
 
-# Without slots, for the cached name: each rule of a policy asks each command for it.
-@dataclass(frozen=True)
-class ShellCommand:
+# With a dict, for the cached name: each rule of a policy asks each command for it.
+class ShellCommand(Struct, frozen=True, dict=True):
     """One simple command: a name and its arguments, or only assignments or redirections."""
 
     words: Words = ()
@@ -101,8 +102,7 @@ class ShellCommand:
         return self.words[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class ShellLine:
+class ShellLine(Struct, frozen=True):
     """Everything that a shell line would run."""
 
     commands: tuple[ShellCommand, ...] = ()
@@ -153,8 +153,7 @@ def _parser() -> "Parser":
 _Span = tuple[int, int]
 
 
-@dataclass(slots=True)
-class _FoundCommand:
+class _FoundCommand(Struct):
     """A command from the syntax tree, before its input and its inner commands are resolved."""
 
     span: _Span
@@ -167,8 +166,7 @@ class _FoundCommand:
     """The literal texts that it gets as its input."""
 
 
-@dataclass(slots=True)
-class _Tree:
+class _Tree(Struct):
     """The results so far of walking one text's syntax tree."""
 
     source: bytes

@@ -6,14 +6,15 @@ it take the wrong word for the command, which a guard against accidents can acce
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _STDIN = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """One word of a command, unquoted."""
 
     text: str
@@ -38,8 +39,7 @@ class Word:
 Words = tuple[Word, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InnerCommands:
+class InnerCommands(Struct, frozen=True):
     """What a command runs: other commands, shell texts, or its input."""
 
     commands: tuple[Words, ...] = ()
@@ -67,8 +67,7 @@ def is_assignment(word: Word) -> bool:
     return _ASSIGNMENT.match(word.sure) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Struct, frozen=True):
     """The syntax of a wrapper's command line, up to the command that it runs."""
 
     takes: str = ""

@@ -1,7 +1,8 @@
 """Find the files that a shell line changes, inside and outside the workspace."""
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from codingagent.policy.shell_parser import ShellCommand, ShellLine
 from codingagent.policy.shell_wrappers import Word, Words

@@ -17,12 +17,14 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from codingagent.process import credentials, seccomp, toolchains
 from codingagent.storage import atomic_write
@@ -108,8 +110,7 @@ _ADVICE = {
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Confined:
+class Confined(Struct, frozen=True):
     """How to start a command. A number in `argv` is an index into `handles`.
 
     The caller closes `handles`. `is_told`: descriptor 3 reports the start and end. `mounts` are
@@ -123,8 +124,7 @@ class Confined:
     mounts: tuple[Mapping[str, object], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """What a command sees at one path of the person's.
 
     `kind` is one of
@@ -158,8 +158,7 @@ class Mount:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Unconfined:
+class Unconfined(Struct, frozen=True):
     """Commands run with the rights of the person who started the agent; `reason` says why."""
 
     reason: str = ""
@@ -202,8 +201,7 @@ class Unconfined:
         return Confined(tuple(argv), {**variables, **added})
 
 
-@dataclass(frozen=True, slots=True)
-class Bubblewrap:
+class Bubblewrap(Struct, frozen=True):
     """Run commands under bubblewrap.
 
     Args:
@@ -230,9 +228,7 @@ class Bubblewrap:
     repositories: tuple["OpenRepository", ...] = ()
     others: tuple[Path, ...] = ()
     tier: str = "bwrap"
-    _look: credentials.CredentialSearch = field(
-        default_factory=credentials.CredentialSearch, repr=False, compare=False
-    )
+    _look: credentials.CredentialSearch = field(default_factory=credentials.CredentialSearch)
 
     @property
     def remark(self) -> str:

@@ -8,14 +8,14 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from codingagent.errors import WorkError
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, frozen=True):
     """One promise of a sandbox and whether it holds; None if it does not apply here."""
 
     name: str
@@ -23,8 +23,7 @@ class Promise:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lures:
+class Lures(Struct, frozen=True):
     """Lures outside a sandbox under test, and the workspace inside.
 
     `path` must be on its PATH; `order` is the probe's argument.

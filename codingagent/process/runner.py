@@ -20,9 +20,11 @@ import threading
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import EndedBy
@@ -674,8 +676,7 @@ class _Reading:
             self.is_overdue = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
+class _Where(Struct, frozen=True):
     """The surroundings of a command that runs without a supervisor."""
 
     folder: str

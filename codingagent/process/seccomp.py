@@ -16,8 +16,9 @@ Numbers are literal, not taken from `errno` and `socket`: they are Linux's on ev
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 # --- what is refused -------------------------------------------------------------------------------
 
@@ -26,8 +27,7 @@ _ENOSYS = 38
 _EAFNOSUPPORT = 97
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Calls that fail whatever their arguments."""
 
     why: str
@@ -98,8 +98,7 @@ TERMINAL_REQUESTS = (0x5412, 0x541C)
 # --- machines --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The architecture-specific numbers."""
 
     arch: int
@@ -200,8 +199,7 @@ _FARTHEST_JUMP = 0xFF
 _LONGEST = 4096  # BPF_MAXINSNS
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """One instruction; a jump names its target labels, or falls through to the next step."""
 
     code: int

@@ -9,9 +9,10 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
@@ -186,8 +187,7 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
 # --- what this machine offers --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that this machine offers or lacks, with the remedy; None if it does not apply."""
 
     name: str

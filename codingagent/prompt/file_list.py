@@ -5,8 +5,9 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from codingagent.model.paths import shown
 
@@ -24,8 +25,7 @@ class ListedFile(NamedTuple):
     size_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(Struct, frozen=True):
     """What the ignore rules excluded; `is_partial` means that counting stopped at its limit."""
 
     files: int = 0
@@ -33,8 +33,7 @@ class Ignored:
     is_partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """All files of a workspace, what was excluded, and the ignore files that could not be read."""
 
     files: tuple[ListedFile, ...]

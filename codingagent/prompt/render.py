@@ -10,7 +10,9 @@ Over 500 lines: the sections share one budget, which each part must know.
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
 from codingagent.model.effects import file_changes
@@ -74,8 +76,7 @@ _SEEN_CHARACTERS = 3_000
 _FRAME_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class FileView:
+class FileView(Struct, frozen=True):
     """A requested file's lines from `first_line` on, of `total_lines`; `text` ends each with "\\n"."""
 
     path: str
@@ -99,8 +100,7 @@ class FileView:
         return self.first_line == 1 and self.text.count("\n") >= self.total_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Facts about the machine, so that a model does not have to guess."""
 
     system: str
@@ -117,8 +117,7 @@ class Environment:
     """What the policy allows, in words for the model; empty: everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The content of CONTEXT, besides the session's own results."""
 
     listing: Listing
@@ -134,16 +133,14 @@ class Context:
     """Other files that earlier requests showed, or earlier answers wrote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Characters for the whole request, and entries for the listing."""
 
     characters: int
     entries: int
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """The parts of a request that depend on the protocol.
 
     `guide` is PROTOCOL; `results` returns the outcomes of the last turn, within a number of characters;

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # More files do not help: the cause is near a compiler's first error, or the last frame of a stack.
 _FILES_LIMIT = 5
@@ -29,8 +30,7 @@ _PLACE = re.compile(
 _STACK_ENDS_LAST = "Traceback (most recent call last)"
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A file, and the lines of it that an output names, 1-based, in the order of the output."""
 
     path: str

@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal, Self, TypeVar
+
+from msgspec import Struct
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import visible
@@ -100,8 +101,7 @@ ERRORS: Mapping[int, type[RemoteError]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ExecResult:
+class ExecResult(Struct, frozen=True):
     """The result of a command; exit code -1: it could not start, and `stderr` says why."""
 
     exit_code: int
@@ -109,8 +109,7 @@ class ExecResult:
     stderr: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(Struct, frozen=True):
     """One name in a folder; the size is in bytes, 0 for folders."""
 
     name: str

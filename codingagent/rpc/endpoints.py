@@ -1,7 +1,8 @@
 """Endpoints where a server listens and a client connects, as plain values; nothing here opens one."""
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError
 
@@ -11,8 +12,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*)):([0-9]{1,5})"
 HOST_CID = 2
 
 
-@dataclass(frozen=True, slots=True)
-class UnixSocket:
+class UnixSocket(Struct, frozen=True):
     """A socket file.
 
     Args:
@@ -28,8 +28,7 @@ class UnixSocket:
         return f"socket {self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tcp:
+class Tcp(Struct, frozen=True):
     """A port of this machine; with 0 the system chooses one.
 
     Args:
@@ -40,14 +39,15 @@ class Tcp:
 
     host: str
     port: int
-    token: str | None = field(default=None, repr=False)
+    token: str | None = None
 
     def __str__(self) -> str:
         return f"tcp {f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
+    __repr__ = __str__  # without the token
 
-@dataclass(frozen=True, slots=True)
-class Vsock:
+
+class Vsock(Struct, frozen=True):
     """A port between a virtual machine and its host; a server accepts calls to any `cid` of its own."""
 
     port: int
@@ -57,8 +57,7 @@ class Vsock:
         return f"vsock port {self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A program whose standard input and output are the connection: `ssh HOST codingagent serve --stdio`."""
 
     line: str

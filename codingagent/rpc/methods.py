@@ -12,9 +12,10 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from codingagent.agent.executor import Agent, Means, Order
 from codingagent.errors import OperationError, UsageError, WorkError
@@ -53,8 +54,7 @@ _TIMEOUT = Param("timeout", Kind.NUMBER, None)
 _LONGEST_LIMIT_S = 2_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """State shared by all connections of a server.
 
     Args:

@@ -8,11 +8,12 @@ bug. This module knows neither connections nor the methods' meaning.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from itertools import accumulate
 from math import isfinite
 from typing import Any, Final, NamedTuple, NoReturn, assert_never
+
+from msgspec import Struct
 
 from codingagent.model.plain_text import visible
 
@@ -76,8 +77,7 @@ class _Required(Enum):
 REQUIRED: Final = _Required.REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """One parameter of a method; with a default it may be left out, or be null."""
 
     name: str
@@ -89,8 +89,7 @@ class Param:
         return f"{self.name} ({self.kind.value}{optional})"
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """A function and its parameters, in order."""
 
     run: Callable[..., object]

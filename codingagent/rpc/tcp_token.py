@@ -4,8 +4,9 @@ import os
 import re
 import secrets
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError
 
@@ -15,8 +16,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{16,200}")
 _READ_LIMIT_BYTES = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ServerToken:
+class ServerToken(Struct, frozen=True):
     """The token that clients must present (None: none), and what the person is told about it."""
 
     value: str | None

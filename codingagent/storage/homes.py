@@ -4,8 +4,10 @@ import contextlib
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import settings as settings_
@@ -141,7 +143,7 @@ def kept_settings(
                 f" workspace and can't be trusted; give {option} again"
             )
         chosen[name] = kept
-    return replace(settings, **chosen)  # type: ignore[arg-type]  # each has its own field's type
+    return replace(settings, **chosen)
 
 
 def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
@@ -152,8 +154,7 @@ def _from_home(home: Path, values: dict[str, object]) -> dict[str, object]:
     return {**values, "workspace": str(home / workspace)}
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """The folders of one home."""
 
     root: Path

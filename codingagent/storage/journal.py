@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from codingagent.errors import UsageError, WorkError
@@ -16,6 +15,7 @@ from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     Record,
     decode_record,
+    encode_record,
     is_run_id,
     is_session_id,
 )
@@ -246,8 +246,7 @@ class Journal:
         """
         if self._handle < 0:
             raise WorkError(f"{self._path} is closed; open the session again to continue it")
-        # A file name that is not UTF-8 has lone surrogates, which JSON readers reject.
-        line = _as_json(record).encode("utf-8", "replace")
+        line = encode_record(record)
         try:
             os.lseek(self._handle, self._end, os.SEEK_SET)
             written = 0
@@ -269,32 +268,6 @@ class Journal:
             os.close(self._handle)
             # The descriptor number may belong to another file by now.
             self._handle = -1
-
-
-def _as_json(record: Record) -> str:
-    """Return a record as one line of JSON."""
-    return _encode(_fields_of(record)) + "\n"
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
-
-
-def _fields_of(value: object) -> object:
-    """Return a record as JSON values; asdict would deep-copy everything."""
-    if isinstance(value, str | int | float | None):
-        return value
-    if isinstance(value, tuple | list):
-        return [_fields_of(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _fields_of(each) for name, each in value.items()}
-    kind = type(value)
-    if kind not in _names:
-        _names[kind] = tuple(each.name for each in fields(value))  # type: ignore[arg-type]  # a record or a part of one
-    return {name: _fields_of(getattr(value, name)) for name in _names[kind]}
-
-
-# Field names by record class, looked up once rather than for each of 100,000 records.
-_names: dict[type, tuple[str, ...]] = {}
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -1,20 +1,20 @@
 """Messages between processes of one home: what to do in a session, and the report on it."""
 
-import json
-from dataclasses import asdict, dataclass, fields
-from typing import Literal, get_args
+from typing import Literal, TypeVar
+
+from msgspec import MsgspecError, Struct, json
+from msgspec.structs import replace
 
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
-from codingagent.model.approval import Answer, Decision
+from codingagent.model.approval import Answer
 from codingagent.model.observations import digest_of
-from codingagent.model.plain_text import without_halves
+from codingagent.model.plain_text import in_json
 
 What = Literal["say", "refresh", "answer", "revoke"]
 
 
-@dataclass(frozen=True, slots=True)
-class Errand:
+class Errand(Struct, frozen=True):
     """Something to do in a session, for the process that works there.
 
     `text` and `attached` are the person's words and files; for a revocation, `text` lists what is
@@ -31,8 +31,7 @@ class Errand:
     seen: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The outcome of an errand: `fault` says why it was not done, if so; `exit_status` goes with it."""
 
     fault: str = ""
@@ -45,8 +44,8 @@ def seen(shown: str) -> str:
 
 
 def encode(value: Errand | Report) -> bytes:
-    """Return a value as JSON."""
-    return json.dumps(asdict(value)).encode()
+    """Return a value as JSON; no journal holds lone surrogates."""
+    return in_json(value)
 
 
 def decode_errand(data: bytes) -> Errand:
@@ -55,19 +54,15 @@ def decode_errand(data: bytes) -> Errand:
     Raises:
         UsageError: if it is not one.
     """
-    found = _object(data, Errand)
-    answer = found.pop("answer", None)
-    if found.get("what") not in get_args(What):
-        raise _misunderstood("it asks for nothing that is known here")
-    attached = found.get("attached", [])
-    if not isinstance(attached, list):
-        raise _misunderstood("it is no errand")
-    session_id, text, operation_id, seen = (
-        _text(found.get(name, "")) for name in ("session_id", "text", "operation_id", "seen")
-    )
-    given = None if answer is None else _answer(answer)
-    what: What = found["what"]  # type: ignore[assignment]  # it was looked up
-    return Errand(what, session_id, text, tuple(map(_path, attached)), operation_id, given, seen)
+    errand = _decoded(data, Errand)
+    try:
+        attached = tuple(map(paths.workspace_path, errand.attached))
+    except OperationError as fault:
+        raise UsageError(fault.reason) from fault
+    # Who answered, and how, is for the process that does the errand to say.
+    said = errand.answer
+    answer = Answer(said.decision, reason=said.reason) if said else None
+    return replace(errand, attached=attached, answer=answer)
 
 
 def decode_report(data: bytes) -> Report:
@@ -76,46 +71,18 @@ def decode_report(data: bytes) -> Report:
     Raises:
         UsageError: if it is not one.
     """
-    found = _object(data, Report)
-    fault, status = found.get("fault"), found.get("exit_status")
-    if not isinstance(fault, str) or not isinstance(status, int):
-        raise _misunderstood("it is no report")
-    return Report(fault, status)
+    return _decoded(data, Report)
 
 
-def _misunderstood(why: str) -> UsageError:
-    """Return the error for a message of another version; within one version the format never changes."""
-    return UsageError(
-        f"the codingagent in the other terminal is a different version ({why}): stop it there, then try again"
-    )
+_T = TypeVar("_T")
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise _misunderstood("it is no errand")
-    # No journal holds lone surrogates.
-    return without_halves(value)
-
-
-def _path(value: object) -> str:
+def _decoded(data: bytes, kind: type[_T]) -> _T:
     try:
-        return paths.workspace_path(_text(value))
-    except OperationError as fault:
-        raise UsageError(fault.reason) from fault
-
-
-def _answer(value: object) -> Answer:
-    if not isinstance(value, dict) or value.get("decision") not in get_args(Decision):
-        raise _misunderstood("it answers neither yes nor no")
-    return Answer(value["decision"], reason=_text(value.get("reason", "")))
-
-
-def _object(data: bytes, kind: type[Errand | Report]) -> dict[str, object]:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as fault:
-        raise _misunderstood(f"it can't be read: {fault}") from fault
-    if not isinstance(found, dict):
-        raise _misunderstood("it is no object")
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in found.items() if name in names}
+        return json.decode(data, type=kind)
+    except (MsgspecError, ValueError, RecursionError) as fault:
+        # Within one version the format never changes.
+        raise UsageError(
+            f"the codingagent in the other terminal is a different version (the message can't be read:"
+            f" {fault}): stop it there, then try again"
+        ) from fault

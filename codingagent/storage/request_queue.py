@@ -16,8 +16,9 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from codingagent.errors import UsageError, WorkError
 
@@ -30,8 +31,7 @@ _ERRAND, _TAKEN, _REPORT = ".errand", ".taken", ".report"
 _OURS = re.compile(r"([0-9]{20}-[0-9a-f]{16})(\.errand|\.taken|\.report|\.[0-9a-f]{16}\.tmp)")
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True):
     """A queued errand: its name and its bytes."""
 
     name: str

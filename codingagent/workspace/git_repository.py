@@ -7,9 +7,10 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from codingagent.errors import OperationError, WorkError
 from codingagent.workspace.dirfd import BINARY, Folder, Position, open_root, read_regular, regular
@@ -22,8 +23,7 @@ _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """The repository whose `.git` is in a folder; paths are relative to that folder.
 
     `own` is this work tree's part of it, `common` the part that all its work trees share.

@@ -7,8 +7,10 @@ always covers all names of one folder: one set, one call, one expression for man
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.workspace.gitignore_patterns import LINES_LIMIT, Pattern, bytewise, patterns
 
@@ -24,8 +26,7 @@ _COST_LIMIT = 4_000
 _RUN_COST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(Struct, frozen=True):
     """Patterns for single names, tested together."""
 
     names: frozenset[str]
@@ -43,8 +44,7 @@ class _Names:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Consecutive patterns of a file with the same effect; it does not matter which one matches."""
 
     is_negated: bool
@@ -62,8 +62,7 @@ class _Group:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Layer:
+class _Layer(Struct, frozen=True):
     """One ignore file: its patterns for everything and for folders, and its location.
 
     Its patterns see a path as `above` plus the path without its first `skip` characters: the file
@@ -76,8 +75,7 @@ class _Layer:
     for_folders: tuple[_Group, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRules:
+class IgnoreRules(Struct, frozen=True):
     """The rules in force in one folder: its own and those of its parents.
 
     Attributes:

@@ -7,8 +7,9 @@ here has one character per byte, since git's `?` matches one byte.
 
 import re
 import string
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 # More than anyone writes by hand; beyond it, a file would only cost time.
 LINES_LIMIT = 5_000
@@ -36,8 +37,7 @@ _CLASSES = {
 _NAME_BYTES = frozenset(map(chr, range(1, 256))) - {"/"}
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """One line of an ignore file, for paths below the file's folder.
 
     Attributes:

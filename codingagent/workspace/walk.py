@@ -11,8 +11,10 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from codingagent.prompt.file_list import ListedFile, open_folders, shown_path
 from codingagent.workspace.dirfd import Folder
@@ -83,8 +85,7 @@ class _Index:
         return os.fsencode(self._above + path[self._skip :])
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(Struct, frozen=True):
     """The rules in force in one folder.
 
     Attributes:
@@ -111,8 +112,7 @@ class _State:
         return self.rules.ignored(folder, names, are_folders=are_folders)
 
 
-@dataclass(slots=True)
-class ListingWalk:
+class ListingWalk(Struct):
     """A walk over all files, pruned by ignore rules; pruned files are counted up to a limit.
 
     Measuring a file costs as much as everything else about it. So of very many files, only those

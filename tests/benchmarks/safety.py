@@ -5,8 +5,9 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from codingagent.agent.executor import Agent, Means, Order
 from codingagent.checkpoints.git_objects import Git

@@ -1,6 +1,6 @@
 """What file operations made of the workspace, told by the records of their starts alone."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from codingagent.checkpoints.file_changes import Change, ChangeKind
 from codingagent.checkpoints.net_changes import altogether, done, expected

@@ -3,10 +3,10 @@
 import os
 import random
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.agent import factory
 from codingagent.errors import ApprovalError

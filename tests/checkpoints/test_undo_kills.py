@@ -6,10 +6,10 @@ The plain run has one round for each way to run commands, the deep run all. A fa
 import os
 import random
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.model.journal_entries import UndoBegan, UndoEnded
 from codingagent.storage.journal import Sessions

@@ -1,10 +1,9 @@
 """When a file in the inbox is finished: Design, the inbox."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Sighting, Tracker, is_finished
 

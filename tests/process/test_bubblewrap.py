@@ -8,10 +8,12 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.errors import WorkError
 from codingagent.model.observations import Outcome
@@ -120,7 +122,10 @@ def program_at(path: Path, text: str) -> str:
 
 
 def choose(
-    tmp_path: Path, program: str | None, sandbox: str, put: pytest.MonkeyPatch
+    tmp_path: Path,
+    program: str | None,
+    sandbox: Literal["auto", "require", "off"],
+    put: pytest.MonkeyPatch,
 ) -> Bubblewrap | Unconfined:
     """Chooses a sandbox as if the system's bubblewrap were another program, or not there."""
     put.setattr(select_sandbox, "find_bubblewrap", lambda: program)

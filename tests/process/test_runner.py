@@ -9,10 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.model.events import CommandRan
 from codingagent.model.observations import PLAIN, Extras, Outcome
@@ -160,7 +160,7 @@ def test_a_folder_that_is_gone_is_told_or_survived(runner: Runner, tmp_path: Pat
 def test_a_command_that_cannot_start_says_why(tmp_path: Path) -> None:
     """Specification 003, execution errors: what could not be done is said."""
 
-    class Nowhere(Unconfined):
+    class Nowhere(Unconfined, frozen=True):
         def confine(
             self,
             argv: Sequence[str],

@@ -1,11 +1,11 @@
 """The request to the model: specification 003, outbox format, and Design, the outbox."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.model.events import (
     CommandRan,

@@ -1,11 +1,11 @@
 """The person's words in the record and in the requests: each stays, and none is lost between two requests."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.model.approval import Answer, Question
 from codingagent.model.events import FileCreated, Finished, MessageShown

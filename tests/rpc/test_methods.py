@@ -8,11 +8,11 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from codingagent.errors import UsageError
 from codingagent.model.observations import PLAIN, Extras, Outcome

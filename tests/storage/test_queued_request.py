@@ -1,11 +1,11 @@
 """What one process asks of another comes back from its bytes; anything else is refused, never a fault."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.errors import UsageError
 from codingagent.model.approval import Answer

@@ -4,12 +4,13 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.cli.output import Screen, fail, person_at, remark
 from codingagent.errors import InterruptError, UsageError, WorkError
@@ -116,8 +117,7 @@ def ask_whose(screen: Screen) -> "Ask":
     return ask
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """Options of the command line for a session; None: as its settings say."""
 
     policy: str | None = None
@@ -266,7 +266,7 @@ def opened(  # noqa: PLR0913
     home: "Home",
     session: "Session",
     screen: Screen,
-    given: Given = Given(),  # immutable
+    given: Given = Given(),  # noqa: B008  # immutable
     *,
     settings: "Settings | None" = None,
     executes: bool = True,

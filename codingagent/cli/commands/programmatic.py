@@ -1,11 +1,11 @@
 """Commands for programs: run, serve, call."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import Given, trusted_home

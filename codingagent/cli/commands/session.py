@@ -4,11 +4,11 @@ import contextlib
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import (
@@ -85,8 +85,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
         follow(work.conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a new session will be; nothing is created yet."""
 
     root: Path
@@ -226,8 +225,7 @@ def _finish_run(home: "Home", name: str, given: Given, accept: Path | None) -> i
     return runs.finish(home, state, settings, approves_all=given.yes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Resume:
+class _Resume(Struct, frozen=True):
     """Continue a session, and those that answers in the inbox are for."""
 
     home: "Home"

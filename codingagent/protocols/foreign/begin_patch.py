@@ -1,6 +1,6 @@
 """`*** Begin Patch`: sections that add, update and delete files, without any numbers."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
@@ -18,8 +18,7 @@ _MOVE = "*** Move to:"
 _KINDS = {"*** Add File:": "add", "*** Update File:": "update", "*** Delete File:": "delete"}
 
 
-@dataclass(slots=True)
-class Section:
+class Section(Struct):
     """What a patch says of one file; `line` is 1-based."""
 
     line: int

@@ -2,7 +2,8 @@
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _OPENING = re.compile(
     r"[ \t]*<(?P<tag>[A-Za-z][\w:.-]*)(?:[ \t][^<>]*?)?[ \t](?:path|file|file_?name|file_?path)="
@@ -19,8 +20,7 @@ _WHOLE = re.compile(
 _GONE = re.compile(r"(?:delete|remove)[_-]?file", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """The opening of an element that names a file."""
 
     tag: str

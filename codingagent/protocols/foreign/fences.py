@@ -7,8 +7,9 @@ readings agree, or one of them is not possible.
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from codingagent.protocols.foreign.file_names import words
 
@@ -28,8 +29,7 @@ class Ending(Enum):
     DOUBTFUL = "not sure"
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """A line that opens or closes a fence; `indent` is the blanks before it.
 
     `joins` tells that it does both: the end of one and the beginning of the next, written on one line.

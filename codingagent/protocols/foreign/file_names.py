@@ -6,7 +6,8 @@ Knows which file is meant, as far as the workspace's own paths tell; never guess
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
@@ -79,8 +80,7 @@ _EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9_]{0,12})")
 _DOT_NAME = re.compile(r"\.[A-Za-z_]\w+(?:[.-]\w+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A path as some line gives it.
 
     `texts` are all that the line names, `line` its index. `is_heading` tells whether the line is

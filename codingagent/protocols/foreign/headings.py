@@ -4,7 +4,8 @@ What nothing but its place shows to be a path is one only where nothing else can
 """
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError

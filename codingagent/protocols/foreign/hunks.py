@@ -1,15 +1,15 @@
 """A hunk of a difference, in whichever format, and the part of an edit that it asks for."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
 
 
-@dataclass(slots=True)
-class DiffPart:
+class DiffPart(Struct):
     """Lines with their marks, from 1-based `line` of the reply on, and what is said of their place.
 
     `old_open` and `new_open` tell that the last of them is the file's last and has no line end;

@@ -1,6 +1,6 @@
 """Collect what an answer in other formats asks for, in its order, and what is said of the rest of it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
@@ -27,8 +27,7 @@ _WORDS = {
 FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """SEARCH/REPLACE blocks of one file that follow one another: all are applied, or none."""
 
     text: str

@@ -6,7 +6,8 @@ file then holds it already. All else is named before the results, and the answer
 """
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from codingagent.model import paths
 from codingagent.model.effects import named

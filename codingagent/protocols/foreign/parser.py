@@ -12,7 +12,8 @@ Over 500 lines: one pass over an answer, a method for each kind of part.
 import re
 from bisect import bisect_right
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
@@ -55,8 +56,7 @@ _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 _CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignAnswer:
+class ForeignAnswer(Struct, frozen=True):
     """What an answer asks for in other formats, in its order, and what is said of the rest of it.
 
     `notes` are about parts that name a file, `asides` about code blocks that name none.

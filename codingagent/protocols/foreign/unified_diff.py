@@ -8,7 +8,8 @@ Over 500 lines: git, GNU and damaged headers are read in one pass.
 
 import re
 import shlex
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
@@ -54,8 +55,7 @@ _NOTHING = "/dev/null"
 _BACKUPS = (".orig", ".old", ".bak")
 
 
-@dataclass(slots=True)
-class FileDiff:
+class FileDiff(Struct):
     """What a difference says of one file; `line` is 1-based."""
 
     line: int

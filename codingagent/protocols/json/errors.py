@@ -1,8 +1,8 @@
 """What is wrong with a message: where, and what is allowed there, in one line."""
 
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from codingagent.model.paths import shown
@@ -21,8 +21,7 @@ from codingagent.protocols.json.operations import OPERATION_TYPES
 _T_co = TypeVar("_T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """Where something is wrong (`operations[3].timeout`) and why; as text both, in one line."""
 
     where: str
@@ -45,8 +44,7 @@ class OperationValidationError(MessageError):
     """What was read is no operation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted(Generic[_T_co]):
+class Accepted(Struct, Generic[_T_co], frozen=True):
     """It is valid; `data` is what it says."""
 
     data: _T_co
@@ -54,8 +52,7 @@ class Accepted(Generic[_T_co]):
     success: Literal[True] = True
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """It is not valid; `error` is the first fault of it."""
 
     error: Fault

@@ -8,10 +8,10 @@ names a field twice, the last counts, as with every common reader of JSON.
 import json
 import math
 from codecs import BOM_UTF8
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, cast
 
+from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
@@ -49,8 +49,7 @@ _T = TypeVar("_T")
 WireValue = Operation | Event | OperationsMessage | EventsMessage | ApprovalMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(Struct, frozen=True):
     """Something in a message's list that is no operation; `id` is its own, or by its place."""
 
     index: int
@@ -62,8 +61,7 @@ class Malformed:
         return f"{self.where} {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedMessage:
+class ReceivedMessage(Struct, frozen=True):
     """An operations message as it came: each item is an operation, or says why it is none."""
 
     items: tuple[Operation | Malformed, ...]

@@ -1,7 +1,8 @@
 """A chat's answer that is an operations message instead of tag blocks (design, operations and events)."""
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from codingagent.model.operations import Finish, ShowMessage
 from codingagent.protocols.json.convert import items_of

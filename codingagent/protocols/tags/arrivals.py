@@ -1,7 +1,8 @@
 """An answer on its way through the repairs, and how the body of each of its blocks came."""
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Arrival, Damage, Kept
@@ -12,8 +13,7 @@ _ADJACENT = re.compile(r"\S[^\S\n]*\n[^\S\n]*\S")
 _FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class Mended:
+class Mended(Struct):
     """An answer, and what was done to make it readable.
 
     `notes` are about the answer as a whole, `notes_of` are by the line of a block's opening tag. `ways`

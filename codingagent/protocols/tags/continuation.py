@@ -5,7 +5,8 @@ overlap in a text that can't be mistaken: the last line that arrived, sent once 
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from codingagent.model import commands
 from codingagent.model.paths import shown
@@ -35,8 +36,7 @@ _NO_TEXT = re.compile(r"(?:[ \t]*(?:\[REPLY[^\]\n]*\]|`{3,}\w*|~{3,}\w*)?[ \t]*\
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """The cut block and what followed, as one text; `lines` of the block had arrived before."""
 
     text: str
@@ -141,8 +141,7 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
     return Joined("\n" * before.count("\n") + again[start + at :], cut.count("\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class SecondHalf:
+class SecondHalf(Struct, frozen=True):
     """An answer that closes a block which it does not open: it does not fit what had arrived of that.
 
     `name` is what the block is called in words, `line` where it is closed.

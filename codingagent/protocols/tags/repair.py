@@ -8,7 +8,8 @@ and no byte of it is changed. Lines keep their numbers.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Damage

@@ -1,8 +1,10 @@
 """A reply as the agent takes it: operations and problems in order, and what is said of the rest."""
 
 import re
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.editing import body_repair
 from codingagent.errors import OperationError
@@ -51,8 +53,7 @@ Foreign = Literal["no", "asked", "accepted"]
 """Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """An operation, the tag it was written with, its 1-based line, and notes on how it was read."""
 
     operation: Operation
@@ -64,8 +65,7 @@ class Step:
     foreign: Foreign = "no"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A part of a reply that is no operation: what is wrong, and what to write instead."""
 
     tag: str
@@ -78,16 +78,14 @@ class Problem:
     """The path or the command, as far as it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What a reply says it answers; either may be missing or no number."""
 
     session: str | None
     sequence: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The text of one inbox file, read.
 
     `has_outbox` means that a request of ours is in it, whose examples must not be executed.

@@ -14,9 +14,10 @@ Over 500 lines: it is one grammar, read in one pass.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
+
+from codingagent.model.operations import EqualByMeaning
 
 HEADER_HEADING = "=== HEADER ==="
 PROTOCOL_HEADING = "=== PROTOCOL ==="
@@ -76,8 +77,7 @@ class Block(NamedTuple):
         return closing_tag(self.name, _until_of(self.attributes))
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(EqualByMeaning, frozen=True):
     """All blocks of a reply in order, and what stood around them.
 
     `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
@@ -86,14 +86,16 @@ class Scan:
     plain; all others are closed, readable and without doubt, and their tags fill their lines.
     """
 
+    incidental = ("around", "odd", "unread")
+
     blocks: tuple[Block, ...]
     header: Mapping[str, str] | None
     ended: bool
     has_outbox: bool
     notes: tuple[str, ...]
-    around: tuple[tuple[int, int], ...] = field(default=(), compare=False)
-    odd: tuple[Block, ...] = field(default=(), compare=False)
-    unread: tuple[str, ...] = field(default=(), compare=False)
+    around: tuple[tuple[int, int], ...] = ()
+    odd: tuple[Block, ...] = ()
+    unread: tuple[str, ...] = ()
     """Those of the notes that are about what was meant as a block, and is none."""
 
 

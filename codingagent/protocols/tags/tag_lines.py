@@ -6,8 +6,9 @@ before it, until the line reads as the grammar has it. A line that never does is
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Channel, Damage
@@ -169,8 +170,7 @@ RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(Struct, frozen=True):
     """A line that is one of our tags once its damage is undone.
 
     `prefix` is what was before it (a quote mark, its indentation). `how` names what was undone; it is

@@ -2,12 +2,13 @@
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.model.events import (
     CommandRan,

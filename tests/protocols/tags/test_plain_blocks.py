@@ -5,11 +5,11 @@ twice: as it is, and with such blanks, which takes every block the long way.
 """
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from codingagent.model.commands import HAS_BODY
 from codingagent.protocols.tags import reply, scanner
