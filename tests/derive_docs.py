@@ -20,6 +20,7 @@ from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
 from codingagent.policy.shell_parser import TEXT_LIMIT_BYTES
 from codingagent.process.runner import STREAM_LIMIT_BYTES
+from codingagent.protocols.foreign import parser
 from codingagent.protocols.json import fields as json_fields
 from codingagent.protocols.tags import repair, tag_lines
 from codingagent.rpc import client
@@ -132,6 +133,22 @@ def repairs() -> str:
     )
 
 
+def formats() -> str:
+    """Return the rules by which other formats are recognized."""
+    return "\n".join(
+        (
+            "The first rule that fits a line of the answer reads it and what follows:",
+            "",
+            *_rules(parser.PARTS),
+            "",
+            "In a code block:",
+            "",
+            *_rules(parser.FENCED),
+            "",
+        )
+    )
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
@@ -140,6 +157,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "codes": codes,
     "wire": wire,
     "repairs": repairs,
+    "formats": formats,
 }
 
 _PART = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end of \2 -->\n)", re.DOTALL)

@@ -1,5 +1,7 @@
 """Collect what an answer in other formats asks for, in its order, and what is said of the rest of it."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from codingagent.errors import OperationError
@@ -25,6 +27,8 @@ _WORDS = {
 }
 
 FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
+Asked = tuple[FileOperation, tuple[str, ...]]
+"""An operation, and notes on how it was read."""
 
 
 class _Run(Struct):
@@ -80,6 +84,18 @@ class Items:
         return tuple(notes)
 
     # --- operations ----------------------------------------------------------------------------
+
+    def take(self, tag: str, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
+        """Add the operation that `read` returns, or a problem if it refuses; None: nothing."""
+        try:
+            if (asked := read()) is not None:
+                operation, notes = asked
+                if tag == whole_files.TAG and isinstance(operation, CreateFile):
+                    self.add_whole(operation, line, notes)
+                else:
+                    self.add(operation, line, notes)
+        except OperationError as fault:
+            self.refuse(tag, line, fault.reason, subject)
 
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         """Add an operation that is at a line, counted from 1."""

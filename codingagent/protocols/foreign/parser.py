@@ -1,33 +1,34 @@
-"""An answer in other formats than ours: the operations that it asks for, and what is said of the rest.
+"""Read an answer in formats other than ours: the operations that it asks for, and notes on the rest.
 
-How it works. Lines at which something may begin (a fence, a marker, a difference's header) are found
-first; then the parts are read in order, each to its own end. A path is looked for in the part, in its
-fence line, and in the lines above it, back to the part before. What has no path, or no certain end, or
-may mean two things, is a problem that says what to send; nothing is guessed, and nothing that looks
-like a file or a change is passed over without a word.
+How it works. Each row of PARTS is asked in order whether a part begins at a line, and reads it to its own
+end; FENCED does the same for what is in a fence. A path is looked for in the part, in its fence line,
+and in the lines above it, back to the part before. A part that has no path, or no certain end, or may
+mean two things, is a problem that says what to send; nothing is guessed, and nothing that looks like a
+file or a change is passed over without a word.
 
-Over 500 lines: one pass over an answer, a method for each kind of part.
+Over 500 lines: one pass over an answer, a method for each kind of part, and the tables of them.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from msgspec import Struct
 
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import DeleteFile
+from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
     elements,
     fences,
+    said_changes,
     search_replace,
     unified_diff,
     whole_files,
 )
-from codingagent.protocols.foreign.elements import Element
 from codingagent.protocols.foreign.fences import Ending, Fence, Fences
 from codingagent.protocols.foreign.file_names import (
     Files,
@@ -40,12 +41,11 @@ from codingagent.protocols.foreign.file_names import (
 )
 from codingagent.protocols.foreign.headings import (
     TEXT_LANGUAGES,
-    TITLE,
     Headings,
     is_bare_path,
     only,
 )
-from codingagent.protocols.foreign.items import RENAMING, Items
+from codingagent.protocols.foreign.items import Asked, Items
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
 
@@ -125,8 +125,17 @@ def _unwrapped(lines: list[str]) -> list[str]:
     return [*lines[:first], "", *lines[first + 1 : last], "", *lines[last + 1 :]]
 
 
+class _Fenced(Struct, frozen=True):
+    """A fence: its first possible end, its first line that is not blank, and the name above it."""
+
+    fence: Fence
+    close: int | None
+    start: int | None
+    above: Name | None
+
+
 class _AnswerReader:
-    """One pass over one answer; `_floor` is the index after the last part."""
+    """One pass over one answer."""
 
     def __init__(self, lines: list[str], files: Files) -> None:
         self._lines = lines
@@ -145,75 +154,87 @@ class _AnswerReader:
             if start < at:
                 continue
             if start in self._edits or line.lstrip().startswith(_STARTS):
-                behind = self._read_part(start)
-                if behind is not None:
-                    at = self._names.floor = behind
+                end = _first(rule.run(self, start) for rule in PARTS)
+                if end is not None:
+                    at = self._names.floor = end
                     continue
             if _is_block(line):
                 self._names.floor = start + 1
             elif _CHANGE.search(line, 0, 300):
-                self._hear(start)
-        self._tell_of_changes()
+                name = name_in(line, start, self._files)
+                if name is not None and (name.is_gone or name.is_moved):
+                    self._changes.append(name)
+        self._items.flush()
+        for name in self._changes:
+            said_changes.take(name, self._lines[name.line], self._items, self._files)
         items = self._items.all()
         return ForeignAnswer(items, self._items.notes(), self._items.asides())
 
-    def _read_part(self, at: int) -> int | None:
-        """Read the part that begins at a line and return the index after it; None: none does."""
-        line = self._lines[at]
-        if (fence := self._fences.at(at)) is not None:
-            return self._read_fence(fence)
-        if (edit := self._edits.get(at)) is not None:
-            self._take_edit(edit, None)
-            return edit.end
-        if (element := elements.opening(line)) is not None:
-            return self._read_element(at, len(self._lines), element)
-        if begin_patch.begins(line):
-            return self._read_patch(at, len(self._lines), fenced=False)
-        if unified_diff.begins(self._lines, at, len(self._lines)):
-            return self._read_diff(at, len(self._lines), fenced=False)
-        return None
+    def _first_line(self, start: int, end: int) -> int | None:
+        return next((i for i in range(start, end) if self._lines[i].strip()), None)
 
     # --- fences --------------------------------------------------------------------------------
 
-    def _read_fence(self, fence: Fence) -> int:
-        first = fence.line + 1
-        close = self._fences.first_close(fence, first)
-        start = None if close is None else self._first_line(first, close)
-        edit = self._next_edit(fence.line)
-        if edit is not None and (close is None or edit.start < close):
-            is_context = start is not None and close is not None and start < edit.start
-            if not (is_context and self._begins_difference(start or 0, close or 0)):
-                return self._read_edits(fence, edit)
-        name = self._names.above(fence)
-        if close is not None and start is not None:
-            behind = self._fences.behind(close)
-            if self._is_patch(start, close):
-                self._read_patch(self._patch_start(start, close), close, fenced=True)
-                return behind
-            inside = whole_files.name_inside(
-                self._lines[start:close], start, self._files, fence.language
-            )
-            if (
-                inside is not None
-                and start + 1 < close
-                and self._begins_difference(start + 1, close)
-            ):
-                self._read_diff(start + 1, close, fenced=True, name=inside)
-                return behind
-            if self._is_diff(fence, name, start, close):
-                begin = unified_diff.start(self._lines, start, close)
-                self._read_diff(
-                    begin, close, fenced=True, name=self._names.of_difference(fence, name)
-                )
-                return behind
-        return self._read_block(fence, name)
+    def read_fence(self, at: int) -> int | None:
+        fence = self._fences.at(at)
+        if fence is None:
+            return None
+        close = self._fences.first_close(fence, at + 1)
+        start = None if close is None else self._first_line(at + 1, close)
+        found = _Fenced(fence, close, start, self._names.above(fence))
+        return _first(rule.run(self, found) for rule in FENCED)
+
+    def read_fenced_edits(self, found: _Fenced) -> int | None:
+        fence, close, start = found.fence, found.close, found.start
+        edit = self._next_edit(fence.line, len(self._lines) if close is None else close)
+        if edit is None:
+            return None
+        is_context = start is not None and close is not None and start < edit.start
+        if is_context and self._begins_difference(start or 0, close or 0):
+            return None
+        return self._read_edits(fence, edit)
+
+    def read_fenced_patch(self, found: _Fenced) -> int | None:
+        if found.close is None or found.start is None:
+            return None
+        start = self._patch_start(found.start, found.close)
+        if start is None:
+            return None
+        self._read_patch(start, found.close, fenced=True)
+        return self._fences.behind(found.close)
+
+    def read_fenced_difference(self, found: _Fenced) -> int | None:
+        fence, start, close = found.fence, found.start, found.close
+        if start is None or close is None:
+            return None
+        first = self._lines[start : start + 1]
+        name = whole_files.name_inside(first, start, self._files, fence.language)
+        if name is not None and start + 1 < close and self._begins_difference(start + 1, close):
+            self._read_diff(start + 1, close, fenced=True, name=name)
+            return self._fences.behind(close)
+        path = "" if found.above is None or not found.above.is_heading else found.above.texts[0]
+        begin = unified_diff.start(self._lines, start, close)
+        says_diff = fence.language in _DIFF_LANGUAGES
+        if path.endswith(whole_files.DIFFERENCES) or not (
+            says_diff or unified_diff.begins(self._lines, begin, close)
+        ):
+            return None
+        name = self._names.of_difference(fence, found.above)
+        self._read_diff(begin, close, fenced=True, name=name)
+        return self._fences.behind(close)
 
     def _begins_difference(self, start: int, close: int) -> bool:
         begin = unified_diff.start(self._lines, start, close)
-        return self._is_patch(start, close) or unified_diff.begins(self._lines, begin, close)
+        is_patch = self._patch_start(start, close) is not None
+        return is_patch or unified_diff.begins(self._lines, begin, close)
 
-    def _read_block(self, fence: Fence, above: Name | None) -> int:
+    def _patch_start(self, start: int, close: int) -> int | None:
+        first = range(start, min(start + 3, close))
+        return next((i for i in first if begin_patch.begins(self._lines[i])), None)
+
+    def read_fenced_file(self, found: _Fenced) -> int:
         """Read a fence that holds a file, a command or an example."""
+        fence, above = found.fence, found.above
         named = name_in_info(fence.info, fence.line, self._files) or above
         path = named.texts[0] if named is not None else ""
         is_markdown = whole_files.is_markdown(path, fence.language)
@@ -223,60 +244,55 @@ class _AnswerReader:
         is_doubtful = ending is Ending.NESTED and bool(path) and not is_markdown
         if close is None or ending is Ending.DOUBTFUL or is_doubtful:
             return self._read_unclosed(fence, close, path)
-        first = self._first_line(fence.line + 1, close)
+        behind = self._fences.behind(close)
+        line = fence.line + 1
+        first = self._first_line(line, close)
         if first is not None and self._holds_elements(first, close):
             self._read_elements(first, close)
-            return self._fences.behind(close)
-        lines = fences.dedented(self._lines[fence.line + 1 : close], fence.indent)
-        line = fence.line + 1
-        try:
+            return behind
+        lines = fences.dedented(self._lines[line:close], fence.indent)
+
+        def whole() -> Asked | None:
             name, is_inside = self._names.of_whole(fence, above, lines)
-            if name is not None:
-                whole_files.check_language(fence.language, name.texts[0])
-                operation, notes = whole_files.operation_of(
-                    lines, name, self._files, is_inside=is_inside, is_fenced=True
-                )
-                self._items.add_whole(operation, line, notes)
-        except OperationError as fault:
-            self._items.refuse(whole_files.TAG, line, fault.reason, path)
-            return self._fences.behind(close)
-        if name is None:
-            self._pass_over(fence, above, lines)
-            if ending is Ending.NESTED:
-                self._items.note(
-                    f"the fence at line {line} holds other fences, and nothing in it was used"
-                )
-        return self._fences.behind(close)
+            if name is None:
+                self._pass_over(fence, above, lines)
+                if ending is Ending.NESTED:
+                    self._items.note(
+                        f"the fence at line {line} holds other fences, and nothing in it was used"
+                    )
+                return None
+            whole_files.check_language(fence.language, name.texts[0])
+            return whole_files.operation_of(
+                lines, name, self._files, is_inside=is_inside, is_fenced=True
+            )
+
+        self._items.take(whole_files.TAG, line, path, whole)
+        return behind
 
     def _read_unclosed(self, fence: Fence, close: int | None, path: str) -> int:
         """Read a fence without a certain end: nothing after it is sure to be what it looks like."""
-        line = fence.line + 1
-        end = len(self._lines)
+        line, end = fence.line + 1, len(self._lines)
         if close is None and self._first_line(line, end) is None:
             return end
         if close is None:
-            self._items.refuse(
-                "REPLY" if not path else whole_files.TAG,
-                line,
+            reason = (
                 "its fence is not closed with certainty, so nothing from there on was used; send what"
-                " stands there again, each file in a longer fence (````) if it holds fences itself",
-                path,
+                " follows it again, each file in a longer fence (````) if it holds fences itself"
             )
+            self._items.refuse(whole_files.TAG if path else "REPLY", line, reason, path)
             return end
         if not path:
-            self._pass_over(fence, None, self._lines[fence.line + 1 : close])
+            self._pass_over(fence, None, self._lines[line:close])
             return close + 1
-        self._items.refuse(
-            whole_files.TAG,
-            line,
+        reason = (
             "it holds fences as long as its own, so its end is not certain; nothing from there on was"
-            " used: send it again in a longer fence (````), and what follows it",
-            path,
+            " used: send it again in a longer fence (````), and what follows it"
         )
+        self._items.refuse(whole_files.TAG, line, reason, path)
         return end
 
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
-        """Say what a fence was taken for that is no file."""
+        """Note a fence that is not a file."""
         line = fence.line + 1
         start = next((text for text in lines if text.strip()), "")
         if fence.language in fences.SHELLS or start.startswith("$ "):
@@ -294,19 +310,6 @@ class _AnswerReader:
         elif start:
             self._items.pass_over_unnamed(line)
 
-    def _is_patch(self, start: int, close: int) -> bool:
-        return any(begin_patch.begins(self._lines[i]) for i in range(start, min(start + 3, close)))
-
-    def _patch_start(self, start: int, close: int) -> int:
-        return next(i for i in range(start, close) if begin_patch.begins(self._lines[i]))
-
-    def _is_diff(self, fence: Fence, name: Name | None, start: int, close: int) -> bool:
-        path = "" if name is None or not name.is_heading else name.texts[0]
-        if path.endswith(whole_files.DIFFERENCES):
-            return False
-        start = unified_diff.start(self._lines, start, close)
-        return fence.language in _DIFF_LANGUAGES or unified_diff.begins(self._lines, start, close)
-
     # --- elements ------------------------------------------------------------------------------
 
     def _holds_elements(self, first: int, close: int) -> bool:
@@ -322,45 +325,51 @@ class _AnswerReader:
     def _read_elements(self, start: int, end: int) -> None:
         at = start
         while at < end:
-            element = elements.opening(self._lines[at])
-            behind = None if element is None else self._read_element(at, end, element)
-            at = at + 1 if behind is None else behind
+            at = self.read_element(at, end) or at + 1
 
-    def _read_element(self, at: int, end: int, element: Element) -> int | None:
+    def read_element(self, at: int, end: int | None = None) -> int | None:
         """Read a file, or a change of one, in an element; None: its text is read as if it stood bare."""
+        element = elements.opening(self._lines[at])
+        if element is None:
+            return None
+        end = len(self._lines) if end is None else end
         line, path = at + 1, element.path
         if element.is_gone:
             self._changes.append(Name((path,), at, is_heading=False, is_gone=True))
             return None
-        close = self._closings.first(element.tag, at + 1, end)
-        first = None if close is None else self._first_line(at + 1, close)
+        close = self._closings.first(element.tag, line, end)
+        first = self._first_line(line, end if close is None else close)
         if close is None or first is None or not element.is_whole:
             is_named = is_path(path, self._files, labelled=True)
-            first = self._first_line(at + 1, end)
+            first = self._first_line(line, end)
             if is_named and (first is None or self._fences.at(first) is None):
                 self._items.note(
                     f"the element <{element.tag}> at line {line} names '{paths.shown(path)}' and was not"
                     ' used; send [CREATE_FILE path="…"], or an edit'
                 )
             return None
-        if self._fences.at(first) is not None or self._next_edit_before(at, close) is not None:
+        if self._fences.at(first) is not None or self._next_edit(at, close) is not None:
             return None
         name = Name((path,), at)
         start, last = elements.inner(self._lines, first, close)
         if start < last and self._begins_difference(start, last):
             self._read_diff(start, last, fenced=True, name=name)
-            return close + 1
-        text = self._lines[at + 1 : close]
-        try:
-            operation, notes = whole_files.operation_of(
-                text, name, self._files, is_inside=False, is_fenced=False
+        else:
+            text = self._lines[line:close]
+            whole = partial(
+                whole_files.operation_of, text, name, self._files, is_inside=False, is_fenced=False
             )
-            self._items.add_whole(operation, line, notes)
-        except OperationError as fault:
-            self._items.refuse(whole_files.TAG, line, fault.reason, path)
+            self._items.take(whole_files.TAG, line, path, whole)
         return close + 1
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
+
+    def read_bare_edit(self, at: int) -> int | None:
+        edit = self._edits.get(at)
+        if edit is None:
+            return None
+        self._take_edit(edit, None)
+        return edit.end
 
     def _read_edits(self, fence: Fence, edit: MarkedEdit) -> int:
         """Read the blocks in a fence; markers end them, whatever fences they hold."""
@@ -372,8 +381,8 @@ class _AnswerReader:
             found.append(edit)
             behind = edit.end
             close = self._fences.first_close(fence, behind)
-            following = self._next_edit(edit.start)
-            if following is None or (close is not None and close < following.start):
+            following = self._next_edit(edit.start, len(self._lines) if close is None else close)
+            if following is None:
                 break
             if close is None and self._fences.at(following.start - 1) is not None:
                 break
@@ -383,7 +392,7 @@ class _AnswerReader:
             behind = self._fences.behind(close)
         if strays and not all(edit.asks for edit in found):
             reason = (
-                f"it stands among other lines (line {strays[0] + 1}), so it may be a whole file; send the"
+                f"it is among other lines (line {strays[0] + 1}), so it may be a whole file; send the"
                 " file whole and resolved, or only SEARCH/REPLACE"
             )
             self._items.refuse(search_replace.TAG, found[0].start + 1, reason, "")
@@ -401,14 +410,13 @@ class _AnswerReader:
 
     def _take_edit(self, edit: MarkedEdit, fence: Fence | None) -> None:
         name = self._names.of_edit(edit, fence, self._items.run_name())
-        shown = "" if name is None else name.texts[0]
-        opening = self._lines[edit.start]
-        indent = opening[: len(opening) - len(opening.lstrip())]
+        indent = scanner.indentation(self._lines[edit.start])
         line = edit.start + 1
         try:
             found, way = search_replace.replacement(edit, indent, fenced=fence is not None)
             self._items.add_replacement(found, way, only(name), line)
         except OperationError as fault:
+            shown = "" if name is None else name.texts[0]
             self._items.refuse(search_replace.TAG, line, fault.reason, shown, keep_run=name)
 
     def _strays(self, start: int, end: int) -> list[int]:
@@ -422,92 +430,123 @@ class _AnswerReader:
             and not (at + 1 == end and is_bare_path(text, self._files))
         ]
 
-    def _next_edit(self, at: int) -> MarkedEdit | None:
+    def _next_edit(self, at: int, end: int) -> MarkedEdit | None:
+        """Return the first block that begins between two lines."""
         index = bisect_right(self._openings, at)
-        return self._edits[self._openings[index]] if index < len(self._openings) else None
-
-    def _next_edit_before(self, at: int, end: int) -> MarkedEdit | None:
-        edit = self._next_edit(at)
-        return edit if edit is not None and edit.start < end else None
+        start = self._openings[index] if index < len(self._openings) else end
+        return self._edits[start] if start < end else None
 
     # --- differences and patches ---------------------------------------------------------------
 
-    def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None = None) -> int:
-        above = name if fenced else self._names.near(at)
+    def read_bare_patch(self, at: int) -> int | None:
+        if not begin_patch.begins(self._lines[at]):
+            return None
+        return self._read_patch(at, len(self._lines), fenced=False)
+
+    def read_bare_difference(self, at: int) -> int | None:
+        end = len(self._lines)
+        if not unified_diff.begins(self._lines, at, end):
+            return None
+        return self._read_diff(at, end, fenced=False, name=self._names.near(at))
+
+    def _read_diff(self, at: int, end: int, *, fenced: bool, name: Name | None) -> int:
         found, behind = unified_diff.read(self._lines, at, end, fenced=fenced)
         self._items.flush()
-        for difference in found:
-            try:
-                operation, notes = unified_diff.operation_of(difference, above, self._files)
-            except OperationError as fault:
-                subject = difference.new or difference.old or (above.texts[0] if above else "")
-                self._items.refuse(unified_diff.TAG, difference.line, fault.reason, subject)
-            else:
-                self._items.add(operation, difference.line, notes)
+        for each in found:
+            subject = each.new or each.old or (name.texts[0] if name else "")
+            asked = partial(unified_diff.operation_of, each, name, self._files)
+            self._items.take(unified_diff.TAG, each.line, subject, asked)
         return max(behind, at + 1)
 
     def _read_patch(self, at: int, end: int, *, fenced: bool) -> int:
         sections, behind = begin_patch.read(self._lines, at, end, fenced=fenced)
         self._items.flush()
-        for section in sections:
-            try:
-                operation, notes = begin_patch.operation_of(section, self._files)
-            except OperationError as fault:
-                self._items.refuse(begin_patch.TAG, section.line, fault.reason, section.path)
-            else:
-                self._items.add(operation, section.line, notes)
+        for each in sections:
+            asked = partial(begin_patch.operation_of, each, self._files)
+            self._items.take(begin_patch.TAG, each.line, each.path, asked)
         if not sections:
             self._items.refuse(begin_patch.TAG, at + 1, "it has no sections; send them", "")
-        return end + 1 if fenced else behind
+        return behind
 
-    # --- deletions and renamings in words ------------------------------------------------------
 
-    def _hear(self, at: int) -> None:
-        """Keep a line that tells of nothing but the deletion or the renaming of a file."""
-        name = name_in(self._lines[at], at, self._files)
-        if name is not None and (name.is_gone or name.is_moved):
-            self._changes.append(name)
+def _first(ends: Iterable[int | None]) -> int | None:
+    return next((end for end in ends if end is not None), None)
 
-    def _tell_of_changes(self) -> None:
-        """Do what headings such as "Deleted file:" say, where no part of the answer does it."""
-        self._items.flush()
-        for name in self._changes:
-            if name.is_moved:
-                self._tell_of_renaming(name)
-                continue
-            text, line = name.texts[0], name.line + 1
-            shown = paths.shown(text)
-            try:
-                path = self._files.existing(text)[0]
-            except OperationError as fault:
-                self._items.refuse("DELETE_FILE", line, fault.reason, text)
-                continue
-            if path in self._items.deleted:
-                continue
-            written = self._lines[name.line]
-            is_title = TITLE.match(written) or re.search(r"(?i)\bfile\b", written)
-            if path in self._files and is_title:
-                self._items.add(DeleteFile(path), line, ())
-            elif path in self._files:
-                self._items.note(
-                    f"line {line} tells of the deletion of '{shown}', and it was not deleted; send"
-                    f' [DELETE_FILE path="{shown}"]'
-                )
-            elif is_title:
-                self._items.note(
-                    f"line {line} says that '{shown}' is deleted; there is no such file"
-                )
 
-    def _tell_of_renaming(self, name: Name) -> None:
-        old, new = name.texts
-        if old not in self._files and new in self._files:
-            old, new = new, old
-        said = not self._items.refused.isdisjoint((new, f"b/{new}"))
-        if old in self._files and new not in self._files and not said:
-            reason = unified_diff.renaming(old, new, edited=False)
-            self._items.refuse(RENAMING, name.line + 1, reason, new)
+PARTS: tuple[Rule[Callable[[_AnswerReader, int], int | None]], ...] = (
+    Rule(
+        "code block",
+        "a line of three or more backquotes or tildes",
+        "it has a certain end",
+        "reads its content by the next table",
+        "",
+        _AnswerReader.read_fence,
+    ),
+    Rule(
+        "SEARCH/REPLACE",
+        "`<<<<<<< SEARCH` or another spelling of it",
+        "all its markers are there, and one path is above it",
+        "edits the file",
+        "",
+        _AnswerReader.read_bare_edit,
+    ),
+    Rule(
+        "element",
+        '`<file path="a.py">`',
+        "its closing tag is alone on a line, and no block is in it",
+        "writes the file; a difference in it is applied",
+        "",
+        _AnswerReader.read_element,
+    ),
+    Rule(
+        "patch",
+        "`*** Begin Patch`, `*** Update File: a.py`",
+        "`*** End Patch` is there",
+        "does each section",
+        "",
+        _AnswerReader.read_bare_patch,
+    ),
+    Rule(
+        "difference",
+        "the header that git writes, `Index:`, `---` above `+++`, or `@@`",
+        "its lines have marks, and its last hunk is not cut short",
+        "applies it to each file that it names",
+        "",
+        _AnswerReader.read_bare_difference,
+    ),
+)
 
-    # --- names ---------------------------------------------------------------------------------
-
-    def _first_line(self, start: int, end: int) -> int | None:
-        return next((i for i in range(start, end) if self._lines[i].strip()), None)
+FENCED: tuple[Rule[Callable[[_AnswerReader, _Fenced], int | None]], ...] = (
+    Rule(
+        "SEARCH/REPLACE",
+        "its opening marker, and no difference that begins above it",
+        "all its markers are there, and one path is in or above the code block",
+        "edits the file",
+        "",
+        _AnswerReader.read_fenced_edits,
+    ),
+    Rule(
+        "patch",
+        "`*** Begin Patch` or a section in the first three lines",
+        "the code block ends",
+        "does each section",
+        "",
+        _AnswerReader.read_fenced_patch,
+    ),
+    Rule(
+        "difference",
+        "a code block that says `diff`, or begins as a difference, perhaps below a path",
+        "the code block ends; the path is not that of a `.diff` or `.patch` file",
+        "applies it to each file that it names",
+        "",
+        _AnswerReader.read_fenced_difference,
+    ),
+    Rule(
+        "whole file",
+        "a path in the fence line, alone on the line above, or in the first line as a comment",
+        "its end is certain, all paths are the same, and nothing is left out",
+        "writes the file; shell lines and code without a path are only named",
+        "",
+        _AnswerReader.read_fenced_file,
+    ),
+)

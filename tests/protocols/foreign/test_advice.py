@@ -67,7 +67,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "no end": (
         "### a.py\n```python\na = 5\n",
-        "send what stands there again, each file in a longer fence (````) if it holds fences itself",
+        "send what follows it again, each file in a longer fence (````) if it holds fences itself",
         "### a.py\n" + fenced(WHOLE, marks="````"),
         A5,
     ),
