@@ -2,19 +2,30 @@
 
 Apart from `manglings`, whose replies are written by hand: here an answer is made from a file as it is and
 as it is to be, line by line with what each line is, so that a damage can touch all text, only tags, or
-only bodies. What may come of it: the right bytes; nothing, and a problem that asks again; or, where the
-damaged body is an answer that could be meant in a file of that kind, exactly that body.
+only bodies. What may come of it: the right bytes; nothing, and a problem that asks again; or exactly the
+damaged body, where nobody could tell it from an answer that is meant. That is so in two cases, and each
+has a column:
+
+- "as written": `Row.meant_in` names the kind of file as one in which people write such text.
+- "can't be known", by a rule that looks at texts alone, never at what became of them (`is_unknowable`):
+  all that is outside of bodies came as it was sent; the damaged body is a normal text of its kind
+  (`oddities` finds nothing); and the lines that it replaces do not show the damage: no line and no pair
+  of neighbours in it is what the damage would make of those lines.
 """
 
+import ast
 import difflib
 import html
 import itertools
 import re
+import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from tests import reply_table
@@ -346,7 +357,12 @@ ROWS: tuple[Row, ...] = (
     Row("no line ends at all", _text(lambda t: t.replace("\n", " ")), lossy=True),
     Row("wrapped at 60", _each(lambda t: _wrapped(t, 60), _B), lossy=True),
     Row("trailing blank", _each(lambda t: f"{t} ")),
-    Row("trailing blanks in bodies", _each(lambda t: f"{t}  " if t else t, _B), lossy=True),
+    Row(
+        "trailing blanks in bodies",
+        _each(lambda t: f"{t}  " if t else t, _B),
+        lossy=True,
+        meant_in=_PROSE,
+    ),
     Row("trailing backslashes", _each(lambda t: f"{t}\\"), lossy=True),
     # indentation
     Row("all of it 4 deep", _each(lambda t: f"    {t}" if t else t)),
@@ -370,12 +386,17 @@ ROWS: tuple[Row, ...] = (
     Row("4 blanks as tabs", _each(_with_lead(lambda t: t.replace("    ", "\t")), _B), lossy=True),
     Row("no-break indentation", _each(_with_lead(lambda t: t.replace(" ", "\u00a0")))),
     Row("no-break blanks but the last", _each(_with_lead(_alternating))),
-    Row("indentation as &nbsp;", _each(_with_lead(lambda t: t.replace(" ", "&nbsp;")))),
+    Row(
+        "indentation as &nbsp;",
+        _each(_with_lead(lambda t: t.replace(" ", "&nbsp;"))),
+        meant_in=_MARKUP,
+    ),
     Row("no-break blanks throughout", _each(lambda t: t.replace(" ", "\u00a0"))),
     Row("narrow no-break blanks", _each(lambda t: t.replace(" ", "\u202f"))),
     # characters, of all text
     Row("entities", _each(html.escape)),
-    Row("entities, not quotes", _each(lambda t: html.escape(t, quote=False))),
+    # The tags hold none of these characters, and show nothing.
+    Row("entities, not quotes", _each(lambda t: html.escape(t, quote=False)), meant_in=_MARKUP),
     Row("entities twice", _each(lambda t: html.escape(html.escape(t)))),
     Row("numeric entities", _each(_numeric)),
     Row("hexadecimal entities", _each(_hexadecimal)),
@@ -442,6 +463,126 @@ ROWS: tuple[Row, ...] = (
 )
 
 
+# --- what can't be known -----------------------------------------------------------------------------
+
+_STRICT = (".py", ".go", ".ts")
+_LEVELLED = (*_STRICT, ".yml", ".html")
+_TEXT = (".md", ".tex")
+_STRANGE = re.compile("[\u00a0\u00ad\u200b-\u200d\u2010\u2011\u202f\u2060\ufeff]")
+_TYPESET = re.compile("[\u2013\u2014\u2018-\u201e\u2026]")
+_OPENS = re.compile(r"(?:[{(\[:]|\b(?:then|do))$|<(?!li|p|meta|link)[a-z]+[^<>/]*>$")
+_CLOSES = re.compile(r"\s*(?:[)}\]#]|</|- |(?:fi|done|else|elif|except|finally|case|default)\b)")
+
+
+def is_unknowable(row: Row, answer: Answer, block: Sequence[Part]) -> bool:
+    """Return whether the damaged body of a block is also what an author may have meant there."""
+    body = [part for part in block if part[0] in _INNER]
+    outside = [part for part in answer.parts if part[0] not in _INNER and part[1]]
+    if row.damage(outside) != _joined(outside):
+        return False
+    old, start, end = _replaced(answer, block)
+    new = row.damage(body).split("\n")[:-1]
+    there = old[start:end]
+    was = row.damage([("body", line) for line in there]).split("\n")[:-1]
+    if (_units(was) - _units(there)) & _units(new):
+        return False
+    clean = [line for _, line in body]
+    odd = set(oddities([*old[:start], *new, *old[end:]], new, answer.file))
+    return odd <= set(oddities([*old[:start], *clean, *old[end:]], clean, answer.file))
+
+
+def _replaced(answer: Answer, block: Sequence[Part]) -> tuple[list[str], int, int]:
+    """Return the lines on disk, and which of them a block replaces."""
+    data = answer.before.get(answer.file, b"").decode()
+    old = data.split("\n")[:-1]
+    found = re.search(r'start_line="(\d+)" end_line="(\d+)"', block[0][1])
+    return (old, int(found[1]) - 1, int(found[2])) if found else (old, 0, len(old))
+
+
+def _units(lines: Sequence[str]) -> set[tuple[str, ...]]:
+    """Return the lines, and the neighbours with the blank lines between them."""
+    words = [index for index, line in enumerate(lines) if line.strip()]
+    pairs = {tuple(lines[a : b + 1]) for a, b in pairwise(words)}
+    return {(lines[index],) for index in words} | pairs
+
+
+def oddities(whole: Sequence[str], new: Sequence[str], name: str) -> Iterator[str]:
+    """Yield what no author of a file of this kind would write.
+
+    Args:
+        whole: the file with the new lines.
+        new: the new lines.
+        name: the file, or "command".
+    """
+    words = [line for line in new if line.strip()]
+    text = "\n".join(new)
+    is_code, is_command = name.endswith(_STRICT), name == "command"
+    if _STRANGE.search(text) or ((is_code or is_command) and _TYPESET.search(text)):
+        yield "characters that no keyboard types"
+    if re.search("&(?:lt|gt|amp);", text) and not name.endswith(_MARKUP):
+        yield "entities"
+    if len(words) > 1 and all(line[-1] in " \t" for line in words) and not name.endswith(_PROSE):
+        yield "blanks at the end of each line"
+    if is_command and all(line.startswith("+") for line in words):
+        yield "marks of a diff"
+    runs = [
+        len(list(group)) for blank, group in groupby(new, lambda line: not line.strip()) if blank
+    ]
+    is_spaced = len(words) > 1 and len(runs) >= len(words) - 1 and all(n % 2 for n in runs)
+    if is_spaced and (max(runs) > 1 or not name.endswith(_TEXT)):
+        yield "a blank line after each line"
+    if runs and all(n % 2 == 0 for n in runs) and _is_doubled(new, runs, name):
+        yield "blank lines in twos"
+    numbers = [re.match(r" *(\d+)(?: \||:|\t)", line) for line in new]
+    if len(new) > 1 and [int(n[1]) for n in numbers if n] == list(range(1, len(new) + 1)):
+        yield "numbered lines"
+    if name.endswith(_PROSE) and words and _opens_one_more(words):
+        yield "a fence without an end"
+    for a, b in pairwise(words) if name.endswith(_LEVELLED) else ():
+        at, to = _depth(a), _depth(b)
+        is_flat = name.endswith(".html") and not any(map(_depth, words))
+        if _OPENS.search(a) and not _CLOSES.match(b) and at >= to and not is_flat:
+            yield f"a level that is not deeper: {b.strip()}"
+        if is_code and at and not to and not _CLOSES.match(b) and not name.endswith(".py"):
+            yield f"a line at the margin within a level: {b.strip()}"
+    if name == "Makefile" and re.search(r"^[\w$().-]+:[^=\n]*\n +\S", text, re.MULTILINE):
+        yield "a recipe without a tab"
+    if not _is_read(whole, name):
+        yield "its own reader refuses it"
+
+
+def _depth(line: str) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())
+
+
+def _is_doubled(new: Sequence[str], runs: Sequence[int], name: str) -> bool:
+    if name.endswith(".py"):
+        return max(runs) > 2 or "\n\n\n " in "\n".join(new)
+    return max(runs) > 2 or name.endswith(_STRICT)
+
+
+def _opens_one_more(words: Sequence[str]) -> bool:
+    fences = [line for line in words if line.startswith(("```", "~~~"))]
+    return words[0].startswith(("```", "~~~")) and len(fences) % 2 == 1
+
+
+@cache
+def _is_valid_shell(text: str) -> bool:
+    done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
+    return done.returncode == 0 and not done.stderr
+
+
+def _is_read(whole: Sequence[str], name: str) -> bool:
+    text = "".join(f"{line}\n" for line in whole)
+    if name == "command":
+        return _is_valid_shell(text)
+    try:
+        return not name.endswith(".py") or bool(ast.parse(text))
+    except SyntaxError:
+        return False
+
+
 # --- what came of them -----------------------------------------------------------------------------
 
 
@@ -496,37 +637,43 @@ def run(rows: Iterable[Row], every: Iterable[Answer]) -> list[Cell]:
 
 def _came(clean: _Clean, answer: Answer, row: Row, done: Done) -> str:
     came = reply_table.judge(clean.of(answer), answer.before, done)
-    if came is not Came.WRONG or answer.style == "command":
+    if came is not Came.WRONG:
         return str(came.value)
     # Of several blocks some may have been taken, and the others asked for; or taken as they were written.
     is_meant = answer.file.endswith(row.meant_in) if row.meant_in else False
-    for choice in itertools.product("-cd" if is_meant else "-c", repeat=_count(answer.parts)):
+    blocks = list(_blocks(answer.parts))
+    kinds = ["-cd" if is_meant or is_unknowable(row, answer, each) else "-c" for each in blocks]
+    for choice in itertools.product(*kinds):
         if ("-" in choice) != bool(done.problems):
             continue
-        text = reply_table.to_the_letter(_chosen(answer, row, choice))
-        if clean.run(text, answer.before).files == done.files:
-            return "as written" if "d" in choice else "asked again"
+        text = reply_table.to_the_letter(_chosen(blocks, row, choice))
+        made = clean.run(text, answer.before)
+        if (made.files, _words(made)) == (done.files, _words(done)):
+            told = "as written" if is_meant else "can't be known"
+            return told if "d" in choice else "asked again"
     return str(came.value)
 
 
-def _count(parts: Iterable[Part]) -> int:
-    return sum(role == "tag" for role, _ in parts)
+def _words(done: Done) -> list[tuple[str, ...]]:
+    return [tuple(word.strip("\n") for word in act) for act in done.acts]
 
 
-def _chosen(answer: Answer, row: Row, choice: Sequence[str]) -> str:
+def _blocks(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """Yield the parts of each block: its tag, its body and its end."""
+    block: list[Part] = []
+    for part in parts:
+        block = [part] if part[0] == "tag" else [*block, part]
+        if part[0] == "close":
+            yield block
+
+
+def _chosen(blocks: Iterable[list[Part]], row: Row, choice: Sequence[str]) -> str:
     """Return an answer with some of its blocks: clean, with the damage in their body, or not at all."""
     out: list[str] = []
-    block: list[Part] = []
-    kinds = iter(choice)
-    for part in answer.parts:
-        block.append(part)
-        if part[0] == "close":
-            tag = next(line for role, line in block if role == "tag")
-            body = [each for each in block if each[0] in _INNER]
-            kind = next(kinds)
-            made: str = row.damage(body) if kind == "d" else _joined(body)
-            out += [] if kind == "-" else [f"{tag}\n{made}{part[1]}\n"]
-            block = []
+    for block, kind in zip(blocks, choice, strict=True):
+        body = block[1:-1]
+        made: str = row.damage(body) if kind == "d" else _joined(body)
+        out += [] if kind == "-" else [f"{block[0][1]}\n{made}{block[-1][1]}\n"]
     return "".join(out)
 
 
@@ -536,11 +683,12 @@ def counts(cells: Iterable[Cell]) -> Counter[str]:
 
 def share_right(cells: Iterable[Cell]) -> float:
     """Return how many are right of those whose text can still be known."""
-    found = [cell.came for cell in cells if not cell.row.lossy and cell.came != "as written"]
+    told = (cell.came for cell in cells if not cell.row.lossy)
+    found = [came for came in told if came not in ("as written", "can't be known")]
     return found.count("right") / max(len(found), 1)
 
 
-_KINDS = ("right", "as written", "asked again", "wrong", "silent")
+_KINDS = ("right", "as written", "can't be known", "asked again", "wrong", "silent")
 
 
 def main() -> int:
@@ -550,12 +698,13 @@ def main() -> int:
     for row in ROWS:
         count = counts(cell for cell in cells if cell.row is row)
         lossy = "~" if row.lossy else " "
-        out(f"{lossy}{row.name:34}" + "".join(f"{count[kind] or '':>12}" for kind in _KINDS) + "\n")
+        out(f"{lossy}{row.name:34}" + "".join(f"{count[kind] or '':>15}" for kind in _KINDS) + "\n")
     for style in STYLES:
         count = counts(cell for cell in cells if cell.answer.style == style)
-        out(f" {style:34}" + "".join(f"{count[kind] or '':>12}" for kind in _KINDS) + "\n")
+        out(f" {style:34}" + "".join(f"{count[kind] or '':>15}" for kind in _KINDS) + "\n")
+    out(f"{'':35}" + "".join(f"{kind:>15}" for kind in _KINDS) + "\n")
     count = counts(cells)
-    out(f"{'all':35}" + "".join(f"{count[kind]:>12}" for kind in _KINDS) + "\n")
+    out(f"{'all':35}" + "".join(f"{count[kind]:>15}" for kind in _KINDS) + "\n")
     out(f"right, where it can be known: {share_right(cells):.1%}\n")
     for cell in cells:
         if cell.came in ("wrong", "silent") or ("-v" in sys.argv and cell.came != "right"):

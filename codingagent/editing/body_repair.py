@@ -33,6 +33,8 @@ _FENCE_NOTE = "the code fence round the body was taken off"
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
+# No value of a mapping begins so.
+_NESTED = re.compile(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
 _RECIPE = re.compile(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
     re.MULTILINE,
@@ -136,23 +138,40 @@ def _fence(case: _Case) -> None:
     if not _is_marked_up(text):
         return
     bare = _without_fence(text)
-    if bare is None:
-        is_odd = case.is_whole and file_kinds.is_program(case.path)
-        if is_odd and any(map(_is_fence, _first_word(case.lines))):
-            case.refuse("it begins with a code fence that ends before its last line")
-        return
-    lines = _split(bare)
-    if _wraps(case, lines):
+    lines = None if bare is None else _split(bare)
+    if lines is not None and _wraps(case, lines):
         case.take(lines, _FENCE_NOTE)
         # In there no chat has escaped anything.
         case.arrival = _spared(case.arrival)
         _fence(case)  # a label may be above a fence
-    elif _is_one_fence(case.lines):
-        case.say("the body is one code fence from its first line to its last, and was written so")
+    elif (rest := _without_extra_fence(case)) is not None:
+        case.take(rest, _FENCE_NOTE)
+    elif lines is not None:
+        if _is_one_fence(case.lines):
+            case.say(
+                "the body is one code fence from its first line to its last, and was written so"
+            )
+    elif case.is_whole and file_kinds.is_program(case.path) and _is_fence(_first_word(case.lines)):
+        case.refuse("it begins with a code fence that ends before its last line")
 
 
-def _first_word(lines: Sequence[str]) -> list[str]:
-    return [next((line for line in lines if line.strip()), "")]
+def _without_extra_fence(case: _Case) -> list[str] | None:
+    """Return the lines after a bare fence that is never closed, while all others in them are."""
+    lines = case.lines[:]
+    while lines and not lines[0].strip():
+        del lines[0]
+    found = _FENCE.fullmatch(lines[0]) if lines else None
+    if found is None or found[2]:
+        return None
+    if case.is_whole:
+        return lines[1:] if _depth_behind(lines[1:], lines[0]) == 0 else None
+    there, gone = (sum(map(_is_fence, part)) for part in (case.ground.lines, case.ground.replaced))
+    with_all = there - gone + sum(map(_is_fence, lines))
+    return lines[1:] if is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
+
+
+def _first_word(lines: Sequence[str]) -> str:
+    return next((line for line in lines if line.strip()), "")
 
 
 def _wraps(case: _Case, bare: list[str]) -> bool:
@@ -204,7 +223,7 @@ def _numbers(case: _Case) -> None:
 def _are_numbers(case: _Case, mark: str, first: int) -> bool:
     """Return whether no text of the kind begins its lines so; one line is little to go by."""
     is_ours = mark == "|" and first == case.ground.start + 1
-    if case.ground.lines and is_ours:
+    if is_ours and (case.ground.lines or (len(case.lines) > 2 and case.lines[0].startswith("  "))):
         return True
     if not file_kinds.is_program(case.path):
         return False
@@ -213,7 +232,8 @@ def _are_numbers(case: _Case, mark: str, first: int) -> bool:
     if len(case.lines) < 2 and not (is_ours or is_shell or is_padded):
         return False
     # Numbers with a colon may be the keys of a mapping.
-    return mark != ":" or file_kinds.ending(case.path) not in ("yml", "yaml")
+    is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
+    return mark != ":" or not is_yaml or any(map(_NESTED.match, case.lines))
 
 
 def _marks(case: _Case) -> None:
@@ -223,9 +243,12 @@ def _marks(case: _Case) -> None:
     if file_kinds.ending(case.path) in ("diff", "patch"):
         return
     bare = [line[1:] for line in case.lines]
-    if case.is_proven(bare):
+    old = _first_word(case.ground.replaced)
+    is_deep = bool(indentation.blanks(old)) and file_kinds.is_program(case.path)
+    is_deep = is_deep and indentation.blanks(_first_word(bare)) == indentation.blanks(old)
+    if case.is_proven(bare) or is_deep:
         case.take(bare, "the + of a difference before each line was taken off")
-    elif file_kinds.is_code(case.path):
+    elif file_kinds.is_code(case.path) or file_kinds.ending(case.path) == "sh":
         case.refuse("each line begins with the + of a diff")
     elif len(bare) > 1:
         case.say("each line begins with +, and was written so")
@@ -243,10 +266,9 @@ def _lead(case: _Case) -> None:
         if shifted > as_is:
             case.take(back, note)
         return
-    old = [indentation.blanks(line) for line in case.ground.replaced if line.strip()]
-    depth = min(map(len, old), default=-1)
-    here = min((len(indentation.blanks(line)) for line in case.lines if line.strip()), default=-1)
-    if depth >= 0 and depth in (here, here - len(lead)):
+    old, new = (_first_word(part) for part in (case.ground.replaced, case.lines))
+    depth, here = len(indentation.blanks(old)), len(indentation.blanks(new))
+    if old and depth in (here, here - len(lead)):
         if depth != here:
             case.take(back, note)
         return
@@ -266,11 +288,11 @@ def _known(ground: Ground, lines: Sequence[str]) -> int:
 def _trail(case: _Case) -> None:
     """Blanks at the end of each line, which the lines of the file do not have."""
     words = [line for line in case.lines if line.strip()]
-    if not words or not all(line[-1] in " \t" for line in words) or not case.ground.lines:
+    if not words or not all(line[-1] in " \t" for line in words):
         return
     bare = [line.rstrip() for line in case.lines]
     # No line of a program's file has any, and each new one would.
-    is_odd = len(words) > 1 and file_kinds.is_code(case.path)
+    is_odd = len(words) > 1 and file_kinds.is_program(case.path)
     is_odd = is_odd and all(line == line.rstrip() for line in case.ground.lines)
     if (is_odd or case.is_proven(bare)) and bare != list(case.ground.replaced):
         case.take(bare, "blanks at the end of each line were taken off")
@@ -285,6 +307,9 @@ def _blank_lines(case: _Case) -> None:
         case.take(case.lines[1::2], note)
         return
     spaced = _every_second(case.lines)
+    if spaced is not None and _is_spaced_out(spaced, case):
+        case.take(spaced, "blank lines that were doubled were taken out")
+        return
     if "" not in case.lines and "" not in case.ground.replaced:
         return
     pairs = _gaps(case.ground.replaced)
@@ -298,14 +323,41 @@ def _blank_lines(case: _Case) -> None:
                 case.take(undone, "blank lines that were doubled were taken out")
             return
     lost = [was for was, is_ in shared if was and not is_]
-    if len(lost) > 1 and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
+    if lost and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
         case.refuse("the blank lines between lines of the file are gone")
     if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
         case.refuse("blank lines stand in twos, where the file has one at a time")
-    if spaced is None or len(spaced) < 8 or shared or not file_kinds.is_code(case.path):
-        return
-    if any(map(indentation.is_opener, spaced)):
-        case.refuse("a blank line stands after each line")
+    if (
+        not case.ground.lines
+        and file_kinds.is_code(case.path)
+        and _is_in_twos(case.lines, is_go=case.path.endswith(".go"))
+    ):
+        case.refuse("blank lines stand in twos")
+
+
+def _is_spaced_out(spaced: list[str], case: _Case) -> bool:
+    """Return whether a blank line after each line is no text that is meant."""
+    words = [line for line in spaced if line.strip()]
+    if len(words) < 2:
+        return False
+    if len(words) < len(spaced):
+        return True  # the blank lines of the text itself were doubled with the rest
+    if not file_kinds.is_program(case.path) or case.lines[-1].strip():
+        return False
+    gaps = _gaps(case.ground.lines)
+    if gaps and 2 * sum(map(bool, gaps.values())) > len(gaps):
+        return False
+    has_levels = any(line[:1].isspace() for line in words) or any(map(indentation.is_opener, words))
+    return has_levels and (bool(gaps) or len(words) >= 8)
+
+
+def _is_in_twos(lines: Sequence[str], *, is_go: bool) -> bool:
+    """Return whether blank lines stand in twos, one such pair within a level, or in fours."""
+    runs = "".join(
+        "x" if not line.strip() else "a" if line[:1].isspace() else "b" for line in lines
+    )
+    is_odd = "xxxx" in runs or "xxa" in runs or (is_go and runs.count("xx") > 1)
+    return is_odd and blank_lines.halved(lines) is not None
 
 
 def _gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
@@ -352,13 +404,24 @@ def _whole_file(case: _Case) -> None:
         case.refuse("recipes begin with blanks, not with a tab")
     if file_kinds.ending(case.path) in ("yml", "yaml") and _has_tabs(case):
         case.refuse("it is indented by tabs, which YAML does not have")
-    is_flat = file_kinds.is_code(case.path) and not case.arrival.in_code and not case.ground.lines
-    if is_flat and "\n " not in text and "\n\t" not in text and indentation.has_levels(case.lines):
-        case.refuse("no line is indented")
+    if case.ground.lines or case.arrival.in_code or case.ground.parses is False:
+        return
+    within = case.ground.text_among(case.lines)
+    code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
+    leads = set(map(indentation.blanks, code))
+    is_flat = leads == {""} and not file_kinds.is_markup(case.path)
+    if (is_flat or leads == {"", " "}) and indentation.has_levels(code):
+        is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
+        if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):
+            case.refuse(
+                "no line is indented" if is_flat else "no line is indented by more than a blank"
+            )
 
 
 def _wrapped(case: _Case) -> None:
     """Lines of the file that were broken into two."""
+    if indentation.is_cut(case.lines, case.ground):
+        case.refuse("a line is broken into two")
     known = {" ".join(line.split()) for line in case.ground.replaced if len(line) > 40}
     if not known:
         return
@@ -406,7 +469,16 @@ def mend_command(body: str, arrival: Arrival) -> Body:
     """
     case = _Case(_split(body), Ground("command.sh"), arrival)
     try:
-        for rule in (_fence, _numbers, _lead, _blank_lines, _characters, _shell_indentation):
+        for rule in (
+            _fence,
+            _numbers,
+            _marks,
+            _lead,
+            _trail,
+            _blank_lines,
+            _characters,
+            _shell_indentation,
+        ):
             rule(case)
         text = "".join(f"{line}\n" for line in case.lines)
         what = _odd_in_command(text)
@@ -618,7 +690,7 @@ def _without_fence(body: str) -> str | None:
     if opened is None and closed is None and not has_label:
         return None
     begin = first + 1 if opened is not None else first
-    stop = end - 1 if closed is not None else end
+    stop = end - 1 if closed is not None else len(lines) - (not lines[-1])
     if opened is not None:
         depth = _depth_behind(lines[begin:stop], lines[first])
         if depth < 0 or (depth and closed is not None):

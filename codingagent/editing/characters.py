@@ -143,7 +143,13 @@ class _Look:
     @cached_property
     def stands_undone(self) -> bool:
         """Whether a line is in the file as it is without them."""
-        return self.ground.has(self.undone[i] for i in self._changed)
+        if self.ground.has(self.undone[i] for i in self._changed):
+            return True
+        is_lead = self.row.trace is chat_damage.LEADING_BLANK
+        if not is_lead or any(map(self.row.trace.search, self.ground.lines)):
+            return False
+        leads = [lead for lead in map(_lead, self.ground.replaced) if lead][:1]
+        return leads == [_lead(self.undone[i]) for i in self._changed[:1]]
 
     @cached_property
     def is_all_that_changes(self) -> bool:
@@ -213,6 +219,7 @@ class _Look:
 
     def _is_odd_indentation(self) -> bool:
         is_indented = any(line.startswith("  ") for line in self.ground.lines)
+        is_indented = is_indented or self._is_in_fence()
         if not (is_indented or file_kinds.is_program(self.path)):
             return False
         if any(map(self.row.trace.search, self.ground.lines)):
@@ -222,6 +229,14 @@ class _Look:
         may_have_entities = file_kinds.is_markup(self.path)
         return not all(may_have_entities and "&nbsp;" in self.new[i] for i in self._changed)
 
+    def _is_in_fence(self) -> bool:
+        """Return whether a line of code in a text is indented so, and no line by ordinary spaces."""
+        marks = [line.startswith(("```", "~~~")) for line in self.new]
+        return any(
+            sum(marks[:index]) % 2 and not self.new[index].startswith("&")
+            for index in self._changed
+        ) and not any(line.startswith("  ") for line in self.new)
+
     @cached_property
     def is_odd_there(self) -> bool:
         """Whether nobody types them into a program, not even into its strings, and the file has none."""
@@ -229,6 +244,10 @@ class _Look:
         trace = _ODD_THERE.get(self.row.damage)
         if trace is None or trace.search(text, 1) is None:
             return False
+        if not file_kinds.is_program(self.path):
+            # Not even people write the marks of a list so.
+            is_mark = self.row.damage is Damage.DASHES and _ODD_MARK.search(text)
+            return bool(is_mark) and "-" not in text
         if self.row.damage is Damage.ENTITIES:
             is_meant = file_kinds.is_markup(self.path) or file_kinds.is_code(self.path)
             if is_meant or not self.is_throughout:
@@ -251,6 +270,7 @@ _ODD_THERE = {
     Damage.DASHES: re.compile("[\u2010\u2011]"),
     Damage.ENTITIES: re.compile(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
 }
+_ODD_MARK = re.compile("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 _UNSEEN = frozenset((Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
@@ -269,7 +289,7 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
         is_lost = file_kinds.is_makefile(look.path) and damage is Damage.BLANKS
         is_sure = look.is_throughout and not is_lost
         return _Says.UNDO if is_sure else _Says.ASK, "where a file of its kind has none"
-    if file_kinds.is_program(look.path) and look.is_odd_there:
+    if look.is_odd_there:
         return _Says.ASK, "which no such file is likely to have"
     return _Says.KEEP, ""
 
@@ -332,6 +352,10 @@ def refusal(what: str, arrival: Arrival) -> str:
         else "send this block again, inside of a code block"
     )
     return f"The body looks damaged on its way: {what}. Nothing was done; {how}"
+
+
+def _lead(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _text(lines: Sequence[str]) -> str:

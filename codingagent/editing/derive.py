@@ -71,6 +71,9 @@ def check_new_lines(
     if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
         ground = Ground(sought.path, lines, *at)
         indentation.check(ground, sought.search, sought.replace, placed)
+    ground = Ground(sought.path, lines, *at)
+    if not sought.is_verbatim and indentation.is_cut(placed, ground):
+        raise OperationError(f"REPLACE has a line that is broken into two; {_again(sought)}")
     is_spared = sought.is_verbatim or chat_damage.Kept.LINES in chat_damage.kept_in(
         "".join(f"{line}\n" for line in sought.search)
     )

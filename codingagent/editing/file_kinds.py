@@ -141,7 +141,7 @@ def lines_of_text(lines: Sequence[str], path: str) -> frozenset[int]:
                 continue
             scalar = None
             found.discard(index)
-        if end and end.isalnum():
+        if end and end.isidentifier():
             end = "" if line.strip() == end else end
             continue
         end = _end_behind(line, end, tokens)

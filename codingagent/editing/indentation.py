@@ -130,6 +130,31 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     return lacks_levels(ground, new)
 
 
+_CUT_COLUMN = 40
+_STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
+
+
+def is_cut(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether a long line was broken at a blank, and goes on at the margin.
+
+    All breaks must be at one column that no line goes beyond, as where a chat wraps lines.
+    """
+    if not file_kinds.is_code(ground.path) or ground.parses is not None:
+        return False
+    text = ground.text_among(new)
+    breaks = [
+        (len(a), len(a) + 1 + len(b.split()[0]))
+        for index, (a, b) in enumerate(pairwise(new), 1)
+        if not text & {index - 1, index}
+        and a[:1].isspace()
+        and b[:1].strip()
+        and len(a) > _CUT_COLUMN
+        if not (_CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a))
+    ]
+    widest = max((len(line) for line in new if " " in line.strip()), default=0)
+    return bool(breaks) and widest < min(end for _, end in breaks)
+
+
 def _last_word(lines: Sequence[str]) -> list[str]:
     return [next((line for line in reversed(lines) if line.strip()), "")]
 
@@ -415,6 +440,8 @@ def _shifted(moves: _Moves) -> MendedLines | None:
     if moves.parses is False and not was_deep and moves.ground.parses_with(back):
         return moves.undone(back, "the body was indented")
     if len(moves.ground.replaced) != len(moves.ground.lines):
+        if _is_too_deep(moves, shift) and not moves.arrival.in_code:
+            raise moves.refusal("the body is deeper than the lines that it replaces")
         return None
     if not moves.ground.lines and file_kinds.is_code(moves.path) and moves.parses is not True:
         return moves.undone(back, "the body was indented")
@@ -423,6 +450,29 @@ def _shifted(moves: _Moves) -> MendedLines | None:
     if all(any(shift + each == line for each in there) for line, there in moves.moved):
         return moves.undone(back, "the body was indented")
     return None
+
+
+def _is_too_deep(moves: _Moves, shift: str) -> bool:
+    """Return whether new lines are deeper than any that may follow the line before them."""
+    ground = moves.ground
+    if not file_kinds.is_code(moves.path) or moves.parses is not None:
+        return False
+    if 0 in ground.text_among(moves.new) or min(map(len, moves.old_leads), default=99) >= len(
+        shift
+    ):
+        return False
+    ends, old_ends = (
+        [*_last_word(part[::-1]), *_last_word(part)] for part in (moves.new, ground.replaced)
+    )
+    if ends[0] != ends[1] and list(map(_key, ends)) == list(map(_key, old_ends)):
+        deeper = all(_depth(a) > _depth(b) for a, b in zip(ends, old_ends, strict=True))
+        return deeper and len(moves.leads) > 2 and any(map(str.strip, moves.fresh))
+    before, first = _last_word(ground.lines[: ground.start])[0], _last_word(moves.new[::-1])[0]
+    step = _depth(first) - _depth(before)
+    within = file_kinds.lines_of_text(ground.lines, moves.path)
+    words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]
+    steps = [_depth(b) - _depth(a) for a, b in pairwise(words)]
+    return step > max(steps, default=0) or (step > 0 and first.lstrip()[:1] in ")]}")
 
 
 # --- what takes the place of a search --------------------------------------------------------------

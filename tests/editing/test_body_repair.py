@@ -103,6 +103,16 @@ def test_a_body_that_may_be_meant_stays_as_it_is(body: str, path: str) -> None:
         ("f(“a”, b);\n", "a.ts", 'f("a", b);\n'),
         ("x［0］ = “a”\n", "a.py", 'x[0] = "a"\n'),
         ("    x = 1\n    y = 2\n", "a.py", "x = 1\ny = 2\n"),
+        ("a: 1  \nb:  \n  c: 2  \n", "a.yml", "a: 1\nb:\n  c: 2\n"),
+        ("# A\n\n\n\nb\n\nc\n\n", "a.md", "# A\n\nb\nc\n"),
+        *(
+            (f"{line}\n\n".replace("\n", "\n\n") * 4, path, f"{line}\n\n" * 4)
+            for line, path in (("if (a) {\n  f();\n}", "a.js"), ("<p>\n  a\n</p>", "a.html"))
+        ),
+        ("```\n# A\n\n```py\nx\n```\n", "a.md", "# A\n\n```py\nx\n```\n"),
+        ("   1 | # A\n   2 | \n   3 | b\n", "a.md", "# A\n\nb\n"),
+        ("1: a:\n2:   b: 1\n", "a.yml", "a:\n  b: 1\n"),
+        ("```py\n  x\n```\na\n", "a.md", "```py\n  x\n```\na\n"),
     ],
 )
 def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: str) -> None:
@@ -125,10 +135,13 @@ def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: st
         ("a:\n\tb: 1\n", "a.yml", "tabs, which YAML"),
         ("if (a) {\nb();\n}\n", "a.js", "no line is indented"),
         ("```py\nx = 1\n```\nThat is all.\n", "a.py", "begins with a code fence"),
+        ("a {\n  b();\n}\n\n\nc {\n  d();\n\n\n  e();\n}\n", "a.js", "blank lines stand in twos"),
+        ("a {\n b {\n c();\n }\n}\n", "a.ts", "more than a blank"),
+        ("a:\nb:\nc: 1\n", "a.yml", "no line is indented"),
         (
-            "".join(f"if ({n}) {{\n\n  f();\n\n}}\n\n" for n in range(4)),
-            "a.js",
-            "a blank line stands after",
+            "a {\n  const one = of(the(first), of(all, the(others))) +\nand.some + more;\n}\n",
+            "a.ts",
+            "broken into two",
         ),
     ],
 )
