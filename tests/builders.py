@@ -2,10 +2,10 @@
 
 from codingagent.model.events import Event
 from codingagent.model.journal_entries import (
+    AnswerTaken,
     OperationEnded,
-    OutboxWritten,
     Record,
-    ReplyTaken,
+    RequestWritten,
     SessionStarted,
     TurnEnded,
 )
@@ -30,8 +30,8 @@ def started(task: str = "Create a calculator") -> SessionStarted:
 def turn(*events: Event, sequence: int = 1, notes: tuple[str, ...] = ()) -> tuple[Record, ...]:
     """Gives the records of one whole turn."""
     return (
-        OutboxWritten(sequence, LATER),
-        ReplyTaken(sequence, f"reply-{sequence}.txt", f"digest-{sequence}", LATER),
+        RequestWritten(sequence, LATER),
+        AnswerTaken(sequence, f"reply-{sequence}.txt", f"digest-{sequence}", LATER),
         *(OperationEnded(index, event, LATER) for index, event in enumerate(events)),
         TurnEnded(sequence, notes, LATER),
     )

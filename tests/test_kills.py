@@ -55,8 +55,8 @@ ROUNDS = 12
 
 OPERATIONS = 40
 
-# ReplyTaken, a checkpoint before and after, a start and an end for each operation, TurnEnded,
-# OutboxWritten. Of a turn without a command the checkpoint after it is the last.
+# AnswerTaken, a checkpoint before and after, a start and an end for each operation, TurnEnded,
+# RequestWritten. Of a turn without a command the checkpoint after it is the last.
 RECORDS = 1 + 2 + 2 * OPERATIONS + 2
 
 # The last section of a request: what has it is whole.
@@ -244,7 +244,7 @@ def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
     assert killed[0] is not False
     done = command_line(home, "resume", "--once")
     assert done.returncode == 0, (killed, done.stderr)
-    assert sessions.load(session_id).phase is Phase.AWAITING_REPLY, killed
+    assert sessions.load(session_id).phase is Phase.AWAITING_ANSWER, killed
     expected = what_forty_operations_make(ignore)
     files_are_as_after_one_application(workspace, expected)
     commands_ran_at_most_once(workspace, sessions, session_id)

@@ -45,7 +45,7 @@ def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Pat
                 # As the person did it: the model said DONE too early.
                 desk.conversation.requests.reopen()
                 desk.conversation.recover()
-            assert desk.conversation.session.phase is Phase.AWAITING_REPLY
+            assert desk.conversation.session.phase is Phase.AWAITING_ANSWER
             desk.drop(reply.read_text("utf-8").replace(RECORDED_SESSION, desk.session_id))
             desk.conversation.take("reply.txt")
         assert desk.conversation.session.is_complete

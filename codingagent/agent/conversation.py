@@ -19,7 +19,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.model import encoding, results
 from codingagent.model.approval import Answer
 from codingagent.model.events import Finished
-from codingagent.model.journal_entries import ReplySetAside, ReplyTaken
+from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import (
@@ -132,7 +132,7 @@ class Conversation:
         Raises:
             WorkError: if the disk fails.
         """
-        if self.session.phase is Phase.AWAITING_REPLY:
+        if self.session.phase is Phase.AWAITING_ANSWER:
             self._recover_taken()
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             self._means.show(
@@ -246,7 +246,7 @@ class Conversation:
     def _begin(self, taken: str, data: bytes, found: Reply | None) -> None:
         files = () if found is None else found.files
         sequence, at = self.session.sequence, self._means.now()
-        self.log.record(ReplyTaken(sequence, taken, digest_of(data), at, files))
+        self.log.record(AnswerTaken(sequence, taken, digest_of(data), at, files))
 
     def _recover_taken(self) -> None:
         """Continue with an answer that was moved and not journalled; its new name has its session."""
@@ -386,7 +386,7 @@ class Conversation:
 
     def _set_aside(self, name: str, objection: _Objection) -> None:
         new = self._mail.mailbox.set_aside(name, objection.reason)
-        self.log.record(ReplySetAside(new, objection.reason, self._means.now()))
+        self.log.record(AnswerSetAside(new, objection.reason, self._means.now()))
         path = self._mail.mailbox.rejected / new
         remedy = objection.remedy or (
             "to execute it all the same: codingagent resume"
@@ -436,7 +436,7 @@ class Conversation:
             return Reply((Problem("REPLY", reason, 1),), None, has_outbox=False, notes=())
         return found
 
-    def _conclude(self, taken: ReplyTaken) -> None:
+    def _conclude(self, taken: AnswerTaken) -> None:
         told = [results.result_of(event) for event in self.session.results]
         failed = [result for result in told if not result.success]
         self._means.show(

@@ -83,4 +83,4 @@ def header_of(text: str) -> Header | None:
 
 def waiting_sessions(home: Home) -> list[Session]:
     """Return the sessions of a home whose requests wait for answers, the latest first."""
-    return [each for each in all_sessions(home, lambda _: None) if each.is_awaiting_reply]
+    return [each for each in all_sessions(home, lambda _: None) if each.is_awaiting_answer]

@@ -25,12 +25,12 @@ from codingagent.model.events import (
 )
 from codingagent.model.journal_entries import (
     CheckNamed,
+    EarlierFile,
     GrantsRevoked,
     InboxFound,
-    LyingFile,
-    OutboxWritten,
     PersonSaid,
     RefreshAsked,
+    RequestWritten,
     SessionReopened,
     ShownFile,
 )
@@ -120,13 +120,13 @@ class Requests:
         Raises:
             WorkError: if the disk fails.
         """
-        lying = tuple(
-            LyingFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
+        earlier = tuple(
+            EarlierFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
             for letter in self._means.mailbox.look()
         )
-        if lying:
-            self.log.record(InboxFound(lying, self._means.now()))
-            names = ", ".join(paths.shown(file.name) for file in lying)
+        if earlier:
+            self.log.record(InboxFound(earlier, self._means.now()))
+            names = ", ".join(paths.shown(file.name) for file in earlier)
             self._means.show(
                 Remark(
                     f"left alone, because it lay in the inbox before: {names}; to use one: codingagent"
@@ -164,9 +164,9 @@ class Requests:
             UsageError: if none waits, or is due.
             WorkError: if the disk fails.
         """
-        if self.session.phase is Phase.OUTBOX_DUE:
+        if self.session.phase is Phase.REQUEST_DUE:
             return
-        if self.session.phase is not Phase.AWAITING_REPLY:
+        if self.session.phase is not Phase.AWAITING_ANSWER:
             raise UsageError(no_request_waits(self.session))
         self.log.record(RefreshAsked(self._means.now()))
 
@@ -202,7 +202,7 @@ class Requests:
         """
         session = self.session
         path = self._means.mailbox.outbox_path(session.session_id, session.sequence)
-        if session.is_awaiting_reply and not path.exists():
+        if session.is_awaiting_answer and not path.exists():
             self._means.show(
                 Remark(f"request {session.sequence} was gone from {path}: written again")
             )
@@ -225,7 +225,7 @@ class Requests:
         Raises:
             WorkError: if the disk fails.
         """
-        if self.session.phase is Phase.OUTBOX_DUE:
+        if self.session.phase is Phase.REQUEST_DUE:
             self._write()
         self._means.keep_document(self.session)
 
@@ -283,7 +283,7 @@ class Requests:
                     whole[event.path] = (digest_of(content.encode()), plain)
         self._means.texts.keep({**self._texts_written(), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
-        record = OutboxWritten(self.session.sequence, self._means.now(), shown)
+        record = RequestWritten(self.session.sequence, self._means.now(), shown)
         self.log.record(record)
         self._means.texts.prune(self.session.known.values())
 

@@ -107,7 +107,7 @@ class Checkpointer:
         """
         session = self.log.session
         expected = net_changes.expected(session.starts)
-        ended = session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE)
+        ended = session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE)
         if not (ended and session.checkpoint) or expected is None:
             return
         if (found := self._take(expected)) is not None:

@@ -221,7 +221,7 @@ class _Undo:
         return edited
 
     def _check_phase(self) -> None:
-        if self.log.session.phase not in (Phase.AWAITING_REPLY, Phase.COMPLETE):
+        if self.log.session.phase not in (Phase.AWAITING_ANSWER, Phase.COMPLETE):
             session_id = self.log.session.session_id
             awaits = self.log.session.phase is Phase.AWAITING_APPROVAL
             commands = ("approve", "deny") if awaits else ("resume",)

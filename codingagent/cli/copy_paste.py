@@ -27,7 +27,7 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget
         UsageError: if no request waits, or a part would be too small.
         WorkError: if there is no clipboard, or the request can't be read.
     """
-    if session.phase is not Phase.AWAITING_REPLY:
+    if session.phase is not Phase.AWAITING_ANSWER:
         raise UsageError(no_request_waits(session))
     path = home.mailbox.outbox_path(session.session_id, session.sequence)
     if short:

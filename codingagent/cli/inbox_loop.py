@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint, Tracker, is_finished
-from codingagent.model.journal_entries import LyingFile
+from codingagent.model.journal_entries import EarlierFile
 from codingagent.model.observations import InboxFile
 from codingagent.model.paths import shown
 
@@ -45,7 +45,7 @@ class Inbox:
     def __init__(
         self,
         look: Callable[[], list[InboxFile]],
-        left_alone: Iterable[LyingFile] = (),
+        left_alone: Iterable[EarlierFile] = (),
         look_at_others: Callable[[], list[InboxFile]] = list,
     ) -> None:
         self.given = 0
@@ -54,7 +54,7 @@ class Inbox:
         self._left_alone = set(left_alone)
         self._look_at_others = look_at_others
         self._others = Tracker()
-        self._named: set[LyingFile] = set()
+        self._named: set[EarlierFile] = set()
         self._tracker = Tracker()
         self._hints: dict[str, Hint] = {}
 
@@ -90,8 +90,12 @@ class Inbox:
             first, now = self._others.first[letter.name], letter.sighting
             patience_s = SETTLED_AFTER_S if now.size_bytes else _EMPTY_S
             is_settled = is_last_look or now.at_s - first.at_s >= patience_s
-            if is_settled and not self._is_left_alone(letter) and _lying(letter) not in self._named:
-                self._named.add(_lying(letter))
+            if (
+                is_settled
+                and not self._is_left_alone(letter)
+                and _as_earlier(letter) not in self._named
+            ):
+                self._named.add(_as_earlier(letter))
                 found.append(_advice(letter))
         return found
 
@@ -101,10 +105,10 @@ class Inbox:
 
     def leave(self, letter: InboxFile) -> None:
         """Ignore a file until it changes: it is for another session."""
-        self._left_alone.add(_lying(letter))
+        self._left_alone.add(_as_earlier(letter))
 
     def _is_left_alone(self, letter: InboxFile) -> bool:
-        return _lying(letter) in self._left_alone
+        return _as_earlier(letter) in self._left_alone
 
 
 def _advice(letter: InboxFile) -> str:
@@ -119,9 +123,9 @@ def _advice(letter: InboxFile) -> str:
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 
 
-def _lying(letter: InboxFile) -> LyingFile:
+def _as_earlier(letter: InboxFile) -> EarlierFile:
     now = letter.sighting
-    return LyingFile(letter.name, now.size_bytes, now.modified_ns)
+    return EarlierFile(letter.name, now.size_bytes, now.modified_ns)
 
 
 def follow(

@@ -39,7 +39,7 @@ def _words(record: entries.Record) -> str:
             return f"run started (workspace {record.workspace}, policy {record.policy})"
         case entries.InboxFound():
             return f"ignored in the inbox: {', '.join(file.name for file in record.files)}"
-        case entries.OutboxWritten():
+        case entries.RequestWritten():
             return f"request {record.sequence} written"
         case entries.PersonSaid():
             return _said(record)
@@ -49,9 +49,9 @@ def _words(record: entries.Record) -> str:
             return f"revoked: {', '.join(record.grants)}"
         case entries.CheckNamed():
             return f"the check is now: {record.command or 'none'}"
-        case entries.ReplyTaken():
+        case entries.AnswerTaken():
             return f"answer {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
-        case entries.ReplySetAside():
+        case entries.AnswerSetAside():
             return f"rejected: {record.name}: {record.reason}"
         case entries.OperationStarted():
             name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"

@@ -13,7 +13,7 @@ from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.tables import STATES, show_lines
 from codingagent.model import plain_text, results
 from codingagent.model.events import CommandRan, Event, MessageShown
-from codingagent.model.journal_entries import CheckEnded, PersonSaid, ReplySetAside, UndoEnded
+from codingagent.model.journal_entries import AnswerSetAside, CheckEnded, PersonSaid, UndoEnded
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import Asking, Entry, TurnTold
 from codingagent.storage.session_file import document
@@ -89,7 +89,7 @@ def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime
         yield from _turn(entry, counts.get(entry.sequence, {}), when, look)
         return
     notes: tuple[str, ...] = ()
-    if isinstance(entry, ReplySetAside):
+    if isinstance(entry, AnswerSetAside):
         heading, notes = "set aside", (f"{entry.name}: {entry.reason}",)
     elif isinstance(entry, UndoEnded):
         heading, notes = "undo", entry.notes
@@ -170,7 +170,7 @@ def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
     resume = f"codingagent resume {session.session_id}"
     yield []
     match session.phase:
-        case Phase.AWAITING_REPLY:
+        case Phase.AWAITING_ANSWER:
             since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
             yield from layout.hang(
                 [(f"request {session.sequence} waits for its answer{since}:", "name")], look, 2
@@ -182,7 +182,7 @@ def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
             yield [("it waits for your yes or no:", "warn")]
             yield [(f"  codingagent approve {session.session_id}", "")]
             yield [(f"  codingagent deny {session.session_id}", "")]
-        case Phase.EXECUTING | Phase.OUTBOX_DUE:
+        case Phase.EXECUTING | Phase.REQUEST_DUE:
             yield from layout.hang([("at work, or interrupted; in that case:", "warn")], look, 2)
             yield [(f"  {resume}", "")]
         case Phase.COMPLETE if session.is_run:

@@ -21,10 +21,10 @@ from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.session_file import document
 
 STATES = {
-    Phase.AWAITING_REPLY: "name",
+    Phase.AWAITING_ANSWER: "name",
     Phase.AWAITING_APPROVAL: "warn",
     Phase.EXECUTING: "warn",
-    Phase.OUTBOX_DUE: "warn",
+    Phase.REQUEST_DUE: "warn",
     Phase.COMPLETE: "good",
 }
 

@@ -69,7 +69,7 @@ class RunStarted(Tagged, frozen=True, tag="run_started"):
     network: bool
 
 
-class LyingFile(Struct, frozen=True):
+class EarlierFile(Struct, frozen=True):
     """A file that was in the inbox before the session began; ignored until it changes."""
 
     name: str
@@ -80,7 +80,7 @@ class LyingFile(Struct, frozen=True):
 class InboxFound(Tagged, frozen=True, tag="inbox_found"):
     """The files in the inbox when the session began: answers to something else."""
 
-    files: tuple[LyingFile, ...]
+    files: tuple[EarlierFile, ...]
     at: str
 
 
@@ -91,7 +91,7 @@ class ShownFile(Struct, frozen=True):
     digest: str
 
 
-class OutboxWritten(Tagged, frozen=True, tag="outbox_written"):
+class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     """A request was written, complete."""
 
     sequence: int
@@ -124,7 +124,7 @@ class CheckNamed(Tagged, frozen=True, tag="check_named"):
     at: str
 
 
-class ReplyTaken(Tagged, frozen=True, tag="reply_taken"):
+class AnswerTaken(Tagged, frozen=True, tag="reply_taken"):
     """An answer is in inbox/processed/ under `name`; `digest` is the SHA-256 of its bytes."""
 
     sequence: int
@@ -135,7 +135,7 @@ class ReplyTaken(Tagged, frozen=True, tag="reply_taken"):
     """The file names found for code blocks of an answer in another format, if it was one."""
 
 
-class ReplySetAside(Tagged, frozen=True, tag="reply_set_aside"):
+class AnswerSetAside(Tagged, frozen=True, tag="reply_set_aside"):
     """A file in the inbox was rejected, and is in inbox/rejected/ under `name`."""
 
     name: str
@@ -321,12 +321,12 @@ Record = (
     SessionStarted
     | RunStarted
     | InboxFound
-    | OutboxWritten
+    | RequestWritten
     | PersonSaid
     | RefreshAsked
     | CheckNamed
-    | ReplyTaken
-    | ReplySetAside
+    | AnswerTaken
+    | AnswerSetAside
     | OperationStarted
     | OperationEnded
     | CheckEnded

@@ -2,12 +2,11 @@
 
 How it works. Phases follow one another in a circle until COMPLETE:
 
-    OUTBOX_DUE --OutboxWritten--> AWAITING_REPLY --ReplyTaken--> EXECUTING --TurnEnded--> OUTBOX_DUE
-                                                                     (with Finished) --> COMPLETE
-                                             (with Finished, and words said meanwhile) -->
-                                                 OUTBOX_DUE
-    COMPLETE --SessionReopened--> OUTBOX_DUE
-    AWAITING_REPLY --UndoEnded, PersonSaid, RefreshAsked, CheckNamed--> OUTBOX_DUE
+    REQUEST_DUE --RequestWritten--> AWAITING_ANSWER --AnswerTaken--> EXECUTING
+    EXECUTING --TurnEnded--> REQUEST_DUE
+    EXECUTING --TurnEnded, with Finished and nothing said meanwhile--> COMPLETE
+    COMPLETE --SessionReopened--> REQUEST_DUE
+    AWAITING_ANSWER --UndoEnded, PersonSaid, RefreshAsked, CheckNamed--> REQUEST_DUE
 
     EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
 
@@ -40,17 +39,18 @@ from codingagent.model.events import (
 )
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
+    AnswerSetAside,
+    AnswerTaken,
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
     CheckNamed,
     CheckpointTaken,
+    EarlierFile,
     GrantsRevoked,
     InboxFound,
-    LyingFile,
     OperationEnded,
     OperationStarted,
-    OutboxWritten,
     PersonSaid,
     ProtectedChange,
     ProtectedFound,
@@ -58,8 +58,7 @@ from codingagent.model.journal_entries import (
     Protocol,
     Record,
     RefreshAsked,
-    ReplySetAside,
-    ReplyTaken,
+    RequestWritten,
     RunStarted,
     SessionReopened,
     SessionStarted,
@@ -84,8 +83,8 @@ _COMMANDS = ("RUN_COMMAND", "shell")
 class Phase(Enum):
     """The step of its cycle that a session is in."""
 
-    OUTBOX_DUE = "outbox due"
-    AWAITING_REPLY = "awaiting reply"
+    REQUEST_DUE = "outbox due"
+    AWAITING_ANSWER = "awaiting reply"
     EXECUTING = "executing"
     AWAITING_APPROVAL = "awaiting approval"
     COMPLETE = "complete"
@@ -116,8 +115,8 @@ class Session(Struct, frozen=True):
     created_at: str
     updated_at: str
     sequence: int = 1
-    phase: Phase = Phase.OUTBOX_DUE
-    reply: ReplyTaken | None = None
+    phase: Phase = Phase.REQUEST_DUE
+    reply: AnswerTaken | None = None
     started: OperationStarted | None = None
     results: AppendList[Event] = _NONE
     ends: AppendList[OperationEnded] = _NONE
@@ -127,7 +126,7 @@ class Session(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     touched: frozenset[str] = frozenset()
     last_digest: str = ""
-    lying: tuple[LyingFile, ...] = ()
+    earlier: tuple[EarlierFile, ...] = ()
     asked: ApprovalAsked | None = None
     answered: ApprovalAnswered | None = None
     granted: frozenset[str] = frozenset()
@@ -213,7 +212,7 @@ class Session(Struct, frozen=True):
     @property
     def is_new(self) -> bool:
         """Return whether nothing has happened yet."""
-        return self.sequence == 1 and self.phase is Phase.OUTBOX_DUE
+        return self.sequence == 1 and self.phase is Phase.REQUEST_DUE
 
     @property
     def is_complete(self) -> bool:
@@ -224,8 +223,8 @@ class Session(Struct, frozen=True):
         return self.phase is Phase.EXECUTING
 
     @property
-    def is_awaiting_reply(self) -> bool:
-        return self.phase is Phase.AWAITING_REPLY
+    def is_awaiting_answer(self) -> bool:
+        return self.phase is Phase.AWAITING_ANSWER
 
     @property
     def is_awaiting_approval(self) -> bool:
@@ -263,7 +262,7 @@ def fold(session: Session | None, record: Record) -> Session:
             record.at,
             record.at,
             phase=Phase.EXECUTING,
-            reply=ReplyTaken(1, MESSAGE_NAME, record.digest, record.at),
+            reply=AnswerTaken(1, MESSAGE_NAME, record.digest, record.at),
             policy=record.policy,
             sandbox=record.sandbox,
             network=record.network,
@@ -297,11 +296,11 @@ def replay(records: Iterable[Record]) -> Session | None:
 
 # The phases in which a record may come; records not listed may come in any.
 _COMES_IN = {
-    OutboxWritten: (Phase.OUTBOX_DUE,),
+    RequestWritten: (Phase.REQUEST_DUE,),
     # During a turn its own request is due anyway.
     PersonSaid: tuple(phase for phase in Phase if phase is not Phase.COMPLETE),
-    RefreshAsked: (Phase.AWAITING_REPLY,),
-    ReplyTaken: (Phase.AWAITING_REPLY,),
+    RefreshAsked: (Phase.AWAITING_ANSWER,),
+    AnswerTaken: (Phase.AWAITING_ANSWER,),
     OperationStarted: (Phase.EXECUTING,),
     OperationEnded: (Phase.EXECUTING,),
     CheckEnded: (Phase.EXECUTING,),
@@ -314,12 +313,12 @@ _COMES_IN = {
     CheckpointTaken: (
         Phase.EXECUTING,
         Phase.AWAITING_APPROVAL,
-        Phase.AWAITING_REPLY,
+        Phase.AWAITING_ANSWER,
         Phase.COMPLETE,
     ),
-    UndoBegan: (Phase.AWAITING_REPLY, Phase.COMPLETE),
-    # OUTBOX_DUE: words or a refresh came while an undo was being finished.
-    UndoEnded: (Phase.OUTBOX_DUE, Phase.AWAITING_REPLY, Phase.COMPLETE),
+    UndoBegan: (Phase.AWAITING_ANSWER, Phase.COMPLETE),
+    # REQUEST_DUE: words or a refresh came while an undo was being finished.
+    UndoEnded: (Phase.REQUEST_DUE, Phase.AWAITING_ANSWER, Phase.COMPLETE),
     TurnEnded: (Phase.EXECUTING,),
     SessionReopened: (Phase.COMPLETE,),
 }
@@ -330,12 +329,12 @@ def _step(session: Session, record: Record) -> Session:
         raise ValueError(f"a {record.kind} while the session is {session.phase.value}")
     match record:
         case InboxFound():
-            return replace(session, lying=record.files)
-        case OutboxWritten():
+            return replace(session, earlier=record.files)
+        case RequestWritten():
             known = _known_with_request(session, record)
             return replace(
                 session,
-                phase=Phase.AWAITING_REPLY,
+                phase=Phase.AWAITING_ANSWER,
                 told=session.kept,
                 known=known,
                 requested=record.sequence,
@@ -343,15 +342,15 @@ def _step(session: Session, record: Record) -> Session:
         case PersonSaid():
             return _hear(session, record)
         case RefreshAsked():
-            return replace(session, phase=Phase.OUTBOX_DUE)
+            return replace(session, phase=Phase.REQUEST_DUE)
         case GrantsRevoked():
             return replace(session, granted=session.granted.difference(record.grants))
         case CheckNamed():
             # The waiting request tells of the old check.
-            waits = session.phase is Phase.AWAITING_REPLY
-            phase = Phase.OUTBOX_DUE if waits else session.phase
+            waits = session.phase is Phase.AWAITING_ANSWER
+            phase = Phase.REQUEST_DUE if waits else session.phase
             return replace(session, check=record.command, phase=phase)
-        case ReplyTaken():
+        case AnswerTaken():
             return replace(
                 session,
                 phase=Phase.EXECUTING,
@@ -422,8 +421,8 @@ def _step(session: Session, record: Record) -> Session:
             return replace(session, undoing=record)
         case UndoEnded():
             # A waiting request is rewritten with the files as they are now.
-            waits = session.phase is Phase.AWAITING_REPLY
-            phase = Phase.OUTBOX_DUE if waits else session.phase
+            waits = session.phase is Phase.AWAITING_ANSWER
+            phase = Phase.REQUEST_DUE if waits else session.phase
             notes = (*session.notes, *record.notes) if record.told is None else session.notes
             return replace(
                 session,
@@ -440,11 +439,11 @@ def _step(session: Session, record: Record) -> Session:
         case SessionReopened():
             return replace(
                 session,
-                phase=Phase.OUTBOX_DUE,
+                phase=Phase.REQUEST_DUE,
                 sequence=session.sequence + 1,
                 notes=(*session.notes, _REOPENED),
             )
-        case ReplySetAside():
+        case AnswerSetAside():
             return session
         case SessionStarted() | RunStarted():
             raise ValueError("a second start of a session")
@@ -454,7 +453,7 @@ def _step(session: Session, record: Record) -> Session:
 
 def _hear(session: Session, record: PersonSaid) -> Session:
     """Add words and files to the request that is due; one that waits becomes due again."""
-    waits = session.phase is Phase.AWAITING_REPLY
+    waits = session.phase is Phase.AWAITING_ANSWER
     # What is said during a turn goes into the request after it.
     is_busy = session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
     sequence = session.sequence + is_busy
@@ -462,7 +461,7 @@ def _hear(session: Session, record: PersonSaid) -> Session:
     said = Said(sequence, record.text, record.errand, record.attached, is_late)
     return replace(
         session,
-        phase=Phase.OUTBOX_DUE if waits else session.phase,
+        phase=Phase.REQUEST_DUE if waits else session.phase,
         said=(*session.said, said),
         attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
         touched=session.touched.union(record.attached),
@@ -501,9 +500,9 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
 def _keep(session: Session, record: CheckpointTaken) -> Session:
     name = record.name
     told = session.told or name
-    if session.phase in (Phase.AWAITING_REPLY, Phase.COMPLETE) and record.before:
+    if session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE) and record.before:
         raise ValueError("a checkpoint before a turn that has not begun")
-    if session.phase is Phase.AWAITING_REPLY:
+    if session.phase is Phase.AWAITING_ANSWER:
         # The request about this turn is already out.
         told = name
     ends = session.checkpoint and not record.before
@@ -544,7 +543,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
         ended = replace(ended, notes=(*record.notes, _REOPENED))
     elif done or session.is_run:
         return replace(ended, phase=Phase.COMPLETE)
-    return replace(ended, phase=Phase.OUTBOX_DUE, sequence=session.sequence + 1)
+    return replace(ended, phase=Phase.REQUEST_DUE, sequence=session.sequence + 1)
 
 
 def _known_after(
@@ -569,7 +568,7 @@ def _made(start: OperationStarted) -> tuple[PathChange, ...]:
     return () if start.event is None else file_changes((start.event,))
 
 
-def _known_with_request(session: Session, record: OutboxWritten) -> Mapping[str, str]:
+def _known_with_request(session: Session, record: RequestWritten) -> Mapping[str, str]:
     """Return what the chat knows once it has the request, including files that the person changed."""
     told = {e.subject: e.digest for e in session.results if isinstance(e, Refused) and e.digest}
     shown = {file.path: file.digest for file in record.shown}

@@ -9,14 +9,14 @@ from codingagent.model.effects import changed_paths
 from codingagent.model.events import Event
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
+    AnswerSetAside,
+    AnswerTaken,
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
     OperationEnded,
     PersonSaid,
     Record,
-    ReplySetAside,
-    ReplyTaken,
     RunStarted,
     SessionReopened,
     TurnEnded,
@@ -62,7 +62,7 @@ class TurnTold(Struct, frozen=True):
         return checks[-1] if checks else None
 
 
-Entry = TurnTold | PersonSaid | ReplySetAside | UndoEnded | SessionReopened
+Entry = TurnTold | PersonSaid | AnswerSetAside | UndoEnded | SessionReopened
 
 
 def entries(records: Iterable[Record]) -> list[Entry]:
@@ -75,7 +75,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case RunStarted():
                 turn, items = len(found), []
                 found.append(TurnTold(1, MESSAGE_NAME, record.at))
-            case ReplyTaken():
+            case AnswerTaken():
                 turn, items = len(found), []
                 found.append(TurnTold(record.sequence, record.name, record.at))
             case OperationEnded() | CheckEnded():
@@ -87,7 +87,7 @@ def entries(records: Iterable[Record]) -> list[Entry]:
             case TurnEnded():
                 found[turn] = _with(found[turn], items, record)
                 turn = -1
-            case PersonSaid() | ReplySetAside() | UndoEnded() | SessionReopened():
+            case PersonSaid() | AnswerSetAside() | UndoEnded() | SessionReopened():
                 found.append(record)
             case _:
                 pass

@@ -838,7 +838,7 @@ def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(desk: Desk) -> Non
 def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None:
     """Design, nothing is lost: a doubtful file operation is settled by looking, and applied once."""
     from codingagent.model.events import FileEdited
-    from codingagent.model.journal_entries import ContentChange, OperationStarted, ReplyTaken
+    from codingagent.model.journal_entries import AnswerTaken, ContentChange, OperationStarted
     from codingagent.model.observations import digest_of
 
     edit = replace_text("a.txt", "end\n", "line\nend\n")
@@ -858,7 +858,7 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
         change = ContentChange("a.txt", digest_of(before), digest_of(after))
         started = OperationStarted(0, "EDIT_FILE", "a.txt", at, (change,), event)
         with contextlib.closing(sessions.open(desk.session_id)) as journal:
-            journal.append(ReplyTaken(1, taken, digest_of(edit.encode()), at))
+            journal.append(AnswerTaken(1, taken, digest_of(edit.encode()), at))
             journal.append(started)
         (home / "workspace" / "a.txt").write_bytes(found)
         with desk_at(home, session_id=desk.session_id) as again:

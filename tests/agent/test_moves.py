@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codingagent.model.events import FileMoved
-from codingagent.model.journal_entries import ContentChange, OperationStarted, ReplyTaken
+from codingagent.model.journal_entries import AnswerTaken, ContentChange, OperationStarted
 from codingagent.model.observations import digest_of
 from codingagent.workspace.workspace import READ_LIMIT_BYTES
 from tests.builders import LATER
@@ -198,7 +198,7 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
     digest = digest_of(b"a\n")
     changes = (ContentChange("a.txt", digest, None), ContentChange("z.txt", None, digest))
     with contextlib.closing(sessions.open(desk.session_id)) as journal:
-        journal.append(ReplyTaken(1, taken, digest_of(reply.encode()), LATER))
+        journal.append(AnswerTaken(1, taken, digest_of(reply.encode()), LATER))
         journal.append(OperationStarted(0, "MOVE_FILE", "a.txt", LATER, changes, event))
     left(workspace)
     with desk_at(home, settings=settings_for("none"), session_id=desk.session_id) as again:

@@ -6,12 +6,12 @@ from codingagent.checkpoints.file_changes import Change, ChangeKind
 from codingagent.checkpoints.net_changes import altogether, done, expected
 from codingagent.model.events import FileCreated, FileDeleted, FileEdited, Refused
 from codingagent.model.journal_entries import (
+    AnswerTaken,
     CheckpointTaken,
     ContentChange,
     OperationEnded,
     OperationStarted,
-    OutboxWritten,
-    ReplyTaken,
+    RequestWritten,
 )
 from tests.builders import LATER, session_of
 
@@ -85,8 +85,8 @@ def test_what_failed_changed_nothing() -> None:
     """Design, nothing is lost: a start is recorded before the change that then fails."""
     starts = (created("a", "1"), replace(created("b", "1"), index=1))
     session = session_of(
-        OutboxWritten(1, LATER),
-        ReplyTaken(1, "r", "d", LATER),
+        RequestWritten(1, LATER),
+        AnswerTaken(1, "r", "d", LATER),
         CheckpointTaken(1, before=True, name="c", left_out=(), at=LATER),
         starts[0],
         OperationEnded(0, FileCreated("a", 1, replaced=False), LATER),

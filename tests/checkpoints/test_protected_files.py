@@ -334,7 +334,7 @@ def test_the_decision_survives_a_kill(tmp_path: Path, seed: int, decision: str) 
     journal = sessions.journal_path(session_id)
     desk.drop(ALL)
     lines = lines_of(journal)
-    # ReplyTaken, checkpoint, two operations of two records each, checkpoint, found, asked.
+    # AnswerTaken, checkpoint, two operations of two records each, checkpoint, found, asked.
     asks = has_lines(journal, lines + chance.randint(6, 9))
     linger_s = chance.choice([0, chance.uniform(0, 0.02)])
     kill_when(tmp_path, ("resume", "--once", "--sandbox", "off"), asks, linger_s)

@@ -112,7 +112,7 @@ def test_what_gives_no_answer_ends_the_wait_with_its_reason(
     status, _, err = start(home, line)
     assert (status, reason in err, err.count("\n")) == (1, True, 1), err
     session = session_of(home)
-    assert (session.phase, session.sequence) == (Phase.AWAITING_REPLY, 1)
+    assert (session.phase, session.sequence) == (Phase.AWAITING_ANSWER, 1)
     assert f"`codingagent resume {session.session_id}`" in err
     assert inbox(home) == []
     assert go_on(home, said(home, DONE))[0] == 0
@@ -248,7 +248,7 @@ def test_a_kill_in_mid_reply_loses_nothing_and_takes_no_half(home: Path) -> None
         words = ("resume", "--reply-with", f"cd {home}; {line}")
         assert kill_when(home, words, lambda: is_printed() and (home / "asked").exists())
     assert not (home / "workspace" / "log").exists()
-    assert session_of(home).phase is Phase.AWAITING_REPLY
+    assert session_of(home).phase is Phase.AWAITING_ANSWER
     assert go_on(home, said(home, APPEND + DONE))[0] == 0
     assert (home / "workspace" / "log").read_text() == "once\n"
     assert session_of(home).is_complete

@@ -12,13 +12,13 @@ from codingagent.model.events import (
     Refused,
 )
 from codingagent.model.journal_entries import (
+    AnswerTaken,
     CheckEnded,
     ContentChange,
     OperationEnded,
     OperationStarted,
-    OutboxWritten,
     Record,
-    ReplyTaken,
+    RequestWritten,
     ShownFile,
     TurnEnded,
     UndoBegan,
@@ -26,8 +26,8 @@ from codingagent.model.journal_entries import (
 )
 from tests.builders import LATER, session_of
 
-SHOWN = OutboxWritten(1, LATER, (ShownFile("a", "old"),))
-TAKEN = ReplyTaken(1, "r.txt", "d", LATER)
+SHOWN = RequestWritten(1, LATER, (ShownFile("a", "old"),))
+TAKEN = AnswerTaken(1, "r.txt", "d", LATER)
 RAN = CommandRan("make", 0, "", 1.0)
 ENDED = TurnEnded(1, (), LATER)
 
@@ -65,7 +65,7 @@ def test_a_turn_makes_known_what_it_writes(records: list[Record], known: str) ->
 def test_an_edit_of_what_the_chat_never_saw_whole_makes_nothing_known() -> None:
     """It knows the lines around the edit."""
     session = session_of(
-        OutboxWritten(1, LATER), TAKEN, *change(FileEdited("a", (), ""), "x", "y"), ENDED
+        RequestWritten(1, LATER), TAKEN, *change(FileEdited("a", (), ""), "x", "y"), ENDED
     )
     assert known_files.digest_known(session, "a") is None
 
@@ -74,8 +74,8 @@ def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
     """A refused file's change is in the request, even if the file did not fit there."""
     refused = OperationEnded(0, Refused("CREATE_FILE", "no", subject="a", digest="theirs"), LATER)
     turn = (SHOWN, TAKEN, refused, ENDED)
-    assert known_files.digest_known(session_of(*turn, OutboxWritten(2, LATER)), "a") == "theirs"
-    later = OutboxWritten(2, LATER, (ShownFile("a", "later"),))
+    assert known_files.digest_known(session_of(*turn, RequestWritten(2, LATER)), "a") == "theirs"
+    later = RequestWritten(2, LATER, (ShownFile("a", "later"),))
     assert known_files.digest_known(session_of(*turn, later), "a") == "later"
 
 

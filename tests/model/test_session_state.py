@@ -25,6 +25,8 @@ from codingagent.model.events import (
     Refused,
 )
 from codingagent.model.journal_entries import (
+    AnswerSetAside,
+    AnswerTaken,
     ApprovalAnswered,
     ApprovalAsked,
     CheckEnded,
@@ -32,12 +34,10 @@ from codingagent.model.journal_entries import (
     ContentChange,
     OperationEnded,
     OperationStarted,
-    OutboxWritten,
     PersonSaid,
     Record,
     RefreshAsked,
-    ReplySetAside,
-    ReplyTaken,
+    RequestWritten,
     SessionReopened,
     SessionStarted,
     TurnEnded,
@@ -53,7 +53,7 @@ from codingagent.storage.session_file import document
 from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn
 
 _MADE = FileCreated("src/Calculator.cs", 245, replaced=False)
-_TAKEN = ReplyTaken(1, "reply.txt", "digest-1", LATER)
+_TAKEN = AnswerTaken(1, "reply.txt", "digest-1", LATER)
 
 
 # --- the id ----------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_other_texts_are_no_id(text: str) -> None:
 def test_a_session_begins_with_a_request_due() -> None:
     """Specification 003, sequence numbering: starts at 1 for the first outbox file."""
     assert session_of() == Session(
-        SESSION_ID, "Create a calculator", "/work", CREATED_AT, CREATED_AT, 1, Phase.OUTBOX_DUE
+        SESSION_ID, "Create a calculator", "/work", CREATED_AT, CREATED_AT, 1, Phase.REQUEST_DUE
     )
 
 
@@ -98,16 +98,16 @@ def test_the_phases_follow_one_another() -> None:
         session = fold(session, record)
         seen.append((session.phase, session.sequence))
     assert seen == [
-        (Phase.OUTBOX_DUE, 1),
-        (Phase.AWAITING_REPLY, 1),
+        (Phase.REQUEST_DUE, 1),
+        (Phase.AWAITING_ANSWER, 1),
         (Phase.EXECUTING, 1),
         (Phase.EXECUTING, 1),
-        (Phase.OUTBOX_DUE, 2),
-        (Phase.AWAITING_REPLY, 2),
+        (Phase.REQUEST_DUE, 2),
+        (Phase.AWAITING_ANSWER, 2),
         (Phase.EXECUTING, 2),
         (Phase.EXECUTING, 2),
         (Phase.COMPLETE, 2),
-        (Phase.OUTBOX_DUE, 3),
+        (Phase.REQUEST_DUE, 3),
     ]
 
 
@@ -123,7 +123,7 @@ def test_a_reopened_session_keeps_its_last_results() -> None:
     events: tuple[Event, ...] = (Refused("EDIT_FILE", "no"), Finished("ok"))
     session = session_of(*turn(*events), SessionReopened(LATER))
     assert session.results == events
-    assert (session.phase, session.sequence, session.is_complete) == (Phase.OUTBOX_DUE, 2, False)
+    assert (session.phase, session.sequence, session.is_complete) == (Phase.REQUEST_DUE, 2, False)
     assert session.notes == (
         (
             "the person goes on with the task after your DONE: what FAILED above, or is missing from the"
@@ -144,7 +144,7 @@ def test_results_are_those_of_the_last_turn() -> None:
 def test_results_of_the_turn_before_are_gone_when_a_reply_is_taken() -> None:
     """Design, nothing is lost: what is executed is told from what was."""
     session = session_of(
-        *turn(_MADE, notes=("a",)), OutboxWritten(2, LATER), ReplyTaken(2, "x", "d", LATER)
+        *turn(_MADE, notes=("a",)), RequestWritten(2, LATER), AnswerTaken(2, "x", "d", LATER)
     )
     assert (len(session.results), session.notes, session.last_digest) == (0, (), "d")
 
@@ -152,7 +152,7 @@ def test_results_of_the_turn_before_are_gone_when_a_reply_is_taken() -> None:
 def test_a_start_without_its_end_is_remembered() -> None:
     """Design, nothing is lost: a command that had started is never started again."""
     start = OperationStarted(0, "RUN_COMMAND", "make", LATER)
-    under_way = session_of(OutboxWritten(1, LATER), _TAKEN, start)
+    under_way = session_of(RequestWritten(1, LATER), _TAKEN, start)
     assert under_way.started == start
     assert fold(under_way, OperationEnded(0, _MADE, LATER)).started is None
 
@@ -174,8 +174,8 @@ def test_the_session_knows_the_files_it_touched() -> None:
 
 def test_a_reply_set_aside_changes_nothing_but_the_time() -> None:
     """Design, nothing is lost: it is in the record all the same."""
-    before = session_of(OutboxWritten(1, LATER))
-    after = fold(before, ReplySetAside("x", "why", "2026-01-01T00:00:00Z"))
+    before = session_of(RequestWritten(1, LATER))
+    after = fold(before, AnswerSetAside("x", "why", "2026-01-01T00:00:00Z"))
     assert after.updated_at == "2026-01-01T00:00:00Z"
     assert (after.phase, after.last_digest, after.results) == (
         before.phase,
@@ -197,12 +197,12 @@ def test_no_records_are_no_session() -> None:
         ((), OperationEnded(0, _MADE, LATER)),
         ((), TurnEnded(1, (), LATER)),
         ((), SessionReopened(LATER)),
-        ((OutboxWritten(1, LATER),), OperationStarted(0, "RUN_COMMAND", "x", LATER)),
-        ((OutboxWritten(1, LATER),), OperationEnded(0, _MADE, LATER)),
-        ((OutboxWritten(1, LATER),), TurnEnded(1, (), LATER)),
-        ((OutboxWritten(1, LATER), _TAKEN), ReplyTaken(1, "again", "d", LATER)),
-        ((OutboxWritten(1, LATER), _TAKEN), OutboxWritten(1, LATER)),
-        (turn(Finished("ok")), OutboxWritten(1, LATER)),
+        ((RequestWritten(1, LATER),), OperationStarted(0, "RUN_COMMAND", "x", LATER)),
+        ((RequestWritten(1, LATER),), OperationEnded(0, _MADE, LATER)),
+        ((RequestWritten(1, LATER),), TurnEnded(1, (), LATER)),
+        ((RequestWritten(1, LATER), _TAKEN), AnswerTaken(1, "again", "d", LATER)),
+        ((RequestWritten(1, LATER), _TAKEN), RequestWritten(1, LATER)),
+        (turn(Finished("ok")), RequestWritten(1, LATER)),
         (turn(Finished("ok")), _TAKEN),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_record_that_cannot_follow_is_an_error(
 def test_a_journal_that_does_not_begin_is_an_error() -> None:
     """Design, nothing is lost: a damaged session is reported."""
     with pytest.raises(ValueError, match=r"^no start of a session$"):
-        replay((OutboxWritten(1, LATER),))
+        replay((RequestWritten(1, LATER),))
     with pytest.raises(ValueError, match=r"^a second start of a session$"):
         replay((started(), started()))
 
@@ -286,13 +286,13 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
         0, "CREATE_FILE", "a", LATER, (ContentChange("a", None, "digest"),), _MADE
     )
     records: tuple[Record, ...] = (
-        OutboxWritten(1, LATER),
-        ReplyTaken(1, "r", "d", LATER),
+        RequestWritten(1, LATER),
+        AnswerTaken(1, "r", "d", LATER),
         kept("one", 1, before=True),
         start,
         OperationEnded(0, _MADE, LATER),
         TurnEnded(1, (), LATER),
-        OutboxWritten(2, LATER),
+        RequestWritten(2, LATER),
     )
     waits = session_of(*records)
     assert (waits.checkpoint, waits.checkpoint_of, tuple(waits.starts)) == ("one", 1, (start,))
@@ -300,7 +300,7 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
     assert (late.checkpoint, tuple(late.starts), late.kept) == ("", (), "two")
     # The request told of all that.
     assert late.told == "two"
-    assert late.phase is Phase.AWAITING_REPLY
+    assert late.phase is Phase.AWAITING_ANSWER
     (step,) = steps((started(), *records, kept("two", 1, before=False)))
     assert (step.sequence, step.before, step.after) == (1, "one", "two")
     with pytest.raises(ValueError, match="has not begun"):
@@ -313,8 +313,8 @@ def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> No
         0, "CREATE_FILE", "a", LATER, (ContentChange("a", None, "digest"),), _MADE
     )
     records: tuple[Record, ...] = (
-        OutboxWritten(1, LATER),
-        ReplyTaken(1, "r", "d", LATER),
+        RequestWritten(1, LATER),
+        AnswerTaken(1, "r", "d", LATER),
         kept("one", 1, before=True),
         start,
         OperationEnded(0, _MADE, LATER),
@@ -380,9 +380,9 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(CheckpointTaken, _NUMBER, st.booleans(), _TEXT, _NOTES, _TEXT),
     st.builds(UndoBegan, st.lists(_NUMBER, max_size=3).map(tuple), _TEXT, _TEXT),
     st.builds(UndoEnded, _TEXT, _NOTES, _TEXT),
-    st.builds(OutboxWritten, _NUMBER, _TEXT),
-    st.builds(ReplyTaken, _NUMBER, _TEXT, _TEXT, _TEXT),
-    st.builds(ReplySetAside, _TEXT, _TEXT, _TEXT),
+    st.builds(RequestWritten, _NUMBER, _TEXT),
+    st.builds(AnswerTaken, _NUMBER, _TEXT, _TEXT, _TEXT),
+    st.builds(AnswerSetAside, _TEXT, _TEXT, _TEXT),
     st.builds(
         OperationStarted,
         _NUMBER,
@@ -472,4 +472,4 @@ def test_nothing_is_known_that_the_journal_does_not_know(
     assert session == replay(records)
     told = [entry for entry in entries(records[:cut]) if isinstance(entry, TurnTold)]
     assert [event for each in told for event in each.results] == known
-    assert len(told) == sum(isinstance(record, ReplyTaken) for record in records[:cut])
+    assert len(told) == sum(isinstance(record, AnswerTaken) for record in records[:cut])

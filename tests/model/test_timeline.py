@@ -2,12 +2,12 @@
 
 from codingagent.model.events import CommandRan, FileCreated, FileDeleted, MessageShown
 from codingagent.model.journal_entries import (
+    AnswerSetAside,
+    AnswerTaken,
     CheckEnded,
     OperationEnded,
-    OutboxWritten,
     Record,
-    ReplySetAside,
-    ReplyTaken,
+    RequestWritten,
     TurnEnded,
 )
 from codingagent.model.timeline import TurnTold, entries
@@ -22,19 +22,19 @@ def test_turns_are_told_in_order_the_one_under_way_too() -> None:
     made = OperationEnded(0, MADE, LATER)
     deleted = OperationEnded(1, FileDeleted("b"), LATER)
     checked = CheckEnded(RAN, LATER, "pytest")
-    aside = ReplySetAside("x", "why", LATER)
+    aside = AnswerSetAside("x", "why", LATER)
     said = OperationEnded(0, MessageShown("hi"), LATER)
     records: tuple[Record, ...] = (
         started(),
-        OutboxWritten(1, LATER),
-        ReplyTaken(1, "one.txt", "c", LATER),
+        RequestWritten(1, LATER),
+        AnswerTaken(1, "one.txt", "c", LATER),
         made,
         deleted,
         checked,
         TurnEnded(1, ("n",), LATER),
         aside,
-        OutboxWritten(2, LATER),
-        ReplyTaken(2, "two.txt", "d", LATER),
+        RequestWritten(2, LATER),
+        AnswerTaken(2, "two.txt", "d", LATER),
         said,
     )
     first = TurnTold(1, "one.txt", LATER, LATER, (made, deleted, checked), ("n",))

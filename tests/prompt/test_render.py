@@ -16,7 +16,7 @@ from codingagent.model.events import (
     MessageShown,
     Refused,
 )
-from codingagent.model.journal_entries import OutboxWritten, ReplyTaken, SessionReopened
+from codingagent.model.journal_entries import AnswerTaken, RequestWritten, SessionReopened
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
@@ -517,7 +517,7 @@ def test_text_from_outside_never_makes_a_section(output: str, events: list[Event
 
 def test_a_request_under_way_is_made_from_the_records_alone() -> None:
     """Design, nothing is lost: the same records make the same request."""
-    records = (*turn(MessageShown("x")), OutboxWritten(2, LATER), ReplyTaken(2, "x", "d", LATER))
+    records = (*turn(MessageShown("x")), RequestWritten(2, LATER), AnswerTaken(2, "x", "d", LATER))
     assert render(session_of(*records)) == render(session_of(*records))
 
 

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from codingagent.model.approval import Answer, Question
 from codingagent.model.events import FileCreated, Finished, MessageShown
 from codingagent.model.journal_entries import (
+    AnswerTaken,
     ApprovalAnswered,
     ApprovalAsked,
     OperationEnded,
-    OutboxWritten,
     PersonSaid,
     Record,
     RefreshAsked,
-    ReplyTaken,
+    RequestWritten,
     SessionReopened,
     TurnEnded,
     UndoBegan,
@@ -48,8 +48,8 @@ def short(session: Session) -> str:
 
 
 def test_words_make_a_request_due_again_under_its_number() -> None:
-    session = session_of(OutboxWritten(1, LATER), say("also this", "a.py"))
-    assert (session.phase, session.sequence) == (Phase.OUTBOX_DUE, 1)
+    session = session_of(RequestWritten(1, LATER), say("also this", "a.py"))
+    assert (session.phase, session.sequence) == (Phase.REQUEST_DUE, 1)
     assert [(said.sequence, said.text, said.attached) for said in session.said] == [
         (1, "also this", ("a.py",))
     ]
@@ -58,12 +58,12 @@ def test_words_make_a_request_due_again_under_its_number() -> None:
 
 
 def test_a_refresh_makes_a_request_due_again_and_says_nothing() -> None:
-    session = session_of(OutboxWritten(1, LATER), RefreshAsked(LATER))
-    assert (session.phase, session.sequence, session.said) == (Phase.OUTBOX_DUE, 1, ())
+    session = session_of(RequestWritten(1, LATER), RefreshAsked(LATER))
+    assert (session.phase, session.sequence, session.said) == (Phase.REQUEST_DUE, 1, ())
 
 
 def test_words_in_mid_turn_belong_to_the_next_request() -> None:
-    begun = (OutboxWritten(1, LATER), ReplyTaken(1, "r.txt", "d", LATER))
+    begun = (RequestWritten(1, LATER), AnswerTaken(1, "r.txt", "d", LATER))
     session = session_of(*begun, say("also this", "a.py"), TurnEnded(1, (), LATER))
     assert [said.sequence for said in session.said] == [session.sequence] == [2]
     assert session.attached == ("a.py",)
@@ -71,10 +71,10 @@ def test_words_in_mid_turn_belong_to_the_next_request() -> None:
 
 def test_words_in_mid_turn_keep_a_task_open_that_the_turn_ends() -> None:
     """Whoever sent [DONE] did not know of them."""
-    begun = (OutboxWritten(1, LATER), ReplyTaken(1, "r.txt", "d", LATER))
+    begun = (RequestWritten(1, LATER), AnswerTaken(1, "r.txt", "d", LATER))
     done = (OperationEnded(0, Finished("ok"), LATER), TurnEnded(1, ("a note",), LATER))
     session = session_of(*begun, say("also this"), *done)
-    assert (session.phase, session.sequence) == (Phase.OUTBOX_DUE, 2)
+    assert (session.phase, session.sequence) == (Phase.REQUEST_DUE, 2)
     assert "after your DONE" in session.notes[-1]
     assert "The person says:\nalso this" in whole(session)
     assert session_of(*begun, *done).is_complete
@@ -88,18 +88,18 @@ def test_words_do_not_come_where_a_session_is_complete() -> None:
 def test_an_undo_ends_where_words_came_in_between() -> None:
     """Without git an interrupted undo waits, and the person may speak meanwhile."""
     undo = (UndoBegan((0,), "c", LATER), say("x"), UndoEnded("d", ("undone",), LATER))
-    session = session_of(OutboxWritten(1, LATER), *undo)
-    assert (session.phase, session.undoing) == (Phase.OUTBOX_DUE, None)
+    session = session_of(RequestWritten(1, LATER), *undo)
+    assert (session.phase, session.undoing) == (Phase.REQUEST_DUE, None)
 
 
 def _next(session: Session, choice: int, text: str) -> tuple[Record, ...]:
     """Gives records that may follow, as the program writes them."""
     number = session.sequence
     match session.phase:
-        case Phase.OUTBOX_DUE:
-            return ((OutboxWritten(number, LATER),), (say(text, "a"),))[choice % 2]
-        case Phase.AWAITING_REPLY:
-            taken = ReplyTaken(number, f"r{number}", f"d{number}", LATER)
+        case Phase.REQUEST_DUE:
+            return ((RequestWritten(number, LATER),), (say(text, "a"),))[choice % 2]
+        case Phase.AWAITING_ANSWER:
+            taken = AnswerTaken(number, f"r{number}", f"d{number}", LATER)
             return ((say(text),), (RefreshAsked(LATER),), (taken,), (say("", "b"),))[choice % 4]
         case Phase.EXECUTING:
             index = len(session.results)
@@ -132,7 +132,7 @@ def test_a_session_is_what_its_record_says_and_every_word_is_in_it_once(
             before = session
             session = fold(session, record)
             records.append(record)
-            if isinstance(record, OutboxWritten):
+            if isinstance(record, RequestWritten):
                 written.append(record.sequence)
             if isinstance(record, PersonSaid):
                 busy = before.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL)
@@ -163,7 +163,7 @@ def test_words_stand_in_the_request_they_came_with_whole_and_short() -> None:
 
 
 def test_words_that_the_answer_may_have_missed_come_again() -> None:
-    written = OutboxWritten(1, LATER)
+    written = RequestWritten(1, LATER)
     session = session_of(written, say("one"), *turn(MessageShown("hm")), say("two"))
     for text in (whole(session), short(session)):
         assert "before your last answer, which may not have seen it:\none\n" in text
@@ -189,7 +189,7 @@ def test_in_the_whole_request_all_earlier_words_stay() -> None:
     records: list[Record] = []
     for number in range(1, 9):
         records += [
-            OutboxWritten(number, LATER),
+            RequestWritten(number, LATER),
             say(f"word {number} " + "x" * 4000),
             *turn(MessageShown("hm"), sequence=number),
         ]
@@ -218,7 +218,7 @@ def test_attached_files_are_named_and_are_no_silence() -> None:
 
 def test_to_a_message_alone_the_person_adds_nothing_unless_they_speak() -> None:
     asked = session_of(*turn(MessageShown("tabs or blanks?")))
-    spoken = replace(fold(asked, say("tabs")), phase=Phase.OUTBOX_DUE)
+    spoken = replace(fold(asked, say("tabs")), phase=Phase.REQUEST_DUE)
     other = session_of(*turn(MessageShown("done so far"), FileCreated("a", 1, replaced=False)))
     for render in (whole, short):
         assert ADDS_NOTHING in render(asked)

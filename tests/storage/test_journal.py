@@ -12,11 +12,11 @@ import pytest
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.events import FileEdited, FileRequested, Hunk
 from codingagent.model.journal_entries import (
+    AnswerSetAside,
+    AnswerTaken,
     OperationEnded,
-    OutboxWritten,
     Record,
-    ReplySetAside,
-    ReplyTaken,
+    RequestWritten,
     SessionStarted,
     is_run_id,
 )
@@ -25,8 +25,8 @@ from codingagent.storage.journal import Journal, Sessions
 
 SESSION = "a1b2c3d4"
 START = SessionStarted(SESSION, "the task", "/ws", "2025-01-15T10:30:00Z")
-WRITTEN = OutboxWritten(1, "2025-01-15T10:30:01Z")
-TAKEN = ReplyTaken(1, "reply.txt", "00", "2025-01-15T10:31:00Z")
+WRITTEN = RequestWritten(1, "2025-01-15T10:30:01Z")
+TAKEN = AnswerTaken(1, "reply.txt", "00", "2025-01-15T10:31:00Z")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def write(sessions: Sessions, *records: Record) -> Path:
 
 def test_a_record_is_read_as_it_was_written(sessions: Sessions) -> None:
     """Design, nothing is lost: the journal is the record that lets a killed session go on."""
-    aside = ReplySetAside("a\nb.txt", "it's “text” with é and \x1b", "2025-01-15T10:30:02Z")
+    aside = AnswerSetAside("a\nb.txt", "it's “text” with é and \x1b", "2025-01-15T10:30:02Z")
     write(sessions, START, WRITTEN, aside)
     write(sessions, TAKEN)
     assert list(sessions.records(SESSION)) == [START, WRITTEN, aside, TAKEN]
@@ -102,7 +102,7 @@ def test_a_torn_last_line_is_dropped(sessions: Sessions, cut: int) -> None:
 
 def test_a_short_record_takes_the_place_of_a_long_torn_one(sessions: Sessions) -> None:
     """Design, nothing is lost: nothing of a torn line stays behind the next record."""
-    path = write(sessions, START, ReplySetAside("a", "x" * 1000, "2025-01-15T10:30:02Z"))
+    path = write(sessions, START, AnswerSetAside("a", "x" * 1000, "2025-01-15T10:30:02Z"))
     path.write_bytes(path.read_bytes()[:-1])
     write(sessions, WRITTEN)
     write(sessions, TAKEN)
@@ -146,7 +146,7 @@ def test_an_append_that_fails_leaves_the_journal_as_it_was(tmp_path: Path) -> No
     try:
         sessions = Sessions(folder)
         with journal_of(sessions, START) as journal:
-            large = ReplySetAside("a", "x" * 10**6, "2025-01-15T10:30:02Z")
+            large = AnswerSetAside("a", "x" * 10**6, "2025-01-15T10:30:02Z")
             with pytest.raises(WorkError, match="No space left"):
                 journal.append(large)
             journal.append(WRITTEN)

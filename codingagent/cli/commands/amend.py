@@ -201,7 +201,7 @@ def _write_anew(
             conversation = work.conversation
             change(conversation, name)
             write_request(conversation, after=errand.what)
-            if conversation.session.is_awaiting_reply:
+            if conversation.session.is_awaiting_answer:
                 remark(screen, "the request was rewritten: send the chat this one")
                 _, is_any_left = inbox_of(conversation, home).next()
                 if is_any_left:
@@ -235,7 +235,7 @@ def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
     if session.is_complete:
         remark(screen, _ENDED.format(session.session_id))
         return
-    if not session.is_awaiting_reply:
+    if not session.is_awaiting_answer:
         # It is taking an answer, or waits for approval. The words are in the journal.
         remark(screen, _LATER_ELSEWHERE)
         return

@@ -65,7 +65,7 @@ def waiting_of(home: "Home") -> "Session":
     from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
-    return next((each for each in found if each.is_awaiting_reply), None) or latest_of(home)
+    return next((each for each in found if each.is_awaiting_answer), None) or latest_of(home)
 
 
 def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
@@ -169,7 +169,7 @@ def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
     from codingagent.cli.inbox_loop import Inbox
 
     mailbox = home.mailbox
-    return Inbox(mailbox.look, conversation.session.lying, mailbox.look_at_others)
+    return Inbox(mailbox.look, conversation.session.earlier, mailbox.look_at_others)
 
 
 def follow(

@@ -46,7 +46,7 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     if (
-        state.is_awaiting_reply
+        state.is_awaiting_answer
         and not home.mailbox.outbox_path(state.session_id, state.sequence).exists()
     ):
         from codingagent.cli.commands.amend import write_again

@@ -315,7 +315,7 @@ def _say_nothing_taken(
         screen,
         f"no answer in {home.mailbox.inbox}: nothing was done; session {session.session_id} {state}",
     )
-    if session.is_awaiting_reply:
+    if session.is_awaiting_answer:
         conversation.requests.announce(watched=False)
 
 
@@ -327,7 +327,7 @@ def _meant(home: "Home", screen: "Screen", accept: Path | None, *, once: bool) -
     for each in found:
         # A kill may have left a session file older than its journal.
         home.sessions.mend_document(each)
-    waiting = [each for each in found if each.is_awaiting_reply]
+    waiting = [each for each in found if each.is_awaiting_answer]
     if accept is not None and len(waiting) > 1:
         return [home.sessions.load(ask_whose(screen)(accept.name, waiting))]
     taken = home.mailbox.find_taken

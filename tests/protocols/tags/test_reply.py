@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from codingagent.editing import apply
 from codingagent.errors import OperationError
-from codingagent.model.journal_entries import ReplyTaken
+from codingagent.model.journal_entries import AnswerTaken
 from codingagent.model.operations import (
     AT_ONCE,
     CreateFile,
@@ -315,7 +315,7 @@ def _waiting(sequence: int = 2, digest: str = "") -> Session:
     assert session.sequence == sequence
     if not digest:
         return session
-    return session_of(*turn(), ReplyTaken(2, "x", digest, LATER)) if sequence == 2 else session
+    return session_of(*turn(), AnswerTaken(2, "x", digest, LATER)) if sequence == 2 else session
 
 
 @pytest.mark.parametrize(
