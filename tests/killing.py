@@ -149,7 +149,8 @@ def no_halves(home: Path) -> None:
     """Fails if a temporary file is left, of ours, of git's or of a write in the workspace."""
     patterns = ("*.tmp", "*.lock", "*.new", "tmp_*", "*.damaged-*", "fast_import_crash_*")
     left = [path for pattern in patterns for path in home.rglob(pattern)]
-    assert [path for path in left if path.name != ".lock"] == []
+    halves = [path for path in left if path.name != ".lock"]
+    assert not halves, halves
 
 
 def kinds_of(records: Sequence[Record]) -> list[str]:

@@ -248,7 +248,7 @@ def run_all(names: Iterable[str] = (), only: str = "", one_in: int = 1) -> list[
         for place, case in enumerate(cases()):
             if case.problem or only not in case.name:
                 continue
-            clean = execute(case.reply, case.before, _new(folder, len(rows)))
+            clean = execute(case.reply, case.before, _new(folder, place))
             chosen = wanted[place % one_in :: one_in]
             if case.is_recorded and not names:
                 # Each of them through some; together through all of them, many times.
@@ -257,7 +257,7 @@ def run_all(names: Iterable[str] = (), only: str = "", one_in: int = 1) -> list[
                 text = MANGLINGS[name](case.reply)
                 if name != "none" and text == case.reply:
                     continue
-                root = _new(folder, len(rows), number)
+                root = _new(folder, place, number)
                 done = execute(text, case.before, root)
                 came = judge(clean, case.before, done)
                 if came is Came.WRONG and _is_text_as_written(text, case, clean, done, folder):

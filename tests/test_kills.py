@@ -211,7 +211,7 @@ def nothing_happens_again(home: Path, session_id: str, reply: str) -> None:
     }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
@@ -333,7 +333,7 @@ def nothing_ran_without_its_answer(workspace: Path, sessions: Sessions, session_
     assert 3 in allowed or not (workspace / ".envrc").exists()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_killed_approval_is_neither_lost_nor_used_twice(

@@ -275,11 +275,11 @@ class Store:
         left = _BATCH_BYTES
         for name, size in self.sizes(ids):
             if batch and size > left:
-                yield from self._batch(batch)
+                yield from self.contents(batch)
                 batch, left = [], _BATCH_BYTES
             batch.append(name)
             left -= size
-        yield from self._batch(batch)
+        yield from self.contents(batch)
 
     def sizes(self, ids: Iterable[str]) -> list[tuple[str, int]]:
         """Return the size of each object.
@@ -294,7 +294,12 @@ class Store:
         lines = answer.decode("utf-8", "replace").split("\n")
         return [(name, self._size(name, line)) for name, line in zip(names, lines, strict=False)]
 
-    def _batch(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+    def contents(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the content of each object, all read at once.
+
+        Raises:
+            GitError: if one does not exist.
+        """
         if not names:
             return
         answer = memoryview(self.git("cat-file", "--batch", data=_lines(names)).stdout)

@@ -15,6 +15,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -49,6 +50,9 @@ _NOTES = "notes"
 _IGNORED_LIMIT = 20_000
 
 _ID = re.compile(r"[0-9a-f]{40}")
+
+# Of how many checkpoints, and pairs of them, one process remembers what it read.
+_REMEMBERED = 16
 
 # How many uncovered files are examined after a command.
 _LOOKS = 5_000
@@ -140,7 +144,9 @@ class Checkpoints:
         self._known: tuple[str, Notes] | None = None
         self._ignored: frozenset[str] = frozenset()
         self._standing: tuple[Checkpoint, Survey] | None = None
-        self._compared: tuple[str, str, tuple[Change, ...]] | None = None
+        # A checkpoint never changes: an undo of many turns asks for the same ones over and over.
+        self._read_notes = lru_cache(_REMEMBERED)(self._read_notes_of)
+        self._compared = lru_cache(_REMEMBERED)(self._compare)
         hidden = (*site.hidden, self._store.path)
         self._lister = Lister(self._store, hidden, self._limits.repositories)
         self._hidden = hidden
@@ -169,7 +175,9 @@ class Checkpoints:
             return self._take(with_ignored=with_ignored, held=held)
         except _DamagedError:
             aside = self._store.set_aside()
-            self._known = self._compared = None
+            self._known = None
+            self._read_notes.cache_clear()
+            self._compared.cache_clear()
             again = self._take(with_ignored=with_ignored, held=held)
             return replace(again, set_aside=os.fspath(aside))
 
@@ -481,8 +489,9 @@ class Checkpoints:
         Raises:
             WorkError: if one does not exist, or the store is damaged.
         """
-        if self._compared is not None and self._compared[:2] == (old, new):
-            return self._compared[2]
+        return self._compared(old, new)
+
+    def _compare(self, old: str, new: str) -> tuple[Change, ...]:
         old_notes, new_notes = self._notes(old), self._notes(new)
         words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
         parts = fields(self._store.git(*words, old, new, "--", _FILES).stdout)
@@ -504,9 +513,7 @@ class Checkpoints:
             )
             if unknown:
                 changes[path] = replace(change, kind="left_out")
-        found = tuple(changes[path] for path in sorted(changes, key=os.fsencode))
-        self._compared = old, new, found
-        return found
+        return tuple(changes[path] for path in sorted(changes, key=os.fsencode))
 
     def _mode_changes(
         self, old: str, notes: tuple[Notes, Notes], seen: Collection[str]
@@ -675,10 +682,13 @@ class Checkpoints:
     def _notes(self, commit: str) -> Notes:
         if self._known is not None and self._known[0] == commit:
             return self._known[1]
+        return self._read_notes(commit)
+
+    def _read_notes_of(self, commit: str) -> Notes:
         try:
             # Anything else could be an option, or a name that moves.
             ids = [f"{commit}:{_NOTES}"] if _ID.fullmatch(commit) else []
-            ((_, data),) = self._store.blobs(ids)
+            ((_, data),) = self._store.contents(ids)
             return Notes.decoded(data)
         except (GitError, ValueError, KeyError, TypeError) as fault:
             raise _DamagedError(

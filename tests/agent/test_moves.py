@@ -207,8 +207,11 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
         assert (workspace / "a.txt").exists() == (left is other)
 
 
+@pytest.mark.parametrize(
+    "size", [6_000_000, pytest.param(READ_LIMIT_BYTES + 4096, marks=pytest.mark.deep)]
+)
 def test_a_large_and_an_ignored_file_are_moved_and_undone(
-    moving: "contextlib.AbstractContextManager[Desk]",
+    moving: "contextlib.AbstractContextManager[Desk]", size: int
 ) -> None:
     """Design, undo: what operations changed is covered, also if git ignores it or it is large."""
     with moving as desk:
@@ -216,7 +219,7 @@ def test_a_large_and_an_ignored_file_are_moved_and_undone(
         (workspace / ".gitignore").write_text("*.log\nbuild/\n")
         (workspace / "x.log").write_bytes(b"log\n")
         with (workspace / "large.bin").open("wb") as file:
-            file.truncate(READ_LIMIT_BYTES + 4096)
+            file.truncate(size)
         before = tree(workspace)
         said = desk.answer(move("x.log", "build/y.log") + move("large.bin", "larger.bin"))
         assert said.count("[OK] MOVE_FILE") == 2

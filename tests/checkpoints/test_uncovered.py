@@ -65,6 +65,7 @@ def test_what_commands_changed_and_no_undo_covers_is_said_at_once(tmp_path: Path
     assert told.endswith("here: large.bin (larger than 5 MB)")
 
 
+@pytest.mark.deep  # with a smaller limit in test_store.py
 def test_a_turn_that_makes_more_files_than_undo_can_hold_says_so(tmp_path: Path) -> None:
     desk = sit_down(tmp_path)
     (told,) = said(desk, command("mkdir many; cd many; seq 50001 | xargs touch"))
@@ -210,7 +211,7 @@ def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
     assert tree(root) == before
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_turn_that_was_killed_is_undone_alike(tmp_path: Path, seed: int) -> None:
     """Killed within the operations, gone on with, undone and redone: each byte and mode is exact."""

@@ -601,6 +601,8 @@ def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, mo
     assert request(waiting).count("THE WORDS") == 1
     assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
     assert on_desk(waiting) == []
+    # Who waits prepares a checkpoint: what git was writing is cleared away by the next one.
+    take(waiting, CREATE)
     no_halves(waiting)
     take(waiting, DONE)
     assert "THE WORDS" not in "".join(outboxes(waiting))

@@ -297,7 +297,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", BOMBS.values(), ids=BOMBS.keys())
 def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
