@@ -531,7 +531,7 @@ def test_only_what_is_not_listed_counts_as_left_out(desk: Desk) -> None:
     """Design, outbox: what is left out, with one line that says how many files and bytes that is."""
     (desk.workspace / ".gitignore").write_bytes(b"build/\n")
     desk.answer(create("build/made.txt", "made\n") + run("echo >build/other.txt"))
-    assert "(1 file left out by ignore rules, 1 bytes;" in desk.request()
+    assert "(1 file left out by ignore rules, 1 bytes)" in desk.request()
 
 
 # --- replies that are not taken --------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
         + "      … 18 more lines\n"
         "turn 1: 2 ok, 2 files changed\n"
         "Request 2 is ready: N characters, about N tokens\n"
-        "  ━─────────────────── 3 % of 200,000 characters\n"
+        "  ━─────────────────── 2 % of 200,000 characters\n"
         "  short, for the same chat: N characters, about N tokens\n"
     )
 

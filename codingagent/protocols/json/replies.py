@@ -5,9 +5,10 @@ import re
 from msgspec.structs import replace
 
 from codingagent.model.operations import Finish, ShowMessage
+from codingagent.protocols.json import mend
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import MessageError
-from codingagent.protocols.json.parser import read_operations_message, value_of
+from codingagent.protocols.json.parser import ReceivedMessage, read_operations_message, value_of
 from codingagent.protocols.tags.reply import Header, Problem, Reply, Step
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
@@ -32,14 +33,30 @@ def read(text: str) -> Reply | None:
         )
         return _lone(Problem("REPLY", reason, 1))
     try:
-        received = read_operations_message(bodies[0])
+        received, body, notes = _received(bodies[0])
     except MessageError as fault:
         reason = f"The JSON message was not executed: {fault}. Send it again, whole"
         return _lone(Problem("REPLY", reason, 1))
     items = items_of(received)
     return Reply(
-        (*items[:-1], *map(_finished, items[-1:])), _header(bodies[0]), has_outbox=False, notes=()
+        (*items[:-1], *map(_finished, items[-1:])), _header(body), has_outbox=False, notes=notes
     )
+
+
+def _received(body: str) -> tuple[ReceivedMessage, str, tuple[str, ...]]:
+    """Read a message, repaired if need be; return it, its text, and notes on the repair.
+
+    Raises:
+        MessageError: if it can't be read.
+    """
+    try:
+        return read_operations_message(body), body, ()
+    except MessageError:
+        repaired = mend.mended(body)
+        if repaired is None:
+            raise
+    text, what = repaired
+    return read_operations_message(text), text, (f"the JSON was repaired: {', '.join(what)}",)
 
 
 def _lone(problem: Problem) -> Reply:
