@@ -145,7 +145,7 @@ class Execution:
         """
         self._means.workspace.check()
         is_done = len(self.session.results) >= len(items)
-        if not is_done and not self.session.checkpoint and any(map(_may_change, items)):
+        if not is_done and not self.session.checkpoints.before and any(map(_may_change, items)):
             self.checkpointer.before(self._held(items))
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away during the turn.
@@ -159,7 +159,7 @@ class Execution:
             if catches_up and self.checkpointer.can_wait:
                 return
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
-            if self.session.checkpoint or self.session.kept:
+            if self.session.checkpoints.before or self.session.checkpoints.latest:
                 self.checkpointer.after()
             self.protection.look()
         if self.session.found and self.session.settled is None:
@@ -265,7 +265,7 @@ class Execution:
         if not any(map(may_change_anything, self.session.results)):
             return False
         # A pause for approval splits a turn: the part before it counts too.
-        return not self.checkpointer.is_as_at(self.session.began)
+        return not self.checkpointer.is_as_at(self.session.checkpoints.began)
 
     def _why_not_done(self) -> str:
         assert self.session.checked is not None, "it was just run"
@@ -326,7 +326,7 @@ class Execution:
         answer = self._means.ask(awaited)
         if answer is None:
             # What the person does before they answer does not belong to the turn.
-            if self.session.checkpoint:
+            if self.session.checkpoints.before:
                 self.checkpointer.after()
             self._means.sync()
             self._means.keep_document(self.session)

@@ -80,10 +80,10 @@ class Checkpointer:
     def after(self) -> None:
         """Checkpoint after a turn or at a pause; say what undo does not cover."""
         session = self.log.session
-        commands = [start.at for start in session.starts if start.event is None]
+        commands = [start.at for start in session.checkpoints.starts if start.event is None]
         if (found := self._take(with_ignored=bool(commands), held=self._written())) is None:
             return
-        before = session.checkpoint
+        before = session.checkpoints.before
         self._record(found, before=False)
         if not (before and commands):
             return
@@ -96,8 +96,8 @@ class Checkpointer:
     @property
     def can_wait(self) -> bool:
         """Return whether the turn's changes so far are known from its operations."""
-        session = self.log.session
-        return bool(session.checkpoint) and net_changes.expected(session.starts) is not None
+        held = self.log.session.checkpoints
+        return bool(held.before) and net_changes.expected(held.starts) is not None
 
     def catch_up(self) -> None:
         """Take the checkpoint after the last turn if it is still missing and can be derived.
@@ -106,9 +106,9 @@ class Checkpointer:
             WorkError: if the journal can't be written.
         """
         session = self.log.session
-        expected = net_changes.expected(session.starts)
+        expected = net_changes.expected(session.checkpoints.starts)
         ended = session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE)
-        if not (ended and session.checkpoint) or expected is None:
+        if not (ended and session.checkpoints.before) or expected is None:
             return
         if (found := self._take(expected)) is not None:
             # A checkpoint must be at least as durable as the record that names it.
@@ -122,7 +122,7 @@ class Checkpointer:
         """
         store = self.store
         with contextlib.suppress(WorkError):
-            return store is None or store.prepare(self.log.session.told)
+            return store is None or store.prepare(self.log.session.checkpoints.told)
         return True
 
     # --- comparing and restoring ---------------------------------------------------------------
@@ -138,7 +138,7 @@ class Checkpointer:
         Without git nothing is covered, and that was said; without a checkpoint that git could have
         made, because the disk is full, say, nothing is either.
         """
-        commit = self.log.session.checkpoint
+        commit = self.log.session.checkpoints.before
         with contextlib.suppress(WorkError):
             store = self.store
             return store is not None and (not commit or store.leaves_out(commit, path))
@@ -154,8 +154,9 @@ class Checkpointer:
     def changed_since_request(self) -> tuple[str, ...] | None:
         """Return the changes since the last request, one per line; None if unknown."""
         session = self.log.session
-        waits = bool(session.checkpoint)
-        earlier = self.changes(session.shown, session.checkpoint or session.kept)
+        held = session.checkpoints
+        waits = bool(held.before)
+        earlier = self.changes(held.shown, held.before or held.latest)
         if earlier is None:
             return None
         return net_changes.altogether(earlier, net_changes.done(session) if waits else ())
@@ -194,7 +195,7 @@ class Checkpointer:
             if expected is None:
                 found = store.take(with_ignored=with_ignored, held=held)
             else:
-                found = store.take_only(self.log.session.checkpoint, expected)
+                found = store.take_only(self.log.session.checkpoints.before, expected)
         except WorkError as fault:
             self.show(Remark(f"this turn can't be undone: {fault}"))
             return None
@@ -214,8 +215,8 @@ class Checkpointer:
             reasons = "ignored by git, too large, or changed again at once"
             self.show(Remark(f"undo does not cover {names}: {reasons}"))
         # Once its request is written, the session is one turn further.
-        waited = session.checkpoint and not before
-        sequence = session.checkpoint_of if waited else session.sequence
+        waited = session.checkpoints.before and not before
+        sequence = session.checkpoints.turn if waited else session.sequence
         self.log.record(CheckpointTaken(sequence, before, found.id, left_out, now(), uncovered))
 
     def _written(self) -> set[str]:
@@ -230,7 +231,7 @@ class Checkpointer:
         uncovered: list[str] = []
         with contextlib.suppress(WorkError):
             if store is not None:
-                known = store.covers(session.checkpoint, found.id, changed)
+                known = store.covers(session.checkpoints.before, found.id, changed)
                 uncovered = [path for path in changed if path not in known]
         return tuple(dict.fromkeys((*uncovered, *found.missed)))
 

@@ -53,7 +53,7 @@ def altogether(earlier: Iterable[Change], starts: Iterable[OperationStarted]) ->
 def done(session: Session) -> tuple[OperationStarted, ...]:
     """Return the operations since the checkpoint, except failed ones."""
     failed = {ended.index for ended in session.ends if isinstance(ended.event, Refused)}
-    return tuple(start for start in session.starts if start.index not in failed)
+    return tuple(start for start in session.checkpoints.starts if start.index not in failed)
 
 
 def _was_there(kind: ChangeKind | None, first: ContentChange) -> bool:

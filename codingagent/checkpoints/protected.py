@@ -109,7 +109,7 @@ class Protection(Struct, frozen=True):
         if not any(event is not None and may_change_anything(event) for event in ran):
             return {}
         found: dict[str, _Changed] = {}
-        for before, after in session.parts:
+        for before, after in session.checkpoints.parts:
             for change in self.checkpointer.changes(before, after) or ():
                 first = found.get(change.path)
                 found[change.path] = (

@@ -26,6 +26,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.model.append_list import AppendList
+from codingagent.model.checkpoint_state import CheckpointState
 from codingagent.model.effects import PathChange, file_changes, may_change_anything
 from codingagent.model.events import (
     CommandRan,
@@ -136,20 +137,9 @@ class Session(Struct, frozen=True):
     network: bool = False
     tier: str = ""
     """What confined the last command."""
-    checkpoint: str = ""
-    """The checkpoint before the part of a turn that has none after it yet."""
-    checkpoint_of: int = 0
-    """That turn's number."""
-    starts: AppendList[OperationStarted] = _NONE
-    """Operations begun since that checkpoint."""
+    checkpoints: CheckpointState = CheckpointState()
     cut: str = ""
     """The part that arrived of the block in which the last answer was truncated."""
-    kept: str = ""
-    """The latest checkpoint."""
-    told: str = ""
-    """The latest checkpoint when the last request was written."""
-    shown: str = ""
-    """The same for the request before the one that is due or waits: later changes are news in it."""
     undoing: UndoBegan | None = None
     undos: int = 0
     """Undos since the last answer, and their net effect in words for the model."""
@@ -175,8 +165,6 @@ class Session(Struct, frozen=True):
     After a check, commands count too: nothing shows what they did to files that no checkpoint
     holds.
     """
-    began: str = ""
-    """The checkpoint before the whole turn; `checkpoint` may be from before a part of it only."""
     known: Mapping[str, str] = field(default_factory=dict)
     """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
     requested: int = 0
@@ -187,8 +175,6 @@ class Session(Struct, frozen=True):
     """Start and end of each command, check and undo that may have changed files."""
     changed: tuple[str, ...] = ()
     """Files that changed in the last turn, no matter what changed them."""
-    parts: tuple[tuple[str, str], ...] = ()
-    """The checkpoints before and after each part of the turn: a pause ends a part."""
     agreed: frozenset[str] = frozenset()
     """Grants given to commands of the turn before they ran."""
     found: tuple[ProtectedChange, ...] = ()
@@ -335,7 +321,7 @@ def _step(session: Session, record: Record) -> Session:
             return replace(
                 session,
                 phase=Phase.AWAITING_ANSWER,
-                told=session.kept,
+                checkpoints=session.checkpoints.with_request(),
                 known=known,
                 requested=record.sequence,
             )
@@ -356,9 +342,7 @@ def _step(session: Session, record: Record) -> Session:
                 phase=Phase.EXECUTING,
                 attached=(),
                 checked=None,
-                checkpoint="",
-                starts=_NONE,
-                began="",
+                checkpoints=session.checkpoints.with_answer(),
                 reply=record,
                 last_digest=record.digest,
                 results=_NONE,
@@ -368,14 +352,13 @@ def _step(session: Session, record: Record) -> Session:
                 undos=0,
                 undo_note="",
                 written=_NONE,
-                parts=(),
                 agreed=frozenset(),
                 found=(),
                 settled=None,
             )
         case OperationStarted():
-            starts = session.starts.with_one(record) if session.checkpoint else session.starts
-            return replace(session, started=record, starts=starts)
+            checkpoints = session.checkpoints.with_start(record)
+            return replace(session, started=record, checkpoints=checkpoints)
         case OperationEnded():
             event = record.event
             tier = event.sandbox if isinstance(event, CommandRan) else session.tier
@@ -498,26 +481,15 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
 
 
 def _keep(session: Session, record: CheckpointTaken) -> Session:
-    name = record.name
-    told = session.told or name
     if session.phase in (Phase.AWAITING_ANSWER, Phase.COMPLETE) and record.before:
         raise ValueError("a checkpoint before a turn that has not begun")
-    if session.phase is Phase.AWAITING_ANSWER:
-        # The request about this turn is already out.
-        told = name
-    ends = session.checkpoint and not record.before
     # The check comes last in a turn, so that the first one after it shows what it ran on.
-    is_checked = not (record.before or session.checked_on) and session.checked is not None
+    is_first = not (record.before or session.checked_on) and session.checked is not None
+    is_told = session.phase is Phase.AWAITING_ANSWER
     return replace(
         session,
-        parts=(*session.parts, (session.checkpoint, name)) if ends else session.parts,
-        checkpoint=name if record.before else "",
-        began=session.began or (name if record.before else ""),
-        checkpoint_of=record.sequence,
-        starts=_NONE,
-        kept=name,
-        told=told,
-        checked_on=name if is_checked and not session.is_failing else session.checked_on,
+        checkpoints=session.checkpoints.with_one(record, is_told=is_told),
+        checked_on=record.name if is_first and not session.is_failing else session.checked_on,
     )
 
 
@@ -533,7 +505,7 @@ def _end_turn(session: Session, record: TurnEnded) -> Session:
         changed=record.changed,
         touched=touched,
         cut=record.cut,
-        shown=session.told,
+        checkpoints=session.checkpoints.with_turn_ended(),
         known=_known_after(session.known, session.written),
     )
     # No request has included yet what was said during the turn: the DONE did not take it into

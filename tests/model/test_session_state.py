@@ -295,11 +295,13 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
         RequestWritten(2, LATER),
     )
     waits = session_of(*records)
-    assert (waits.checkpoint, waits.checkpoint_of, tuple(waits.starts)) == ("one", 1, (start,))
+    held = waits.checkpoints
+    assert (held.before, held.turn, tuple(held.starts)) == ("one", 1, (start,))
     late = fold(waits, kept("two", 1, before=False))
-    assert (late.checkpoint, tuple(late.starts), late.kept) == ("", (), "two")
+    held = late.checkpoints
+    assert (held.before, tuple(held.starts), held.latest) == ("", (), "two")
     # The request told of all that.
-    assert late.told == "two"
+    assert held.told == "two"
     assert late.phase is Phase.AWAITING_ANSWER
     (step,) = steps((started(), *records, kept("two", 1, before=False)))
     assert (step.sequence, step.before, step.after) == (1, "one", "two")
@@ -320,8 +322,8 @@ def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> No
         OperationEnded(0, _MADE, LATER),
         kept("two", 1, before=False),
     )
-    assert tuple(session_of(*records).starts) == ()
-    assert tuple(session_of(*records, kept("three", 1, before=True)).starts) == ()
+    assert tuple(session_of(*records).checkpoints.starts) == ()
+    assert tuple(session_of(*records, kept("three", 1, before=True)).checkpoints.starts) == ()
 
 
 def test_changed_paths_are_each_named_once_in_order() -> None:
