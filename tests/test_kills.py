@@ -235,7 +235,7 @@ def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
     for place in places:
         count = max(before + place, lines_of(journal) + (1 if killed else 0))
         taken = has_lines(journal, count)
-        if place == 0:  # between the move of the reply and its record
+        if place == 0:  # between the move of the answer and its record
             taken = lambda: not (home / "inbox" / "reply.txt").exists()  # noqa: E731
         linger_s = chance.choice([0, chance.uniform(0, 0.003), chance.uniform(0, 0.03)])
         killed.append(kill_when(home, ("resume", "--once"), taken, linger_s) and place)

@@ -573,7 +573,7 @@ def test_the_same_reply_again_is_set_aside(desk: Desk) -> None:
     """Design, nothing is lost: the same reply text does nothing a second time, and says so."""
     reply = run("echo x >>count.txt")
     desk.answer(reply)
-    assert_set_aside(desk, reply, "it is the last reply again, letter by letter")
+    assert_set_aside(desk, reply, "it is the last answer again, letter by letter")
     assert (desk.workspace / "count.txt").read_bytes() == b"x\n"
 
 
@@ -660,7 +660,7 @@ def test_a_reply_without_a_block_gets_an_example(desk: Desk) -> None:
     text = desk.answer("I think that we should first talk about it.\n")
     first, second = text.splitlines()[:2]
     assert first == "[OK] MESSAGE: Message was shown"
-    assert second.startswith("[FAILED] REPLY: No command was found in the reply")
+    assert second.startswith("[FAILED] REPLY: No command was found in the answer")
     assert "[READ_FILE path=" in text
     assert desk.conversation.session.sequence == 2
 

@@ -84,7 +84,7 @@ def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, blo
         for text in (desk.request(), short(desk)):
             results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
             results = results.partition("\n\n")[0]
-            assert results.count("No command was found in the reply") == 1
+            assert results.count("No command was found in the answer") == 1
             assert "the person was shown your words" in results
             shown = results.partition("for example:\n  Output:")[2]
             shown = "\n".join(line.strip() for line in shown.splitlines()).strip()

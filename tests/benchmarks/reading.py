@@ -91,7 +91,7 @@ def against_aider() -> Iterator[Figure]:
     sources = _contents(COUNT)
     plain = [source.encode("ascii", "replace").decode() for source in sources]
     yield _against(aider, "ASCII", plain)
-    # One character beyond the first 65,536 makes each of the reply's take four bytes.
+    # One character beyond the first 65,536 makes each of the answer's take four bytes.
     yield _against(aider, "Unicode", sources)
 
 

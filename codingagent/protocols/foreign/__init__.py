@@ -1,1 +1,1 @@
-"""Replies in the formats that models use when nobody told them another."""
+"""Answers in the formats that models use by themselves."""

@@ -1,4 +1,4 @@
-"""`*** Begin Patch`: sections that add, update and delete files, without any numbers."""
+"""Read `*** Begin Patch`: sections that add, update and delete files, without any numbers."""
 
 from msgspec import Struct, field
 
@@ -19,7 +19,7 @@ _KINDS = {"*** Add File:": "add", "*** Update File:": "update", "*** Delete File
 
 
 class Section(Struct):
-    """What a patch says of one file; `line` is 1-based."""
+    """The part of a patch that is about one file; `line` is 1-based."""
 
     line: int
     kind: str
@@ -31,7 +31,7 @@ class Section(Struct):
 
 
 def begins(line: str) -> bool:
-    """Tells whether a line opens a patch, or a section of one."""
+    """Return whether a line opens a patch, or a section of one."""
     return line.startswith("*** ") and (line.rstrip() == _BEGIN or _kind(line) is not None)
 
 
@@ -39,7 +39,7 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Sec
     """Read a patch from its first line on; return its sections and the index after it.
 
     Args:
-        lines: the reply.
+        lines: the answer.
         at: where it begins.
         end: the index after the last line that may belong to it.
         fenced: a fence closes there.

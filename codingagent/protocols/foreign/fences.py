@@ -1,4 +1,4 @@
-"""Code fences: where one opens, what it says, and where it surely closes.
+"""Find code fences: where one opens, what it says, and where it certainly closes.
 
 A fence whose text holds fences of the same length has no certain end by itself: the rules of Markdown
 close it at the first bare fence, and models nest them all the same. An end is given only where both
@@ -22,7 +22,7 @@ SHELLS = words(
 
 
 class Ending(Enum):
-    """How sure it is where a fence ends."""
+    """The certainty of the end of a fence."""
 
     PLAIN = "nothing else in it"
     NESTED = "fences in it, closed each"
@@ -43,7 +43,7 @@ class Fence(Struct, frozen=True):
 
     @property
     def language(self) -> str:
-        """What the fence says its text is, in lower case."""
+        """The language that the fence names, in lower case."""
         return re.split(r"[\s:{,]", self.info, maxsplit=1)[0].lower()
 
 
@@ -65,7 +65,7 @@ class Fences:
         self._by_line = {fence.line: fence for fence in self._all}
 
     def count(self) -> int:
-        """Tells how many fence lines there are."""
+        """Return how many fence lines there are."""
         return len(self._all)
 
     def at(self, line: int) -> Fence | None:
@@ -148,7 +148,7 @@ def _parted(all_of_them: list[Fence]) -> list[Fence]:
 
 
 def _belongs(opening: Fence, fence: Fence) -> bool:
-    """Tells whether a fence could close the opening one, or open one in it that could."""
+    """Return whether a fence could close the opening one, or open one in it that could."""
     return fence.marks.startswith(opening.marks) and len(fence.indent) <= len(opening.indent)
 
 

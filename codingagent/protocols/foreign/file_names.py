@@ -1,6 +1,6 @@
-"""Paths as replies write them: in a heading, in bold, after "File:", in a fence line, in a comment.
+"""Find paths as answers write them: in a heading, in bold, after "File:", in a fence line, in a comment.
 
-Knows which file is meant, as far as the workspace's own paths tell; never guesses between two.
+A path is made out from the files of the workspace; between two of them nothing is guessed.
 """
 
 import re
@@ -124,7 +124,7 @@ class Files:
         return self._fits[path]
 
     def has_folder(self, name: str) -> bool:
-        """Tells whether some file is under a folder at the root."""
+        """Return whether some file is under a folder at the root."""
         if self._folders is None:
             self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
         return name in self._folders
@@ -299,12 +299,12 @@ def name_in_info(info: str, at: int, files: Files) -> Name | None:
 
 
 def is_line_quote(info: str) -> bool:
-    """Tells whether a fence line names lines of a file, `12:20:src/a.py`: a quotation, no file."""
+    """Return whether a fence line names lines of a file, `12:20:src/a.py`: a quotation, no file."""
     return _LINE_QUOTE.search(info[:_LINE_LIMIT]) is not None
 
 
 def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
-    """Tells whether a text may be the path of a file.
+    """Return whether a text may be the path of a file.
 
     Args:
         text: the text.

@@ -1,6 +1,6 @@
-"""Where the path of a part stands: in its fence line, on the lines above it, as the heading of its section.
+"""Find the path of a part: in its fence line, on the lines above it, as the heading of its section.
 
-What nothing but its place shows to be a path is one only where nothing else can be meant.
+A word that only its place shows to be a path is one only where nothing else can be meant.
 """
 
 import re
@@ -219,10 +219,10 @@ def only(name: Name | None) -> str:
         OperationError: if there is none, or more.
     """
     if name is None:
-        raise OperationError("no path stands above it; write the path on the line above it")
+        raise OperationError("no path is above it; write the path on the line above it")
     if len(name.texts) > 1:
         both = " and ".join(map(paths.shown, name.texts[:3]))
-        raise OperationError(f"{both} stand above it; write one path above each block")
+        raise OperationError(f"{both} are above it; write one path above each block")
     return name.texts[0]
 
 

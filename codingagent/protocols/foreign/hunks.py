@@ -10,7 +10,7 @@ from codingagent.model.operations import CreateFile, Diff, DiffHunk, EditFile, F
 
 
 class DiffPart(Struct):
-    """Lines with their marks, from 1-based `line` of the reply on, and what is said of their place.
+    """Lines with their marks, from 1-based `line` of the answer on, and what is said of their place.
 
     `old_open` and `new_open` tell that the last of them is the file's last and has no line end;
     `at_end` that the last of them is the file's last.

@@ -1,4 +1,4 @@
-"""Collect what an answer in other formats asks for, in its order, and what is said of the rest of it."""
+"""Collect the operations that an answer in other formats asks for, in its order, and notes on the rest."""
 
 from collections.abc import Callable
 
@@ -55,22 +55,22 @@ class Items:
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
         self.deleted: set[str] = set()
-        """What an operation deletes."""
+        """The paths that operations delete."""
         self.refused: set[str] = set()
         """The paths of parts that were not used."""
 
     def all(self) -> tuple[Step | Problem, ...]:
-        """Return what was found, in the order of the answer."""
+        """Return the operations and problems, in the order of the answer."""
         self.flush()
         return tuple(sorted(self._items, key=lambda item: item.line))
 
     def notes(self) -> tuple[str, ...]:
-        """Return what is said of parts that name a file and were not used."""
+        """Return the notes on parts that name a file and were not used."""
         more = (f"{self._unused} more remarks are not shown",) if self._unused else ()
         return (*self._notes, *more)
 
     def asides(self) -> tuple[str, ...]:
-        """Return what is said of code blocks that name no file."""
+        """Return the notes on code blocks that name no file."""
         notes: list[str] = []
         if self._unnamed:
             what, was = _blocks_at(self._unnamed, "the code block", "the code blocks")
@@ -111,7 +111,7 @@ class Items:
             return
         first = self._items[index]
         if isinstance(first, Step) and first.operation == operation:
-            self.note(f"'{paths.shown(operation.path)}' stands there twice, at line {line} again")
+            self.note(f"'{paths.shown(operation.path)}' is there twice, at line {line} again")
             return
         reason = (
             f"The file '{paths.shown(operation.path)}' is given whole at line {first.line} and again at"
@@ -162,7 +162,7 @@ class Items:
         if isinstance(operation, DeleteFile):
             self.deleted.add(operation.path)
 
-    # --- what is said --------------------------------------------------------------------------
+    # --- notes ---------------------------------------------------------------------------------
 
     def refuse(
         self, tag: str, line: int, reason: str, subject: str, *, keep_run: Name | None = None

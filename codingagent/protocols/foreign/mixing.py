@@ -1,8 +1,9 @@
-"""Edits in another format beside commands of ours: which are done with them, and which are only named.
+"""Decide which edits in another format are done beside commands of ours, and which are only named.
 
-How it works. What names a file and can't be meant otherwise is done in its place among the commands. An
-edit of a file that a command changes, too, comes after that command: where it only repeats it, the
-file then holds it already. All else is named before the results, and the answer's DONE does not count.
+How it works. An edit that names a file and can't be meant otherwise is done in its place among the
+commands. An edit of a file that a command changes, too, comes after that command: where it only
+repeats it, the file then holds it already. Any other is named before the
+results, and the answer's DONE does not count.
 """
 
 import re
@@ -47,7 +48,7 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
                 named.append(item)
         elif doubt:
             path = _path(item)
-            reason = f"What stands at line {item.line} was not used: {doubt}"
+            reason = f"The part at line {item.line} was not used: {doubt}"
             named.append(Problem(item.tag, reason, item.line, subject=path))
         elif place is None:
             notes.append(f"line {item.line} says once more what a command does")

@@ -57,7 +57,7 @@ _CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
 
 
 class ForeignAnswer(Struct, frozen=True):
-    """What an answer asks for in other formats, in its order, and what is said of the rest of it.
+    """The operations that an answer asks for in other formats, in its order, and notes on the rest.
 
     `notes` are about parts that name a file, `asides` about code blocks that name none.
     """
@@ -328,7 +328,7 @@ class _AnswerReader:
             at = self.read_element(at, end) or at + 1
 
     def read_element(self, at: int, end: int | None = None) -> int | None:
-        """Read a file, or a change of one, in an element; None: its text is read as if it stood bare."""
+        """Read a file, or a change of one, in an element; None: its text is read without it."""
         element = elements.opening(self._lines[at])
         if element is None:
             return None

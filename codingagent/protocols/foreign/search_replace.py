@@ -1,4 +1,4 @@
-"""SEARCH/REPLACE blocks of an answer, in whatever spelling: where they are and what each replaces."""
+"""Find the SEARCH/REPLACE blocks of an answer, in any spelling, and read what each replaces."""
 
 import re
 from collections.abc import Sequence

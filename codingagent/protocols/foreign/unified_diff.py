@@ -1,7 +1,7 @@
-"""Unified and git differences: which files they name, and their hunks, however badly counted.
+"""Read unified and git differences: the files they name, and their hunks, however badly counted.
 
-How it works. A hunk is first read by the numbers in its header; if these don't end it at something
-that can follow a hunk, they are wrong, and it is read by the marks of its lines alone.
+How it works. A hunk is first read by the numbers in its header; if these don't end it where
+one can end, they are wrong, and it is read by the marks of its lines alone.
 
 Over 500 lines: git, GNU and damaged headers are read in one pass.
 """
@@ -56,7 +56,7 @@ _BACKUPS = (".orig", ".old", ".bak")
 
 
 class FileDiff(Struct):
-    """What a difference says of one file; `line` is 1-based."""
+    """The part of a difference that is about one file; `line` is 1-based."""
 
     line: int
     old: str | None = None
@@ -74,7 +74,7 @@ class FileDiff(Struct):
 
 
 def begins(lines: list[str], at: int, end: int) -> bool:
-    """Tells whether a difference begins at a line."""
+    """Return whether a difference begins at a line."""
     line = lines[at]
     if line.startswith(("diff --git ", "Index: ")):
         return True
@@ -89,7 +89,7 @@ def start(lines: list[str], at: int, end: int) -> int:
 
 
 def is_hunk_header(line: str) -> bool:
-    """Tells whether a line opens a hunk, with numbers or without."""
+    """Return whether a line opens a hunk, with numbers or without."""
     return line.startswith("@@") and _HUNK.fullmatch(line.rstrip()) is not None
 
 
@@ -97,7 +97,7 @@ def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Fil
     """Read the differences from a line on.
 
     Args:
-        lines: the reply.
+        lines: the answer.
         at: where the first one begins.
         end: the index after the last line that may belong to them.
         fenced: all lines up to there do.
@@ -167,7 +167,7 @@ def _opened(found: list[FileDiff], at: int) -> FileDiff:
 
 
 def _begins_behind(lines: list[str], at: int, end: int) -> bool:
-    """Tells whether only blank lines part a bare difference from its next part; looks at one or two."""
+    """Return whether only blank lines part a bare difference from its next part; looks at one or two."""
     behind = next((i for i in range(at, min(at + 3, end)) if lines[i].strip()), None)
     return behind is not None and begins(lines, behind, end)
 
@@ -265,7 +265,7 @@ def _read_hunks(lines: list[str], at: int, end: int, difference: FileDiff, *, fe
 def _check_not_cut(
     found: tuple[DiffPart, int], counts: tuple[int, int], lines: list[str], difference: FileDiff
 ) -> None:
-    """Doubts a hunk that ends with the answer though its header says more: it may be cut short."""
+    """Doubt a hunk that ends with the answer though its header says more: it may be cut short."""
     (hunk, at), (old, new) = found, counts
     is_last = not any(line.strip() for line in lines[at:])
     if is_last and hunk.new_count < new and (hunk.old_count < old or old == 0):
@@ -383,7 +383,7 @@ def operation_of(
             raise OperationError("it names no file; write --- a/path and +++ b/path above it")
         if len(named.texts) > 1:
             shown = " and ".join(map(paths.shown, named.texts[:3]))
-            raise OperationError(f"{shown} stand above it; write --- a/path and +++ b/path")
+            raise OperationError(f"{shown} are above it; write --- a/path and +++ b/path")
         old = new = named.texts[0]
     notes = _check_kind(difference, new or old or "", is_gone=new is None)
     if new is None:
@@ -411,7 +411,7 @@ def operation_of(
 
 
 def renaming(old: str, new: str, *, edited: bool) -> str:
-    """Says what to send in place of a renaming."""
+    """Return what to send in place of a renaming."""
     move = f'[MOVE_FILE path="{paths.shown(old)}" to="{paths.shown(new)}"]'
     then = f', then [EDIT_FILE path="{paths.shown(new)}"] with the changes' if edited else ""
     return f"it renames '{paths.shown(old)}' to '{paths.shown(new)}'; send {move}{then}"
@@ -526,7 +526,7 @@ def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> st
 
 
 def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
-    """Take git's `a/` and `b/` off, or whatever folders stand for before and after.
+    """Take git's `a/` and `b/` off, or whatever folders mean before and after.
 
     Raises:
         OperationError: if there are such folders.

@@ -1,4 +1,4 @@
-"""Whole files in a fence: what is the file, and what only says which one it is."""
+"""Read a whole file in a fence: its lines, and the ones that only name it."""
 
 import re
 from itertools import pairwise
@@ -20,7 +20,7 @@ _EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
 DIFFERENCES = (".diff", ".patch")
 MARKDOWN_LANGUAGES = frozenset(("markdown", "md", "mdx"))
 
-# What has to be the first line of its file, so that no comment can have stood above it.
+# What has to be the first line of its file, so that no comment can be above it.
 _FIRST = re.compile(
     r"#!|<\?(?:xml|php)|<!doctype|---[ \t]*$|@charset|#[ \t]*-\*-|\ufeff", re.IGNORECASE
 )
@@ -91,7 +91,7 @@ def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[froz
 
 
 def check_language(language: str, path: str) -> None:
-    """Refuses a fence whose language is another than its path's.
+    """Refuse a fence whose language is another than its path's.
 
     Raises:
         OperationError: if so; it may be the output, the settings or the use of that file.
@@ -105,7 +105,7 @@ def check_language(language: str, path: str) -> None:
 
 
 def is_markdown(path: str, language: str) -> bool:
-    """Tells whether a file's text may hold fences of its own."""
+    """Return whether a file's text may hold fences of its own."""
     return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
 
 
@@ -140,7 +140,7 @@ def operation_of(
     """
     if len(name.texts) > 1:
         shown = " and ".join(map(paths.shown, name.texts[:3]))
-        raise OperationError(f"{shown} stand above it; write one path above each file")
+        raise OperationError(f"{shown} are above it; write one path above each file")
     path, note = files.whole(name)
     notes: tuple[str, ...] = (note,) if note else ()
     if name.is_new and path in files:
@@ -170,7 +170,7 @@ def operation_of(
             " out; send the file whole, or only an edit"
         )
     if elided is not None:
-        notes += (f"'{lines[elided].strip()}' was written as it stands",)
+        notes += (f"'{lines[elided].strip()}' was written as it is",)
     if has_label:
         notes += (f"the first line, '{paths.shown(lines[0].strip())}', was taken as the path only",)
         lines = lines[1:]
@@ -181,7 +181,7 @@ def operation_of(
 
 
 def _is_difference(lines: list[str]) -> bool:
-    """Tells whether lines have the marks of a difference: no file has these by itself."""
+    """Return whether lines have the marks of a difference: no file has these by itself."""
     if any(a[:1] == "-" and b[:1] == "+" for a, b in pairwise(lines)):
         return True
     marks = {line[0] for line in lines if line.strip()}
@@ -189,7 +189,7 @@ def _is_difference(lines: list[str]) -> bool:
 
 
 def _is_label(lines: list[str], path: str, files: Files) -> bool:
-    """Tells whether the first line names the path and can't be part of the file.
+    """Return whether the first line names the path and can't be part of the file.
 
     Where the path is known from elsewhere the line was not needed for it: it is the file's own
     comment, if the file can have one there.

@@ -1,7 +1,7 @@
-"""This wire's operations as the core's own, and what came of those as this wire's events.
+"""Convert this wire's operations into the core's own, and their outcomes into this wire's events.
 
-The core knows no `createFile`: here is all that tells the one vocabulary from the other. What 001 leaves
-open and the workspace refuses (a name of blanks, text that is no base64) is a problem here, and
+The core knows no `createFile`: all that tells the one vocabulary from the other is here. A value that
+001 allows and the workspace refuses (a name of blanks, text that is not base64) is a problem here, and
 becomes the failure event of its operation.
 """
 
@@ -217,7 +217,7 @@ def _ended_why(event: core.CommandRan) -> str | None:
         case "memory_limit":
             return f"ended, having taken more than {event.limit}"
         case "agent":
-            return "ended: whoever asked for it is gone"
+            return "ended: the program that asked for it is gone"
         case "itself" | "time_limit":
             return None
         case _:
@@ -238,7 +238,7 @@ def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wi
 
 
 def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
-    """Return what says that a run has paused (001, approvalRequired)."""
+    """Return the event of a run that has paused (001, approvalRequired)."""
     question = asked.question
     type_ = _type(question.tag)
     subject, policy = without_halves(question.subject), without_halves(", ".join(question.rules))
@@ -270,7 +270,7 @@ _DECISIONS: Mapping[str, Decision] = {"approved": "yes", "denied": "no"}
 
 
 def read_answer(source: object) -> tuple[str | None, Answer]:
-    """Read what answers an approval: the operation's id, if it is named, and the answer.
+    """Read the answer to an approval: the operation's id, if it is named, and the decision.
 
     Args:
         source: JSON (str or bytes), or a value of JSON: `{"approval": {…}}`, or a `userMessage` event

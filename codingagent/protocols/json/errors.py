@@ -1,4 +1,4 @@
-"""What is wrong with a message: where, and what is allowed there, in one line."""
+"""Faults of a message: where each is, and what is allowed there, in one line."""
 
 from typing import Generic, Literal, TypeVar
 
@@ -22,7 +22,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Fault(Struct, frozen=True):
-    """Where something is wrong (`operations[3].timeout`) and why; as text both, in one line."""
+    """A place (`operations[3].timeout`) and the fault there; as text both, in one line."""
 
     where: str
     reason: str
@@ -32,7 +32,7 @@ class Fault(Struct, frozen=True):
 
 
 class MessageError(ValueError):
-    """What was read is not the message that it should be; as text one line."""
+    """The value is not the message that it should be; as text one line."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(str(fault))
@@ -41,7 +41,7 @@ class MessageError(ValueError):
 
 
 class OperationValidationError(MessageError):
-    """What was read is no operation."""
+    """The value is not an operation."""
 
 
 class Accepted(Struct, Generic[_T_co], frozen=True):
@@ -103,7 +103,7 @@ _ALLOWED_IN_EVENTS = {("message", "success"): "true"}
 # In an event these tell what happened, not what may be asked for.
 _SAID_IN_EVENTS = frozenset({"path", "command", "content"})
 
-# Behind these more of the way stands; behind others only what pydantic calls its own validators.
+# After these more of the way follows; after others only what pydantic calls its own validators.
 _CONTAINERS = frozenset({"edits", "env", "details", "approval"})
 
 # A value of JSON with millions of faults would cost gigabytes to describe.
@@ -113,7 +113,7 @@ _FAULTS_LIMIT = 1_000
 def fault_of(
     error: ValidationError, root: str, *, of: Literal["operation", "event"], name: str = ""
 ) -> Fault:
-    """Return the first fault. `root` is where the value checked stands; empty: on its own.
+    """Return the first fault. `root` is where the value checked is; empty: on its own.
 
     `of` says what the value is, or is a message of; `name` what to call it, if not that.
     """
@@ -126,7 +126,7 @@ def fault_of(
     types = OPERATION_TYPES if of == "operation" else EVENT_TYPES
     if not place:
         return _fault_of_whole(root or of, bool(root), value, types)
-    # Behind the tag of a union its fields follow; a field of a message itself has no tag before it.
+    # After the tag of a union its fields follow; a field of a message itself has no tag before it.
     tag, steps = (str(place[0]), place[1:]) if place[0] in types else ("", place)
     if PRESENT in steps[1:]:
         label = steps.index(PRESENT, 1)
@@ -161,7 +161,7 @@ def described(value: object) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Tells whether a string is whole characters, without half of a surrogate pair."""
+    """Return whether a string is whole characters, without half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:

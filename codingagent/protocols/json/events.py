@@ -1,4 +1,4 @@
-"""What came of operations, as JSON: specification 001, event types. And what answers an approval.
+"""Outcomes of operations as JSON (specification 001, event types), and answers to an approval.
 
 001 has no schema for events, only its interfaces and examples. An example gives `operationId` as
 null: that is read as absent. On the way out what is absent is left out, never null.
@@ -59,7 +59,7 @@ class MessageEvent(_Outcome):
 
 @wire_value
 class CreateFileEvent(_FileOutcome):
-    """What came of writing a file."""
+    """The outcome of writing a file."""
 
     type: Literal["createFile"] = "createFile"
     error: _OptionalText = None
@@ -68,7 +68,7 @@ class CreateFileEvent(_FileOutcome):
 
 @wire_value
 class ReadFileEvent(_FileOutcome):
-    """What came of reading a file; its size is in bytes."""
+    """The outcome of reading a file; its size is in bytes."""
 
     type: Literal["readFile"] = "readFile"
     content: _OptionalText = None
@@ -79,7 +79,7 @@ class ReadFileEvent(_FileOutcome):
 
 @wire_value
 class EditFileEvent(_FileOutcome):
-    """What came of editing a file."""
+    """The outcome of editing a file."""
 
     type: Literal["editFile"] = "editFile"
     edits_applied: _OptionalWhole = None
@@ -88,7 +88,7 @@ class EditFileEvent(_FileOutcome):
 
 @wire_value
 class DeleteFileEvent(_FileOutcome):
-    """What came of deleting a file."""
+    """The outcome of deleting a file."""
 
     type: Literal["deleteFile"] = "deleteFile"
     error: _OptionalText = None
@@ -96,7 +96,7 @@ class DeleteFileEvent(_FileOutcome):
 
 @wire_value
 class ShellEvent(_Outcome):
-    """What came of a command; `error` is of the system, not of the command."""
+    """The outcome of a command; `error` is of the system, not of the command."""
 
     type: Literal["shell"] = "shell"
     command: Text
@@ -111,7 +111,7 @@ class ShellEvent(_Outcome):
 
 @wire_value
 class ApprovalDetails:
-    """What would be done, and the policy that asks."""
+    """The operation that waits, and the policy that asks."""
 
     command: _OptionalText = None
     path: _OptionalText = None
@@ -172,7 +172,7 @@ Status = Literal["completed", "awaiting_approval", "error"]
 
 @wire_value
 class EventsMessage:
-    """What came of a run so far."""
+    """The outcomes of a run so far."""
 
     protocol_version: Literal["1.0"]
     run_id: Text

@@ -1,4 +1,4 @@
-"""What a JSON value may be on this wire: the kinds of field that operations and events are made of.
+"""The fields of this wire: the kinds of value that operations and events are made of.
 
 Specification 001 is a JSON Schema, and its types are strict: nothing is turned from one into another
 on the way in. Fields are called as on the wire in JSON (`oldContent`), and as Python does it in code.
@@ -81,7 +81,7 @@ def types_of(union: Any) -> tuple[str, ...]:
 
 
 class Present:
-    """Marks a field that may be absent, None in code, but may not be null in JSON."""
+    """Mark a field that may be absent, None in code, but may not be null in JSON."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -114,7 +114,7 @@ def _whole(value: object) -> object:
 
 
 def _check_file_size(content: str, info: ValidationInfo) -> str:
-    """Refuses what makes a file over the limit; that base64 is base64 is found out when it is executed."""
+    """Refuse what makes a file over the limit; that base64 is base64 is found out when it is executed."""
     if info.data.get("encoding") == "base64":
         # Four letters hold three bytes; line ends and the padding hold none.
         letters = len(content) - sum(map(content.count, "= \t\r\n"))
@@ -127,7 +127,7 @@ def _check_file_size(content: str, info: ValidationInfo) -> str:
 
 
 def _check_many(variables: object) -> object:
-    """Refuses many variables with one fault, where pydantic would gather gigabytes of them."""
+    """Refuse many variables with one fault, where pydantic would gather gigabytes of them."""
     if isinstance(variables, dict) and len(variables) > _FEW:
         try:
             "".join((*variables, *variables.values())).encode()

@@ -1,4 +1,4 @@
-"""The request in words of JSON: the guide that is made from the operations, and events as its context.
+"""Render a JSON request: the guide made from the operations, and the events as its context.
 
 The guide is the same text in every request. Each example in it is one of our own values, written out.
 """
@@ -158,7 +158,7 @@ def _example() -> str:
 
 
 def dialect() -> Dialect:
-    """Return what a request in this protocol says otherwise than one in tags."""
+    """Return the parts of a request that differ from those of one in tags."""
     return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", "readFile")
 
 

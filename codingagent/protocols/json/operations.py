@@ -112,7 +112,7 @@ OPERATION_TYPES = types_of(Operation)
 
 @wire_value
 class OperationsMessage:
-    """What an agent asks for, in order."""
+    """The operations that an agent asks for, in order."""
 
     protocol_version: Literal["1.0"]
     operations: Annotated[tuple[TaggedOperation, ...], FailFast()]

@@ -68,7 +68,7 @@ class ReceivedMessage(Struct, frozen=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What each item is called: by its own id, or by its place, `op-1` the first.
+        """Return the name of each item: its own id, or its place, `op-1` the first.
 
         001 asks for no unique ids, so neither do we: two items may be called the same.
         """
@@ -79,7 +79,7 @@ class ReceivedMessage(Struct, frozen=True):
 
 
 def validate_operation(obj: object) -> Validated[Operation]:
-    """Tells whether a value of JSON (a dict) is an operation; one of our own values is one."""
+    """Return whether a value of JSON (a dict) is an operation; one of our own values is one."""
     return _validated(TaggedOperation, obj, of="operation")
 
 
@@ -96,22 +96,22 @@ def parse_operation(obj: object) -> Operation:
 
 
 def validate_operations_message(obj: object) -> Validated[OperationsMessage]:
-    """Tells whether a value of JSON is an operations message, each operation in it valid."""
+    """Return whether a value of JSON is an operations message, each operation in it valid."""
     return _validated_message(OperationsMessage, obj, of="operation")
 
 
 def validate_event(obj: object) -> Validated[Event]:
-    """Tells whether a value of JSON is an event."""
+    """Return whether a value of JSON is an event."""
     return _validated(TaggedEvent, obj, of="event")
 
 
 def validate_events_message(obj: object) -> Validated[EventsMessage]:
-    """Tells whether a value of JSON is an events message, each event in it valid."""
+    """Return whether a value of JSON is an events message, each event in it valid."""
     return _validated_message(EventsMessage, obj, of="event")
 
 
 def validate_approval(obj: object) -> Validated[Approval]:
-    """Tells whether a value of JSON is a structured approval, `{"approval": {...}}`."""
+    """Return whether a value of JSON is a structured approval, `{"approval": {...}}`."""
     validated = _validated_message(ApprovalMessage, obj, of="event")
     return Accepted(validated.data.approval) if validated.success else validated
 
@@ -231,7 +231,7 @@ def _without_mark(text: str | bytes, limit_bytes: int) -> str | bytes:
 
 
 def value_of(text: str | bytes) -> object:
-    """Return the value that JSON stands for.
+    """Return the value that JSON means.
 
     Raises:
         MessageError: if it is no JSON, or nested too deep.
@@ -246,7 +246,7 @@ def value_of(text: str | bytes) -> object:
         text = text.decode() if isinstance(text, bytes) else text
         return json.loads(text, parse_int=_integer)
     except UnicodeDecodeError as error:
-        fault = f"is not UTF-8: byte {error.start + 1} can't stand there"
+        fault = f"is not UTF-8: byte {error.start + 1} is not allowed there"
     except json.JSONDecodeError as error:
         fault = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
     except RecursionError:

@@ -1,4 +1,4 @@
-"""A chat's answer that is an operations message instead of tag blocks (design, operations and events)."""
+"""Read an answer that is an operations message instead of tag blocks (design, operations and events)."""
 
 import re
 
@@ -19,7 +19,7 @@ _TELLING = ('"operations"', '"protocolVersion"')
 
 
 def read(text: str) -> Reply | None:
-    """Read a reply that is an operations message, bare or in one code fence; None if it is none.
+    """Read an answer that is an operations message, bare or in one code fence; None if it is none.
 
     Never raises: a message that can't be read is a problem among the items.
     """
@@ -64,7 +64,7 @@ def _lone(problem: Problem) -> Reply:
 
 
 def _bodies(text: str) -> list[str]:
-    """Return what may be a message: the whole text, or what is in each code fence."""
+    """Return the parts that may be a message: the whole text, or the content of each code fence."""
     text = text.strip().removeprefix("\ufeff").strip()
     if text.startswith("{"):
         return [text]
@@ -94,7 +94,7 @@ def _finished(item: Step | Problem) -> Step | Problem:
 
 
 def _header(body: str) -> Header | None:
-    """Return what the message says it answers, in the two fields that the guide asks for."""
+    """Return the request that the message names, in the two fields that the guide asks for."""
     value = value_of(body)
     if not isinstance(value, dict) or not {"session", "sequence"} & value.keys():
         return None

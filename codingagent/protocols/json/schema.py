@@ -29,7 +29,7 @@ def _schema(form: type) -> dict[str, Any]:
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """Leaves out what is pydantic's or Python's own: titles, null defaults, OpenAPI's discriminator."""
+    """Leave out what is pydantic's or Python's own: titles, null defaults, OpenAPI's discriminator."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         inner = schema["schema"]

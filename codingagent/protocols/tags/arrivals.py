@@ -52,7 +52,7 @@ class Mended(Struct):
 
 
 class Arrivals:
-    """How each body of an answer came; blocks are asked for in their order, and each costs little."""
+    """The arrival of each body of an answer; blocks are asked for in their order, and each costs little."""
 
     def __init__(self, mended: Mended) -> None:
         self._mended = mended

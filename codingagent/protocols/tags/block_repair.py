@@ -277,7 +277,7 @@ class _Mender:
         if body != self._text[start:end]:
             self._changes.append((start, end, body))
 
-    # --- what is said --------------------------------------------------------------------------
+    # --- notes ---------------------------------------------------------------------------------
 
     def _say_of(self, tag: Tag, note: str) -> None:
         said = self._mended.notes_of.setdefault(self._lines.of(tag.start), [])
@@ -290,7 +290,7 @@ class _Mender:
 
 
 class _Closings:
-    """Where closing tags are, each kind in its order; a search in them never looks at one twice."""
+    """The closing tags, each kind in its order; a search in them never looks at one twice."""
 
     def __init__(self, every: Iterable[Tag]) -> None:
         self._by_text: dict[tuple[str, bool], list[Tag]] = {}

@@ -1,6 +1,6 @@
-"""An answer that was cut short within a block, and the next one that goes on from there.
+"""Join an answer that was cut short within a block with the next one that goes on from there.
 
-Nothing of a cut block is ever executed by itself. It is joined with what follows only where the two
+Nothing of a cut block is ever executed by itself. It is joined with the next part only where the two
 overlap in a text that can't be mistaken: the last line that arrived, sent once more.
 """
 
@@ -70,13 +70,13 @@ def opening_of(text: str, block: Block) -> str:
 
 
 def named(block: Block) -> str:
-    """Return what a block is called in words: its command and its path."""
+    """Return the name of a block in words: its command and its path."""
     path = dict(block.attributes).get("path")
     return block.name if path is None else f"{block.name} '{shown(path)}'"
 
 
 def advice(cut: str, block: Block) -> tuple[str, str]:
-    """Return what to tell the model of a cut block, and the lines with which it is to go on."""
+    """Return the advice for the model on a cut block, and the lines with which it is to go on."""
     closing = block.closing
     lines = block.body.count("\n")
     reason = (
@@ -99,7 +99,7 @@ def join(cut: str, text: str) -> Joined | None:
 
     Args:
         cut: as `cut_of` gave it.
-        text: the next reply, which may be cut short again.
+        text: the next answer, which may be cut short again.
     """
     text = scanner.fold_line_ends(text)
     closing = _closing_at(cut, text)
@@ -126,7 +126,7 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
     Args:
         earlier: the answer as it came first.
         cut: as `cut_of` gave it of that.
-        text: the next reply.
+        text: the next answer.
     """
     first = scanner.fold_line_ends(earlier).strip()
     before, _, last = first.rpartition("\n")
@@ -144,7 +144,7 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
 class SecondHalf(Struct, frozen=True):
     """An answer that closes a block which it does not open: it does not fit what had arrived of that.
 
-    `name` is what the block is called in words, `line` where it is closed.
+    `name` is the block in words, `line` where it is closed.
     """
 
     command: str
@@ -171,7 +171,7 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
 
 
 def name_of(cut: str) -> str:
-    """Return what the block that was cut is called in words."""
+    """Return the name of the block that was cut, in words."""
     head = _head(cut)
     return "a block" if head is None else named(head)
 
@@ -182,13 +182,13 @@ def _head(cut: str) -> Block | None:
 
 
 def is_about(cut: str, name: str) -> bool:
-    """Tells whether a command of this name may be the block that was cut, begun again."""
+    """Return whether a command of this name may be the block that was cut, begun again."""
     found = _NAME.match(cut)
     return found is not None and found[1] == name
 
 
 def _has_new_fence(rest: str, cut: str) -> bool:
-    """Tells whether a fence is in what was added, and none in what was there: it may be the chat's."""
+    """Return whether a fence is in what was added, and none in what was there: it may be the chat's."""
     return any(map(_FENCE.fullmatch, rest.splitlines())) and not any(
         map(_FENCE.fullmatch, cut.splitlines())
     )
@@ -197,7 +197,7 @@ def _has_new_fence(rest: str, cut: str) -> bool:
 def _overlap(body: str) -> str:
     """Return the end of what arrived, from the start of a line, that can't be taken for another place.
 
-    Empty if the last lines stand elsewhere in it too.
+    Empty if the last lines are elsewhere in it too.
     """
     at = len(body)
     for _ in range(_MOST_LINES):
@@ -212,7 +212,7 @@ def _overlap(body: str) -> str:
 
 
 def _place(text: str, overlap: str, arrived: str) -> int | None:
-    """Return where the overlap stands: at the very beginning, or after what had arrived before it too.
+    """Return where the overlap is: at the very beginning, or after what had arrived before it too.
 
     Anywhere else it may be a line that only reads the same, and what is before it would be lost.
     """
@@ -228,7 +228,7 @@ def _place(text: str, overlap: str, arrived: str) -> int | None:
 
 
 def _closing_at(cut: str, text: str) -> int | None:
-    """Return where the line stands that closes the cut block."""
+    """Return where the line is that closes the cut block."""
     name = _NAME.match(cut)
     if name is None:
         return None

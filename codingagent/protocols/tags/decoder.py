@@ -1,4 +1,4 @@
-"""What a block of the tag protocol asks for: its attributes and its body made an operation."""
+"""Decode a block of the tag protocol: make an operation of its attributes and its body."""
 
 import base64
 import binascii

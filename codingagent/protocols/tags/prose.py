@@ -1,4 +1,4 @@
-"""An answer without any command: its words for the person, and for the model one block to begin with."""
+"""Handle an answer without any command: show its words to the person, and a block to the model."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _NAME = re.compile(r"[\w./-]+")
 _NOTHING = {
     False: NO_BLOCK,
     True: (
-        "No operations message was found in the reply, so nothing was done. Answer with one JSON"
+        "No operations message was found in the answer, so nothing was done. Answer with one JSON"
         " object, for example:"
     ),
 }
@@ -22,7 +22,7 @@ _SHOWN = "nothing was done, and the person was shown your words."
 
 
 def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
-    """Return the words of an answer as a message to the person, and what it lacks as a problem.
+    """Return the words of an answer as a message to the person, and the missing command as a problem.
 
     Args:
         text: the answer.

@@ -251,7 +251,7 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
         "the same answer again, letter by letter",
         "it repeats its `[REPLY]` line, or both halves are the same and change files",
         "executes it once",
-        "the same answer stood twice in the reply: it was executed once",
+        "the same answer came twice: it was executed once",
         _second_copy,
     ),
     Rule(

@@ -1,4 +1,4 @@
-"""A reply as the agent takes it: operations and problems in order, and what is said of the rest."""
+"""Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
 
 import re
 from typing import Literal
@@ -16,7 +16,7 @@ from codingagent.protocols.tags.arrivals import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
 
 NO_BLOCK = (
-    "No command was found in the reply, so nothing was done. Write commands at the start of a line,"
+    "No command was found in the answer, so nothing was done. Write commands at the start of a line,"
     " for example:"
 )
 # One block, and none that would end the task where it is copied.
@@ -47,7 +47,7 @@ _DONE_OPEN = (
 
 
 BLOCK_LINE = "\0"
-"""What is in the place of a block's first line in the text beside it; its other lines are empty."""
+"""Replaces a block's first line in the text beside it; its other lines are empty."""
 
 Foreign = Literal["no", "asked", "accepted"]
 """Whether it came in another format than ours: then it needs a yes, or got one beforehand."""
@@ -61,12 +61,12 @@ class Step(Struct, frozen=True):
     line: int
     notes: tuple[str, ...] = ()
     id: str = ""
-    """What the reply itself calls it; empty: nothing."""
+    """Its name in the answer itself; empty: none."""
     foreign: Foreign = "no"
 
 
 class Problem(Struct, frozen=True):
-    """A part of a reply that is no operation: what is wrong, and what to write instead."""
+    """A part of an answer that is not an operation: the fault, and what to write instead."""
 
     tag: str
     reason: str
@@ -79,7 +79,7 @@ class Problem(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """What a reply says it answers; either may be missing or no number."""
+    """The request that an answer names; either part may be missing."""
 
     session: str | None
     sequence: int | None
@@ -98,7 +98,7 @@ class Reply(Struct, frozen=True):
     is_bare: bool = False
     """No block of ours was found in it."""
     cut: str = ""
-    """The text of its last block, if the reply was cut short within that; or no more than its opening tag."""
+    """The text of its last block, if the answer was cut short in it; or only its opening tag."""
     is_joined: bool = False
     """It went on with a block that had been cut short."""
     files: tuple[str, ...] = ()
@@ -114,9 +114,9 @@ _TOO_MANY = (
 
 
 def read(text: str) -> Reply:
-    """Read a reply. Never raises: what can't be read is a problem among the items.
+    """Read an answer. Never raises: what can't be read is a problem among the items.
 
-    Order is the reply's own. Blocks after DONE, or after [END], are no items but named: DONE does not
+    Order is the answer's own. Blocks after DONE, or after [END], are no items but named: DONE does not
     count then (DESIGN, tag blocks: after DONE).
     """
     mended = repair.read(text)
@@ -143,7 +143,7 @@ def read(text: str) -> Reply:
                 reason, lines = continuation.advice(cut, block)
                 item = Problem(block.name, reason, block.line, lines)
         elif invented is not None and invented[0] < block.start and _finishes(item):
-            item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the reply)", block.line)
+            item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the answer)", block.line)
         items.append(item)
         done = isinstance(item, Step) and isinstance(item.operation, Finish)
     left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
@@ -155,17 +155,17 @@ def read(text: str) -> Reply:
     notes = [*mended.notes, *found.notes]
     if unused:
         notes.append(
-            f"not executed, because it stands after {'DONE' if done else '[END]'}: {_list(unused)}"
+            f"not executed, because it comes after {'DONE' if done else '[END]'}: {_list(unused)}"
         )
     header = _header(found)
     if invented is not None:
         notes.append(
-            f"line {invented[1]} of the reply imitates results; only this program writes them, so that"
+            f"line {invented[1]} of the answer imitates results; only this program writes them, so that"
             " text was ignored"
         )
     if found.header is not None and not found.ended and not done and not cut:
         notes.append(
-            "the reply has no [END], so it may have been cut short: what arrived whole was executed;"
+            "the answer has no [END], so it may have been cut short: what arrived whole was executed;"
             " send only what is missing"
         )
     is_bare = not found.blocks
@@ -195,7 +195,7 @@ def _finishes(item: Step | Problem) -> bool:
 
 
 def _invented(mended: Mended) -> tuple[int, int] | None:
-    """Return where a reply writes results itself, outside of all blocks: the offset, and the line."""
+    """Return where an answer writes results itself, outside of all blocks: the offset, and the line."""
     for start, end in mended.scan.around:
         if (found := _RESULTS.search(mended.text, start, end)) is not None:
             return found.start(), mended.text.count("\n", 0, found.start()) + 1
@@ -203,14 +203,14 @@ def _invented(mended: Mended) -> tuple[int, int] | None:
 
 
 def objection(header: Header | None, session: Session, digest: str) -> str:
-    """Return why a reply is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
+    """Return why an answer is not this session's next one, or nothing (DESIGN, tag blocks and journal)."""
     if header is not None and header.session not in (None, session.session_id):
         return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
     sequence = None if header is None else header.sequence
     if sequence is not None and sequence < session.sequence:
         return f"it answers request {sequence}; request {session.sequence} is the one that waits"
     if digest == session.last_digest and sequence != session.sequence:
-        return "it is the last reply again, letter by letter, and was executed already"
+        return "it is the last answer again, letter by letter, and was executed already"
     return ""
 
 
@@ -220,9 +220,9 @@ def _read_block(
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=(*said, *block.notes))
     if doubt := mended.doubts.get(block.line):
-        return Problem(block.name, f"{doubt} (line {block.line} of the reply)", block.line)
+        return Problem(block.name, f"{doubt} (line {block.line} of the answer)", block.line)
     if not block.closed and block.name == "DONE":
-        return Problem(block.name, f"{_DONE_OPEN} (line {block.line} of the reply)", block.line)
+        return Problem(block.name, f"{_DONE_OPEN} (line {block.line} of the answer)", block.line)
     if not block.closed:
         closing = block.closing
         reason = (
@@ -231,16 +231,14 @@ def _read_block(
         )
         beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
         if beside is not None:
-            reason += (
-                f" (line {block.line + 1 + beside} has text beside the tag: it must stand alone)"
-            )
+            reason += f" (line {block.line + 1 + beside} has text beside the tag: it must be alone)"
         return Problem(block.name, reason, block.line)
     if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
         return Problem(block.name, _unclosed_before(block, block.inner), block.line)
     try:
         operation, notes = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
-        reason = f"{fault.reason} (line {block.line} of the reply)"
+        reason = f"{fault.reason} (line {block.line} of the answer)"
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
         return Problem(block.name, reason, block.line, fault.detail, block.notes, subject=path)
     return Step(operation, block.name, block.line, block.notes + notes)
@@ -255,9 +253,9 @@ def _may_hold_tags(block: scanner.Block, inner: scanner.InnerTag) -> bool:
 
 def _unclosed_before(block: scanner.Block, inner: scanner.InnerTag) -> str:
     return (
-        f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the reply, inside the block of line"
+        f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the answer, inside the block of line"
         f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"
-        " what stands in it. Send all of that again, each block with its closing tag; if the line is meant"
+        " what is in it. Send all of that again, each block with its closing tag; if the line is meant"
         f' as text, open the block with until="TOKEN" and close it with [/{block.name} TOKEN]'
     )
 
@@ -276,7 +274,7 @@ def _list(names: list[str]) -> str:
 
 
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
-    """Return a reply without what is after the end of a block whose first half does not fit."""
+    """Return an answer without what is after the end of a block whose first half does not fit."""
     before = [item for item in reply.items if item.line < half.line and item.tag != "REPLY"]
     rest = [item for item in reply.items if item.line > half.line]
     behind = [f"{item.tag} at line {item.line}" for item in rest if item.tag != "DONE"]
@@ -296,5 +294,5 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
 
 
 def with_note(reply: Reply, note: str) -> Reply:
-    """Return the reply with one more note in front."""
+    """Return the answer with one more note in front."""
     return replace(reply, notes=(note, *reply.notes)) if note else reply

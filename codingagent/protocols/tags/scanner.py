@@ -1,4 +1,4 @@
-"""The grammar of tag blocks: where a block begins and ends in a reply. Not what a block means.
+"""Find the tag blocks of an answer: where each begins and ends. Not what a block means.
 
 How it works. The text is searched for `[NAME` and `[/NAME`, and only those at the start of a
 trimmed line count (specification 003, parsing rules 1 and 4). An opening that has a body is followed
@@ -29,7 +29,7 @@ _ATTRIBUTE = re.compile(
 _PLAIN_ATTRIBUTE = re.compile(r' ([a-z_]+)="([^"\\\n]*)"')
 _PLAIN_ATTRIBUTES = r'(?: [a-z_]+="[^"\\\n]*")*'
 _HEAD_END = re.compile(r"[^\S\n]*\]")
-# What may be after a bare [DONE]: the end of the reply, and that of a fence round all of it.
+# What may be after a bare [DONE]: the end of the answer, and that of a fence round all of it.
 _BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
 _HEADER_VALUE = re.compile(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
 _ESCAPE = re.compile(r'\\(["\\])')
@@ -51,10 +51,10 @@ class InnerTag(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One command as written in a reply.
+    """One command as written in an answer.
 
     `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
-    the opening stands, 1-based. `fault` says why the opening can't be read, or is empty. It reaches
+    the opening is, 1-based. `fault` says why the opening can't be read, or is empty. It reaches
     from `start` to `end`; `is_doubtful` tells that its body holds what may be another tag of ours.
     """
 
@@ -73,16 +73,16 @@ class Block(NamedTuple):
 
     @property
     def closing(self) -> str:
-        """Gives the line that closes it, or would."""
+        """Return the line that closes it, or would."""
         return closing_tag(self.name, _until_of(self.attributes))
 
 
 class Scan(EqualByMeaning, frozen=True):
-    """All blocks of a reply in order, and what stood around them.
+    """All blocks of an answer in order, and what was around them.
 
     `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
     met, `has_outbox` whether the headings of a request are outside of all blocks. `around` is where
-    the text around the blocks stands, but for single line ends. `odd` are the blocks that are not
+    the text around the blocks is, but for single line ends. `odd` are the blocks that are not
     plain; all others are closed, readable and without doubt, and their tags fill their lines.
     """
 
@@ -100,17 +100,17 @@ class Scan(EqualByMeaning, frozen=True):
 
 
 def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
-    """Find the blocks of a reply. Never raises, whatever the text.
+    """Find the blocks of an answer. Never raises, whatever the text.
 
     Args:
-        text: the reply; its line ends may be "\\n" or "\\r\\n".
+        text: the answer; its line ends may be "\\n" or "\\r\\n".
         has_body: the command names, and whether each has a body and a closing tag.
     """
     return scan_lines(fold_line_ends(text), has_body)
 
 
 def scan_lines(text: str, has_body: Mapping[str, bool]) -> Scan:
-    r"""Find the blocks of a reply whose line ends are `\n`; what else there is, is characters."""
+    r"""Find the blocks of an answer whose line ends are `\n`; all else is characters."""
     return _Scanner(text, has_body).run()
 
 
@@ -157,19 +157,19 @@ def _until_of(attributes: Iterable[tuple[str, str]]) -> str | None:
 
 @cache
 def _opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds the openings of some commands. With the bracket first, a search is quick."""
+    """Return a pattern for the openings of some commands. With the bracket first, a search is quick."""
     return re.compile(rf"\[(?:{_any_of(names)})(?![^ \t\]\n])")
 
 
 @cache
 def _tag_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds the openings and the closings of some commands."""
+    """Return a pattern for the openings and the closings of some commands."""
     return re.compile(rf"\[/?(?:{_any_of(names)})(?![^ \t\]\n])")
 
 
 @cache
 def _plain_opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what fits the openings as they are nearly always written, each with its line end."""
+    """Return a pattern for the openings as they are nearly always written, each with its line end."""
     return re.compile(rf"\[({_any_of(names)})({_PLAIN_ATTRIBUTES})\]\n")
 
 
@@ -270,7 +270,7 @@ class _Scanner:
             head = self._read_head(found.end())
             if self._header is None:
                 line = self._line(start)
-                # It decides whether the reply is executed at all, so it is read however it is quoted.
+                # It decides whether the answer is executed at all, so it is read however it is quoted.
                 self._header = dict(_HEADER_VALUE.findall(line))
             self._at = head.end
         elif name == "END":
@@ -298,7 +298,7 @@ class _Scanner:
         line_end = self._line_end(head.end)
         behind = self._text[head.end : line_end].strip()
         if behind and not head.junk and behind != f"[/{name}]":
-            notes = (f"text behind the tag was ignored: {_clip(behind)}",)
+            notes = (f"text after the tag was ignored: {_clip(behind)}",)
         self._add(name, head, "", start, line_end, notes=notes)
 
     def _read_block(self, name: str, start: int, head: _Head) -> None:
@@ -323,7 +323,7 @@ class _Scanner:
         elif (close := self._find_closing(closing, line_end, len(self._text))) is not None:
             self._add_closed(name, head, start, (line_end + 1, close), inner=head.until is None)
         elif name == "DONE" and _BEHIND_LAST.fullmatch(self._text, line_end):
-            note = "a bare DONE was taken as the end; write a summary and its closing tag behind it"
+            note = "a bare DONE was taken as the end; write a summary and its closing tag after it"
             self._add(name, head, "", start, line_end, notes=(note,))
         else:
             self._add(name, head, self._text[line_end + 1 :], start, len(self._text), closed=False)
@@ -333,13 +333,13 @@ class _Scanner:
         line_end = self._line_end(head.end)
         close = self._find_closing(closing, line_end, self._next_opening(line_end))
         if close is None:
-            self._note(start, f"[{name}] has text behind it and no closing tag: read as prose")
+            self._note(start, f"[{name}] has text after it and no closing tag: read as prose")
             self._at = line_end
             return
         first = self._text[head.end : line_end]
         # One blank parts the tag from its text; it is no part of the text.
         body_start = head.end + (1 if first.startswith(" ") else 0)
-        note = "the text behind the opening tag was taken as the first line of the body"
+        note = "the text after the opening tag was taken as the first line of the body"
         self._add_closed(name, head, start, (body_start, close), notes=(note,))
 
     def _read_unreadable(self, name: str, start: int, head: _Head, closing: str) -> None:
@@ -362,7 +362,7 @@ class _Scanner:
             self._note(start, f"{_clip(self._text[start:line_end])} was read as prose")
             self._at = line_end
 
-    # --- what is kept --------------------------------------------------------------------------
+    # --- the outcome ---------------------------------------------------------------------------
 
     def _add_closed(
         self,
@@ -381,7 +381,7 @@ class _Scanner:
         if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
             line = self._line_number_ahead(opening)
             note = (
-                f"an opening tag stands inside this body, at line {line} of the reply, and was taken"
+                f"an opening tag is inside this body, at line {line} of the answer, and was taken"
                 f" as text: if a [/{name}] is missing before it, send the block again; if it is"
                 ' meant, use until="TOKEN"'
             )
@@ -543,7 +543,7 @@ class _Scanner:
             )
 
     def _note_lookalike(self, name: str, found: re.Match[str]) -> None:
-        """Names tags that look like ours. Each look ahead costs a search, so there are few of them."""
+        """Note tags that look like ours. Each look ahead costs a search, so there are few of them."""
         if name.upper() in self._has_body:
             self._note(
                 found.start(), f"[{name}] is no command: names are upper case, [{name.upper()}]"
@@ -553,7 +553,7 @@ class _Scanner:
             if self._find_closing(f"[/{name}]", found.end(), len(self._text)) is not None:
                 self._note_unread(found.start(), f"[{name}] is no command and was ignored")
 
-    # --- where things stand --------------------------------------------------------------------
+    # --- where things are --------------------------------------------------------------------
 
     def _is_line_start(self, offset: int) -> bool:
         """Walk back over blanks; each run of blanks has at most one bracket after it to do so."""
@@ -623,7 +623,7 @@ class _Scanner:
 
 
 def is_opening(line: str, at: int) -> bool:
-    """Tells whether a line ends as an opening tag, from after its name on: attributes and a bracket."""
+    """Return whether a line ends as an opening tag, from after its name on: attributes and a bracket."""
     while (attribute := _ATTRIBUTE.match(line, at)) is not None:
         at = attribute.end()
     end = _HEAD_END.match(line, at)

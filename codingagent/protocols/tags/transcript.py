@@ -1,4 +1,4 @@
-"""A whole conversation pasted as one answer: which part of it answers the request that waits.
+"""Find the answer to the request that waits in a whole conversation that was pasted.
 
 How it works. Requests of ours are found by their headings and their last line, answers by their
 `[REPLY …]` line. Of the answers to the awaited request the last one is kept, up to its `[END]` or to where
@@ -62,7 +62,7 @@ class _Request(NamedTuple):
 
 
 def last_header(text: str) -> Header | None:
-    """Return what the last answer in a text says that it answers; None if none says it."""
+    """Return the request that the last answer in a text names; None if none names one."""
     requests = _requests(text)
     said = () if requests is None else tuple(_said(text, requests))
     return Header(said[-1].session, said[-1].sequence) if said else None

@@ -46,13 +46,13 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "no path": (
         fenced(edit("a = 1\n", "a = 5\n")),
-        "no path stands above it; write the path on the line above it",
+        "no path is above it; write the path on the line above it",
         "a.py\n" + fenced(edit("a = 1\n", "a = 5\n")),
         {"a.py": "a = 5\nb = 2\n"},
     ),
     "two paths": (
         "Change `a.py` and `src/u.py`:\n" + fenced(edit("a = 1\n", "a = 5\n")),
-        "a.py and src/u.py stand above it; write one path above each block",
+        "a.py and src/u.py are above it; write one path above each block",
         "a.py\n"
         + fenced(edit("a = 1\n", "a = 5\n"))
         + "\nsrc/u.py\n"

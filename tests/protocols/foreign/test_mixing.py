@@ -57,7 +57,7 @@ def test_what_is_not_certain_is_named_first() -> None:
     found = read(f"{RUN}\n{whole('a.py', 'x')}\n{DONE}")
     assert kinds(found) == [
         (
-            "CREATE_FILE: What stands at line 7 was not used: 'a.py' exists, and this may be a part of it;"
+            "CREATE_FILE: The part at line 7 was not used: 'a.py' exists, and this may be a part of it;"
             ' if it is meant, send [CREATE_FILE path="a.py"] with all of it, or [EDIT_FILE path="a.py"]'
         ),
         RunCommand,
@@ -68,7 +68,7 @@ def test_what_is_not_certain_is_named_first() -> None:
 def test_an_edit_that_can_not_be_read_is_named_first() -> None:
     found = read(f"{RUN}\n{search('b', 'a', 'b').removeprefix('b')}\n{DONE}")
     assert kinds(found)[0] == (
-        "SEARCH/REPLACE: SEARCH/REPLACE at line 7 was not used: no path stands above it; write the path on"
+        "SEARCH/REPLACE: SEARCH/REPLACE at line 7 was not used: no path is above it; write the path on"
         " the line above it"
     )
     assert isinstance(found.items[0], Problem)

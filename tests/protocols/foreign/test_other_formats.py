@@ -150,7 +150,7 @@ def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path)
         assert path.read_text() == CART
         assert not desk.conversation.session.is_complete
         first, *_ = desk.results().splitlines()
-        assert "[FAILED] CREATE_FILE: What stands at line 7 was not used: 'cart.py' exists" in first
+        assert "[FAILED] CREATE_FILE: The part at line 7 was not used: 'cart.py' exists" in first
 
 
 def test_beside_commands_a_repetition_is_asked_for_nowhere(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_prose_alone_is_still_told_how_to_answer(tmp_path: Path) -> None:
     """Design, tag blocks: no block at all shows the model one example."""
     with desk_at(tmp_path, accepts_formats=True) as desk:
         desk.answer("I think that the discount is added where it should be taken off.\n")
-        assert "No command was found in the reply" in desk.request()
+        assert "No command was found in the answer" in desk.request()
 
 
 def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ def test_what_has_no_type_of_its_own_is_a_validation_error(tag: str) -> None:
         ),
         (
             core.CommandRan("ls", -9, "", 0, "agent"),
-            {"exitCode": 137, "error": "ended: whoever asked for it is gone"},
+            {"exitCode": 137, "error": "ended: the program that asked for it is gone"},
         ),
     ],
 )

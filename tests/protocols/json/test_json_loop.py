@@ -185,7 +185,7 @@ def test_what_cant_be_executed_is_told_to_the_model(desk: Desk, reply: str, said
 
 def test_prose_in_a_session_of_tags_is_answered_as_before(tags: Desk) -> None:
     """A brace alone makes no message."""
-    assert "No command was found in the reply" in tags.answer("f() { return 1 }")
+    assert "No command was found in the answer" in tags.answer("f() { return 1 }")
 
 
 # --- the end ---------------------------------------------------------------------------------------

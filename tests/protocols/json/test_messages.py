@@ -788,7 +788,7 @@ def test_of_a_field_named_twice_the_last_counts() -> None:
             f'{{"protocolVersion":"1.0","operations":[{_GOOD}',
             "message is not JSON: Expecting ',' delimiter (line 1, column 71)",
         ),
-        (b"\xff\xfe", "message is not UTF-8: byte 1 can't stand there"),
+        (b"\xff\xfe", "message is not UTF-8: byte 1 is not allowed there"),
         ("[" * 100_000, "message is nested too deep to be read; a message needs five levels"),
         ("[]", "message must be an object, not a list"),
         (None, "message must be an object, not null"),

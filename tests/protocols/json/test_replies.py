@@ -313,7 +313,7 @@ def test_a_task_that_is_no_text_can_be_said() -> None:
 
 
 def test_what_came_of_the_turn_are_its_events() -> None:
-    """Specification 001: one event each, in order; notes of the reply stand below."""
+    """Specification 001: one event each, in order; notes of the answer stand below."""
     events = (
         FileCreated("a", 1, replaced=False),
         Refused("MESSAGE", "no"),

@@ -177,7 +177,7 @@ def test_results_that_the_model_invents_are_ignored_and_said() -> None:
     (_, done) = found.items
     assert isinstance(done, Problem)
     assert "results that this program did not write" in done.reason
-    assert any("line 3 of the reply imitates results" in note for note in found.notes)
+    assert any("line 3 of the answer imitates results" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_the_same_answer_twice_is_executed_once() -> None:
     assert operations(answer + "Copy code\n" + answer) == once
     assert operations(answer + answer[:-10]) == once
     assert operations(answer.removeprefix(_HEADER) * 2) == once
-    assert "stood twice" in notes(answer * 2)
+    assert "came twice" in notes(answer * 2)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_one_bad_block_never_costs_the_others() -> None:
         Step(ReadFile("a"), "READ_FILE", 1),
         Problem(
             "READ_FILE",
-            "REJECTED: Path is outside workspace: '../x' (line 2 of the reply)",
+            "REJECTED: Path is outside workspace: '../x' (line 2 of the answer)",
             2,
             subject="../x",
         ),
@@ -142,7 +142,7 @@ def test_a_problem_says_its_line() -> None:
     (problem,) = problems("text\n\n[CREATE_FILE]\nx\n[/CREATE_FILE]\n")
     assert problem == Problem(
         "CREATE_FILE",
-        "Missing attribute 'path'; write [CREATE_FILE path=\"relative/path\"] (line 3 of the reply)",
+        "Missing attribute 'path'; write [CREATE_FILE path=\"relative/path\"] (line 3 of the answer)",
         3,
     )
 
@@ -151,7 +151,7 @@ def test_notes_on_the_block_and_on_its_attributes_are_kept_together() -> None:
     """Design, tag blocks: each is noted in the result of the block that it is about."""
     (item,) = reply.read('[READ_FILE path="a" x="1"] please\n').items
     assert item.notes == (
-        "text behind the tag was ignored: 'please'",
+        "text after the tag was ignored: 'please'",
         "unknown attribute 'x' was ignored",
     )
 
@@ -160,7 +160,7 @@ def test_a_problem_keeps_the_notes_of_its_block() -> None:
     """Design, tag blocks: an opening line inside a body is warned of, even if the block has another fault."""
     (problem,) = problems('[CREATE_FILE path="../a"]\n[DELETE_FILE path="b"]\n[/CREATE_FILE]\n')
     assert problem.notes
-    assert "stands inside this body, at line 2" in problem.notes[0]
+    assert "is inside this body, at line 2" in problem.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> No
     assert isinstance(problem, Problem)
     assert problem.tag == "REPLY"
     assert problem.reason == (
-        "No command was found in the reply, so nothing was done. Write commands at the start of a line,"
+        "No command was found in the answer, so nothing was done. Write commands at the start of a line,"
         " for example:"
     )
     assert operations(problem.detail)
@@ -206,7 +206,7 @@ def test_a_reply_with_its_header_and_without_its_end_is_cut_short() -> None:
     assert len(found.items) == 1
     assert found.notes == (
         (
-            "the reply has no [END], so it may have been cut short: what arrived whole was executed; send"
+            "the answer has no [END], so it may have been cut short: what arrived whole was executed; send"
             " only what is missing"
         ),
     )
@@ -271,7 +271,7 @@ def test_what_stands_behind_the_end_is_named_and_not_executed() -> None:
     """Design, tag blocks: the guide asks the model to end with `[END]`; never silence about the rest."""
     found = reply.read('[READ_FILE path="a"]\n[END]\n[DELETE_FILE path="b"]\n')
     assert operations('[READ_FILE path="a"]\n[END]\n[DELETE_FILE path="b"]\n') == [ReadFile("a")]
-    assert found.notes == ("not executed, because it stands after [END]: DELETE_FILE at line 3",)
+    assert found.notes == ("not executed, because it comes after [END]: DELETE_FILE at line 3",)
 
 
 def test_of_many_blocks_after_done_twenty_are_named() -> None:
@@ -350,7 +350,7 @@ def test_the_last_reply_again_is_objected_to(header: Header | None, objects: boo
     """Design, nothing runs twice: the last reply again, byte for byte, without a `[REPLY]` of this turn."""
     reason = reply.objection(header, _waiting(), "digest-1")
     assert reason == (
-        "it is the last reply again, letter by letter, and was executed already" if objects else ""
+        "it is the last answer again, letter by letter, and was executed already" if objects else ""
     )
 
 
@@ -437,7 +437,7 @@ def test_a_header_is_read_however_it_is_quoted(line: str) -> None:
 def test_a_closing_tag_with_text_beside_it_is_named() -> None:
     """Specification 003, parse errors: missing closing tag; what looks like one says why it is none."""
     (problem,) = problems("[RUN_COMMAND]\npytest\n[/RUN_COMMAND].\n")
-    assert "line 3 has text beside the tag: it must stand alone" in problem.reason
+    assert "line 3 has text beside the tag: it must be alone" in problem.reason
 
 
 def test_what_came_in_a_code_block_has_not_lost_its_indentation() -> None:

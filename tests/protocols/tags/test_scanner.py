@@ -202,7 +202,7 @@ def test_the_body_behind_an_unreadable_opening_is_passed_over() -> None:
 
 
 def test_an_unreadable_opening_without_a_closing_tag_is_unclosed() -> None:
-    """Design, tag blocks, unclosed block: nothing inside it is executed, to the end of the reply."""
+    """Design, tag blocks, unclosed block: nothing inside it is executed, to the end of the answer."""
     block = only('[CREATE_FILE path=a]\n[DELETE_FILE path="b"]\n')
     assert (block.closed, bool(block.fault)) == (False, True)
 
@@ -318,7 +318,7 @@ def test_a_closing_tag_of_a_self_closing_command_is_harmless(behind: str) -> Non
 def test_text_behind_a_self_closing_tag_is_ignored_and_noted() -> None:
     """Design, tag blocks, text after the bracket: DELETE_FILE, READ_FILE: ignored, and noted."""
     block = only('[READ_FILE path="a"] to see it\n')
-    assert block.notes == ("text behind the tag was ignored: 'to see it'",)
+    assert block.notes == ("text after the tag was ignored: 'to see it'",)
 
 
 def test_a_stray_closing_tag_is_noted() -> None:
@@ -398,7 +398,7 @@ def test_text_behind_an_opening_is_its_first_line_if_the_block_is_closed() -> No
     block = only("[MESSAGE] Hello,\nworld.\n[/MESSAGE]\n")
     assert block.body == "Hello,\nworld.\n"
     assert block.notes == (
-        "the text behind the opening tag was taken as the first line of the body",
+        "the text after the opening tag was taken as the first line of the body",
     )
 
 
@@ -414,9 +414,7 @@ def test_an_opening_with_text_behind_it_is_prose_otherwise(text: str) -> None:
     """Design, tag blocks, text after the bracket: else it is prose (`[DONE] will follow`), and noted."""
     found = scan(text)
     name = text[1:].partition("]")[0]
-    assert found.notes == (
-        f"line 1: [{name}] has text behind it and no closing tag: read as prose",
-    )
+    assert found.notes == (f"line 1: [{name}] has text after it and no closing tag: read as prose",)
     assert all(block.line > 1 for block in found.blocks)
 
 
@@ -439,7 +437,7 @@ def test_an_opening_line_inside_a_body_is_body_with_a_warning(opening: str) -> N
     assert [block.body for block in found.blocks] == [f"x\n{opening}\n"]
     assert found.blocks[0].notes == (
         (
-            "an opening tag stands inside this body, at line 4 of the reply, and was taken as text: if a"
+            "an opening tag is inside this body, at line 4 of the answer, and was taken as text: if a"
             " [/CREATE_FILE] is missing before it, send the block again; if it is meant, use"
             ' until="TOKEN"'
         ),
@@ -455,7 +453,7 @@ def test_an_opening_on_the_first_line_of_a_body_is_warned_of() -> None:
 
 
 def test_nothing_inside_an_unclosed_block_is_a_block() -> None:
-    """Design, tag blocks, unclosed block: to the end of the reply, nothing inside it is executed."""
+    """Design, tag blocks, unclosed block: to the end of the answer, nothing inside it is executed."""
     found = scan(
         '[READ_FILE path="a"]\n[CREATE_FILE path="b"]\nx\n'
         '[DELETE_FILE path="c"]\n[DONE]\nok\n[/DONE]\n[END]\n'
@@ -482,7 +480,7 @@ def test_a_bare_done_as_the_last_line_is_accepted_and_noted(text: str) -> None:
     block = only(text)
     assert (block.closed, block.body, block.behind_end) == (True, "", False)
     assert block.notes == (
-        "a bare DONE was taken as the end; write a summary and its closing tag behind it",
+        "a bare DONE was taken as the end; write a summary and its closing tag after it",
     )
     assert scan(text).ended is ("[END]" in text)
 

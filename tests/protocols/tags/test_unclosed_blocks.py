@@ -11,7 +11,7 @@ from tests.manglings import MANGLINGS
 B = '[CREATE_FILE path="b.py"]\ny = 2\n[/CREATE_FILE]\n'
 RUN = "[RUN_COMMAND]\nls\n[/RUN_COMMAND]\n"
 ADVICE = (
-    " so a [/CREATE_FILE] may be missing before it: nothing of the block was used, nor of what stands in"
+    " so a [/CREATE_FILE] may be missing before it: nothing of the block was used, nor of what is in"
     " it. Send all of that again, each block with its closing tag; if the line is meant as text, open the"
     ' block with until="TOKEN" and close it with [/CREATE_FILE TOKEN]'
 )
@@ -28,7 +28,7 @@ def test_a_block_that_was_not_closed_before_the_next_is_asked_for_again() -> Non
     (problem, after) = reply.read(f'[CREATE_FILE path="a.py"]\nx = 1\n{B}{RUN}').items
     assert isinstance(problem, Problem)
     assert problem.reason == (
-        '[CREATE_FILE path="b.py"] opens at line 3 of the reply, inside the block of line 1,'
+        '[CREATE_FILE path="b.py"] opens at line 3 of the answer, inside the block of line 1,'
         + ADVICE
     )
     assert isinstance(after, Step)
