@@ -49,5 +49,5 @@ def listing_of(*paths: str) -> Listing:
 
 def context_of(
     *views: render.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
-) -> render.Context:
-    return render.Context(listing or listing_of(), views, unread, ENVIRONMENT)
+) -> render.Material:
+    return render.Material(listing or listing_of(), views, unread, ENVIRONMENT)

@@ -19,7 +19,7 @@ import hypothesis
 import pytest
 
 import codingagent
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
 from codingagent.cli import main
 from codingagent.model.settings import Settings
@@ -343,7 +343,7 @@ def desk_at(
     begun = home.sessions.load(session_id) if session_id else None
     session = begun or factory.start_session(home, workspace, task, chosen)
     notices: list[Notice] = []
-    person = factory.Person(notices.append)
+    person = context.Person(notices.append)
     with factory.conversation_in(home, session, chosen, person) as conversation:
         desk = Desk(home, session.session_id, conversation)
         desk.notices = notices

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from codingagent.agent.executor import Agent, Chat, Means, Order
+from codingagent.agent.context import bare_context
+from codingagent.agent.executor import Agent, Chat, Order
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question
@@ -32,9 +33,10 @@ from codingagent.model.events import (
     MessageShown,
     Refused,
 )
-from codingagent.model.journal_entries import OperationStarted
-from codingagent.model.observations import Extras, Outcome
+from codingagent.model.observations import PLAIN, Extras, Outcome
 from codingagent.policy import rules
+from codingagent.process.bubblewrap import Unconfined
+from codingagent.process.runner import Runner
 from codingagent.protocols.tags import repair, reply
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.workspace.workspace import Workspace
@@ -93,8 +95,11 @@ class Done:
         return [event for event in self.events if isinstance(event, Refused)]
 
 
-class _Echo:
+class _Echo(Runner):
     """Runs nothing and says so: the words of a command are what counts here."""
+
+    def __init__(self) -> None:
+        super().__init__(Unconfined(), {})
 
     def run(
         self,
@@ -102,20 +107,10 @@ class _Echo:
         folder: int | str,
         timeout_s: float | None,
         show: Callable[[str], None],
-        extras: Extras,
+        extras: Extras = PLAIN,
     ) -> Outcome:
         del command, folder, timeout_s, show, extras
         return Outcome(0, "", 0)
-
-
-class _Paper:
-    """A record that nobody reads."""
-
-    def record(self, record: OperationStarted) -> None:
-        del record
-
-    def sync(self) -> None:
-        pass
 
 
 def cases() -> list[Case]:
@@ -162,16 +157,7 @@ def execute(text: str, before: dict[str, bytes], root: Path) -> Done:
 
 
 def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
-    means = Means(
-        workspace,
-        _Echo(),
-        _Paper(),
-        lambda: "2025-01-15T10:30:00Z",
-        lambda _: None,
-        30,
-        rules.PRESETS["permissive"],
-    )
-    agent = Agent(means)
+    agent = Agent(bare_context(workspace, _Echo(), rules.PRESETS["permissive"]))
     events: list[Event] = []
     for index, item in enumerate(found.items):
         if isinstance(item, Problem):

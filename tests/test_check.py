@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.checkpoints.undo import take_back
 from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
@@ -91,7 +91,7 @@ def test_its_result_is_in_the_next_request_whole_and_short(tmp_path: Path, proto
     (tmp_path / "workspace").mkdir(exist_ok=True)
     kind: Protocol = "json" if protocol == "json" else "tags"
     session = factory.start_session(home, tmp_path / "workspace", "t", settings(), kind)
-    person = factory.Person(lambda _: None)
+    person = context.Person(lambda _: None)
     with factory.conversation_in(home, session, settings(), person) as conversation:
         desk = Desk(home, session.session_id, conversation)
         conversation.recover()
@@ -215,7 +215,7 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     with desk_with(tmp_path) as desk:
         desk.answer(WRONG)
         desk.answer(RIGHT)
-        take_back(desk.home, desk.conversation.checkpointer, 1)
+        take_back(desk.home, desk.conversation.context.checkpointer, 1)
         desk.conversation.recover()
         desk.answer(DONE)
         assert (runs(tmp_path), is_complete(desk)) == (3, False)

@@ -103,6 +103,8 @@ def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
         "assert not heavy, heavy\n"
         "assert cli.run(['--home', sys.argv[1], 'new', '--no-wait', 'x']) == 0\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'pathspec', 'importlib.resources'}\n"
+        "heavy |= {f'codingagent.agent.{name}' for name in ('executor', 'batch', 'conversation')}\n"
+        "heavy |= {f'codingagent.{name}' for name in ('protocols.tags.decoder', 'checkpoints.store')}\n"
         "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

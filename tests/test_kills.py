@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
 from codingagent.model.approval import Answer
 from codingagent.model.events import CommandRan, Denied, FileCreated, Interrupted
@@ -451,7 +451,7 @@ def desk_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
     opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
     settings = settings_for("bwrap" if session.sandbox == "require" else "none")
-    with factory.conversation_in(opened, session, settings, factory.Person(lambda _: None)) as it:
+    with factory.conversation_in(opened, session, settings, context.Person(lambda _: None)) as it:
         yield it
 
 

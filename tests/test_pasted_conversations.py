@@ -182,11 +182,11 @@ def _hostile() -> str:
     environment = render.Environment("Linux", "sh", (), 30, "none", "off")
     listing = Listing((ListedFile("a", 1),))
     plain = render.FileView("b", _HEADED, 1, _HEADED.count("\n"))
-    last = render.render(_SESSION, render.Context(listing, (), [], environment), _BUDGET)
+    last = render.render(_SESSION, render.Material(listing, (), [], environment), _BUDGET)
     tail = last[last.index("=== PROMPT ===") :] + _HEADED
     views = [render.FileView("a (9 lines)", tail, 1, tail.count("\n")), plain]
     views.append(render.FileView("c", tail, 5, 900))
-    return render.render(_SESSION, render.Context(listing, views, [], environment), _BUDGET)
+    return render.render(_SESSION, render.Material(listing, views, [], environment), _BUDGET)
 
 
 _BUDGET = render.Budget(200_000, 100)

@@ -483,7 +483,7 @@ def one_holder() -> bool:
 
 def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     """Has a reply taken; gives all that the journal and the requests hold then, and the workspace."""
-    from codingagent.agent import factory
+    from codingagent.agent import context, factory
     from codingagent.errors import CodingAgentError
     from codingagent.model.settings import Settings
     from codingagent.storage import homes
@@ -491,7 +491,7 @@ def session(reply: str, policy: str = "standard") -> tuple[str, Path]:
     settings = Settings(sandbox="off", policy=policy)
     home = homes.Home.at(Path("home").absolute(), create=True)
     begun = factory.start_session(home, home.root / "workspace", "a task", settings)
-    with factory.conversation_in(home, begun, settings, factory.Person(lambda _: None)) as work:
+    with factory.conversation_in(home, begun, settings, context.Person(lambda _: None)) as work:
         work.recover()
         # What says whose answer it is would have it refused too.
         request = home.mailbox.outbox_path(begun.session_id, 1)
@@ -545,27 +545,16 @@ def output_harmless(case: str) -> bool:
 
 def forgetful_agent() -> "Agent":
     """Gives an agent in `ws` whose record keeps nothing."""
-    from codingagent.agent.executor import Agent, Means
+    from codingagent.agent.context import bare_context
+    from codingagent.agent.executor import Agent
     from codingagent.policy.rules import PRESETS
     from codingagent.process.bubblewrap import Unconfined
     from codingagent.process.runner import Runner
     from codingagent.workspace.workspace import Workspace
 
-    class Forgets:
-        def record(self, record: object) -> None: ...
-        def sync(self) -> None: ...
-
     Path("ws").mkdir()
-    means = Means(
-        Workspace(Path("ws")),
-        Runner(Unconfined(), {}),
-        Forgets(),
-        lambda: "",
-        lambda _: None,
-        1,
-        PRESETS["standard"],
-    )
-    return Agent(means)
+    runner = Runner(Unconfined(), {})
+    return Agent(bare_context(Workspace(Path("ws")), runner, PRESETS["standard"]))
 
 
 def approval_is_for_exactly_that() -> bool:
@@ -583,19 +572,21 @@ def approval_is_for_exactly_that() -> bool:
 
 def order_of_work(case: str) -> bool:
     """The start is on record before the change is made, and durable before a command runs."""
-    from codingagent.agent.executor import Agent, Means, Order
+    from codingagent.agent.context import bare_context
+    from codingagent.agent.executor import Agent, Order
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import CreateFile, RunCommand
     from codingagent.policy.rules import PRESETS
     from codingagent.process.bubblewrap import Unconfined
     from codingagent.process.runner import Runner, environment
+    from codingagent.storage.session_log import UnkeptLog
     from codingagent.workspace.workspace import Workspace
 
     root = Path("ws").absolute()
     root.mkdir()
     seen: list[bool] = []
 
-    class Looks:
+    class Looks(UnkeptLog):
         def record(self, _: object) -> None:
             seen.append((root / "new").exists())
 
@@ -603,14 +594,12 @@ def order_of_work(case: str) -> bool:
             (root / "synced").touch()
 
     runner = Runner(Unconfined(), environment(os.environ))
-    means = Means(
-        Workspace(root), runner, Looks(), lambda: "", lambda _: None, 5, PRESETS["standard"]
-    )
+    context = bare_context(Workspace(root), runner, PRESETS["standard"], Looks())
     try:
         if case == "start":
-            Agent(means).perform(Order(0, "CREATE_FILE", CreateFile("new", "x\n")))
+            Agent(context).perform(Order(0, "CREATE_FILE", CreateFile("new", "x\n")))
             return seen == [False] and (root / "new").exists()
-        ran = Agent(means).perform(Order(0, "RUN_COMMAND", RunCommand("test -e synced")))
+        ran = Agent(context).perform(Order(0, "RUN_COMMAND", RunCommand("test -e synced")))
         assert isinstance(ran, CommandRan)
         return ran.exit_code == 0
     finally:
@@ -1150,26 +1139,26 @@ ROWS: dict[str, Row] = {
         ("start",),
         (
             FLOW,
-            "        self._means.log.record(start)\n        if change.data is None:",
+            "        self._context.log.record(start)\n        if change.data is None:",
             "        if change.data is None:",
         ),
         (
             (
                 FLOW,
                 "        return change.event\n",
-                "        self._means.log.record(start)\n        return change.event\n",
+                "        self._context.log.record(start)\n        return change.event\n",
             ),
         ),
     ),
     "the start of a command is durable first": Row(
-        order_of_work, ("command",), (FLOW, "            self._means.log.sync()\n", "")
+        order_of_work, ("command",), (FLOW, "            self._context.log.sync()\n", "")
     ),
     "all is durable before the request appears": Row(
         synced_before_the_request,
         (),
         (
             "agent/requests.py",
-            "        self._means.sync()\n        if short is not None:\n",
+            "        self.context.sync()\n        if short is not None:\n",
             "        if short is not None:\n",
         ),
     ),
@@ -1217,7 +1206,7 @@ ROWS: dict[str, Row] = {
         (),
         (
             FLOW,
-            "return self._means.workspace.resolved(change.path, follow_last=effect.follows)",
+            "return self._context.workspace.resolved(change.path, follow_last=effect.follows)",
             "return change.path",
         ),
     ),
@@ -1252,7 +1241,7 @@ ROWS: dict[str, Row] = {
     ),
     # What is sent and shown.
     "a request is never executed": Row(
-        request_not_executed, (), ("agent/conversation.py", "if found.has_outbox:", "if False:")
+        request_not_executed, (), ("agent/recipients.py", "if found.has_outbox:", "if False:")
     ),
     "terminal controls are taken out": Row(
         output_harmless,

@@ -1,14 +1,16 @@
 """Resolve the files that a person attaches to a request: find them in the workspace, keep only text."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
+from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
+from codingagent.policy.rules import Policy
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -27,7 +29,7 @@ def attachable(
     workspace: Workspace,
     patterns: Iterable[str],
     folder: Path,
-    may_read: Callable[[str], bool],
+    policy: Policy,
 ) -> Attachable:
     """Return the files that some paths, folders or globs name.
 
@@ -35,7 +37,7 @@ def attachable(
         workspace: where they must be.
         patterns: as the person wrote them: absolute, or relative to `folder`, or to the workspace.
         folder: the person's current folder.
-        may_read: files that the policy protects from reading must be named individually.
+        policy: files that it protects from reading must be named individually.
 
     Raises:
         UsageError: if one names nothing, nothing that can be shown, or something outside.
@@ -53,7 +55,7 @@ def attachable(
             try:
                 _check_name(path)
                 if not is_named:
-                    _check_readable(path, may_read)
+                    _check_readable(workspace, policy, path)
                 views.view(path, None, None)
             except OperationError as fault:
                 if is_named:
@@ -145,13 +147,13 @@ def _check_name(path: str) -> None:
         raise OperationError(f"File '{paths.shown(path)}' has a name that is not UTF-8; rename it")
 
 
-def _check_readable(path: str, may_read: Callable[[str], bool]) -> None:
+def _check_readable(workspace: Workspace, policy: Policy, path: str) -> None:
     """Reject a file that the policy protects from reading.
 
     Raises:
         OperationError: if it is one.
     """
-    if not may_read(path):
+    if not may_read(workspace, policy, path):
         raise OperationError(
             f"File '{paths.shown(path)}' is blocked by the policy; name it by itself"
         )

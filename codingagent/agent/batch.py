@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.agent.executor import Agent, Chat, Order, WorkspaceLike, subject_of
-from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.agent.context import Context
+from codingagent.agent.executor import Agent, Chat, Order, subject_of
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
@@ -48,14 +47,12 @@ from codingagent.model.operations import (
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import (
     ApprovalAwaited,
-    Notice,
     OperationBegan,
     OperationDone,
     Remark,
 )
-from codingagent.policy.rules import FilesystemRules
 from codingagent.protocols.tags.reply import Problem, Step
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.clock import now
 
 # Total size of contents and outputs in the events of one answer, in characters: it bounds memory.
 RETURNED_LIMIT = 64 * 2**20
@@ -70,45 +67,16 @@ _SAID_NO = "the person said no"
 _AFTER_NO = "Find another way, or ask with MESSAGE what they want instead."
 
 
-class Check(Struct, frozen=True):
-    """The person's own command that checks the work, and its time limit."""
-
-    command: str
-    timeout_s: int
-
-
-class Surroundings(Struct, frozen=True):
-    """Everything that an execution needs besides its agent and its log."""
-
-    workspace: WorkspaceLike
-    sync: Callable[[], None]
-    """Make everything that was written durable, in the workspace and in the home."""
-    now: Callable[[], str]
-    """UTC, ISO 8601 with Z."""
-    show: Callable[[Notice], None]
-    checkpointer: Checkpointer
-    ask: Callable[[ApprovalAwaited], Answer | None]
-    """Ask the person; None if nobody can answer."""
-    approves_all: bool
-    """Approve everything that would be asked."""
-    check: "Check | None"
-    """The command to run after each turn that changed a file."""
-    keep_document: Callable[[Session], None]
-    """Write the file that shows the session to other programs, if it differs from the journal."""
-    rules: FilesystemRules
-    shown_text: Callable[[str], str | None] = lambda _: None
-    """Return the text of a file as the chat knows it, by its digest; None if it is not kept."""
-
-
 class Execution:
     """Execute what one answer, or one message, asks for."""
 
-    def __init__(self, log: SessionLog, agent: Agent, surroundings: Surroundings) -> None:
-        self.log = log
-        self._agent = agent
-        self._means = surroundings
-        self.checkpointer = surroundings.checkpointer
-        self.protection = Protection(self.checkpointer, surroundings.workspace, surroundings.rules)
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.log, self.checkpointer = context.log, context.checkpointer
+        self._agent = Agent(context)
+        self.protection = Protection(
+            context.checkpointer, context.workspace, context.policy.filesystem
+        )
 
     @property
     def session(self) -> Session:
@@ -143,19 +111,19 @@ class Execution:
             ApprovalError: if one needs approval and nobody can answer; `answer` continues from there.
             WorkError: if the disk fails.
         """
-        self._means.workspace.check()
+        self.context.workspace.check()
         is_done = len(self.session.results) >= len(items)
         if not is_done and not self.session.checkpoints.before and any(map(_may_change, items)):
             self.checkpointer.before(self._held(items))
         for index in range(len(self.session.results), len(items)):
             # A command may have moved the workspace away during the turn.
-            self._means.workspace.check()
+            self.context.workspace.check()
             self._perform(index, items)
             told()
         if not self.session.found:
             if not any(isinstance(event, Finished) for event in self.session.results):
                 self._check(ends=False)
-            self._means.workspace.check()
+            self.context.workspace.check()
             if catches_up and self.checkpointer.can_wait:
                 return
             # Also after a turn that only read: what the person changed meanwhile is news to the chat.
@@ -175,7 +143,7 @@ class Execution:
             for change in () if operation is None else named(operation):
                 with contextlib.suppress(OperationError):
                     held.add(
-                        self._means.workspace.resolved(change.path, follow_last=change.follows)
+                        self.context.workspace.resolved(change.path, follow_last=change.follows)
                     )
         return held
 
@@ -184,7 +152,7 @@ class Execution:
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item = items[index]
-        self._means.show(OperationBegan(index, item.tag, _subject(item)))
+        self.context.show(OperationBegan(index, item.tag, _subject(item)))
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (failed := self._failed_before(items)):
@@ -192,7 +160,7 @@ class Execution:
             event = Refused(item.tag, reason)
         elif is_end and not self._check(ends=True):
             event = Refused(item.tag, self._why_not_done())
-            self._means.show(
+            self.context.show(
                 Remark(
                     "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
                     f" {self.session.session_id} --check 'COMMAND'"
@@ -206,10 +174,10 @@ class Execution:
             order = Order(
                 index, item.tag, item.operation, session.results, room, item.id, item.foreign
             )
-            if not session.is_run:
+            if self.context.texts is not None:
                 is_json = item.tag not in commands.BY_TAG
                 later = partial(_operations, items, index + 1)
-                chat = Chat(later, session, self._means.shown_text, is_json)
+                chat = Chat(later, session, self.context.texts, is_json)
                 order = replace(order, chat=chat)
             event = self._decide(order, item.id)
         if item.notes:
@@ -232,31 +200,31 @@ class Execution:
         A turn that `ends` the task also runs it unless it last succeeded on exactly these files: the
         person may have changed some, or named another check.
         """
-        check, session = self._means.check, self.session
-        if check is None or session.is_run:
+        check, session = self.context.settings.check, self.session
+        if not check or session.is_run:
             return True
-        is_another = session.checked_by not in ("", check.command)
+        is_another = session.checked_by not in ("", check)
         # An interrupted check is not run again; but the person may have named another one since.
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             index = len(session.results)
-            self._means.show(OperationBegan(index, results.CHECK, check.command))
-            operation = RunCommand(check.command, timeout_s=check.timeout_s)
+            self.context.show(OperationBegan(index, results.CHECK, check))
+            operation = RunCommand(check, timeout_s=self.context.settings.check_timeout)
             found = self._agent.perform(Order(index, results.CHECK, operation, is_own=True))
             assert not isinstance(found, Question), "the person is not asked for what they want"
-            self._end_check(found, check.command)
+            self._end_check(found, check)
         return not self.session.is_failing
 
-    def _is_checked(self, check: Check) -> bool:
+    def _is_checked(self, check: str) -> bool:
         """Return whether the check last succeeded on the files as they are."""
         session = self.session
-        if session.is_failing or session.is_unchecked or session.checked_by != check.command:
+        if session.is_failing or session.is_unchecked or session.checked_by != check:
             return False
         return self.checkpointer.is_as_at(session.checked_on)
 
     def _end_check(self, event: Event, command: str) -> None:
-        self.log.record(CheckEnded(event, self._means.now(), command))
-        self._means.show(OperationDone(len(self.session.results), results.check_result(event)))
+        self.log.record(CheckEnded(event, now(), command))
+        self.context.show(OperationDone(len(self.session.results), results.check_result(event)))
 
     def _has_changed(self) -> bool:
         """Return whether this turn changed a file; changes by commands show only in a checkpoint."""
@@ -299,16 +267,16 @@ class Execution:
         if is_same and answered is not None:
             return answered.answer
         if not is_same:
-            asked = ApprovalAsked(index, question, self._means.now(), name)
+            asked = ApprovalAsked(index, question, now(), name)
             self.log.record(asked)
         assert asked is not None
         if question.grants and self.session.granted.issuperset(question.grants):
             answer = Answer("yes", "always", how="always")
-        elif self._means.approves_all:
+        elif self.context.person.approves_all:
             answer = Answer("yes", "--yes", how="--yes")
         else:
             answer = self._ask(asked)
-        self.log.record(ApprovalAnswered(index, answer, self._means.now()))
+        self.log.record(ApprovalAnswered(index, answer, now()))
         return answer
 
     def _ask(self, asked: ApprovalAsked) -> Answer:
@@ -322,14 +290,13 @@ class Execution:
             question.shown,
             question.grants,
         )
-        self._means.show(awaited)
-        answer = self._means.ask(awaited)
+        self.context.show(awaited)
+        answer = self.context.person.ask(awaited)
         if answer is None:
             # What the person does before they answer does not belong to the turn.
             if self.session.checkpoints.before:
                 self.checkpointer.after()
-            self._means.sync()
-            self._means.keep_document(self.session)
+            self.context.sync()
             # The model chose the name, and a person may paste the line into a shell.
             words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
             approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
@@ -361,7 +328,7 @@ class Execution:
             )
         if name not in (None, awaited):
             raise UsageError(f"'{name}' does not await approval; {awaited} does")
-        self.log.record(ApprovalAnswered(asked.index, answer, self._means.now()))
+        self.log.record(ApprovalAnswered(asked.index, answer, now()))
 
     def end(self, sequence: int, notes: tuple[str, ...] = (), cut: str = "") -> None:
         """Record the end of the turn, with the files that changed in it.
@@ -373,11 +340,11 @@ class Execution:
         changed = (*changed_paths(self.session.results), *protection.changed_paths())
         names = tuple(dict.fromkeys(changed))[:NAMED_LIMIT]
         notes += protection.notes()
-        self.log.record(TurnEnded(sequence, notes, self._means.now(), cut, names))
+        self.log.record(TurnEnded(sequence, notes, now(), cut, names))
 
     def _end(self, index: int, name: str, event: Event) -> None:
-        self.log.record(OperationEnded(index, event, self._means.now(), name))
-        self._means.show(OperationDone(index, results.result_of(event)))
+        self.log.record(OperationEnded(index, event, now(), name))
+        self.context.show(OperationDone(index, results.result_of(event)))
 
 
 def _denied(order: Order, question: Question, answer: Answer) -> Denied:

@@ -11,13 +11,12 @@ import base64
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
 from codingagent.errors import OperationError
@@ -35,7 +34,6 @@ from codingagent.model.events import (
     FileMoved,
     FileRequested,
     Finished,
-    FolderEntry,
     FolderListed,
     Hunk,
     Interrupted,
@@ -43,7 +41,7 @@ from codingagent.model.events import (
     Refused,
 )
 from codingagent.model.journal_entries import ContentChange, OperationStarted
-from codingagent.model.observations import Extras, Outcome, Seen, digest_of
+from codingagent.model.observations import Extras, Seen, digest_of
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -65,9 +63,10 @@ from codingagent.model.session_state import Session
 from codingagent.model.ui_events import FileChanged, ModelSaid, Notice, OutputCame, Remark
 from codingagent.policy import evaluate
 from codingagent.policy import rules as policies
-from codingagent.policy.rules import Allow, Ask, Deny, Policy, Verdict
-from codingagent.prompt.file_list import Listing
+from codingagent.policy.rules import Allow, Ask, Deny, Verdict
 from codingagent.protocols.tags.reply import Foreign
+from codingagent.storage.clock import now
+from codingagent.storage.shown_texts import ShownTexts
 
 # How much of a command's output a result shows (specification 003, RUN_COMMAND).
 OUTPUT_LIMIT_CHARACTERS = 20_000
@@ -86,82 +85,16 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _GLOB_LIMIT_FILES = 100
 
 
-class WorkspaceLike(Protocol):
-    """The folder that operations may touch; paths are in normal form."""
-
-    root: Path
-
-    def check(self) -> None: ...
-    def read(self, path: str, *, whole: bool = True) -> Seen: ...
-    def exists(self, path: str) -> bool: ...
-    def check_writable(self, path: str) -> None: ...
-    def check_deletable(self, path: str) -> None: ...
-    def write(self, path: str, data: bytes, seen: Seen | None) -> None: ...
-    def delete(self, path: str) -> None: ...
-    def check_movable(
-        self, path: str, to: str, *, overwrite: bool
-    ) -> tuple[tuple[int, int, int, int], bool]: ...
-    def move(
-        self, path: str, to: str, state: tuple[int, int, int, int], *, overwrite: bool
-    ) -> None: ...
-    def finish_move(self, path: str, to: str) -> bool: ...
-    def digest(self, path: str, *, follow_last: bool = True) -> str | None: ...
-    def discard_temporary(self, path: str) -> None: ...
-    def folder(self, path: str) -> AbstractContextManager[int | str]: ...
-    def entries(self, path: str) -> tuple[FolderEntry, ...]: ...
-    def resolved(self, path: str, *, follow_last: bool = True) -> str: ...
-    def has_git(self) -> bool: ...
-    def listing(self, always: frozenset[str] = frozenset()) -> Listing: ...
-
-
-class RunnerLike(Protocol):
-    """Run shell commands."""
-
-    def run(
-        self,
-        command: str,
-        folder: int | str,
-        timeout_s: float | None,
-        show: Callable[[str], None],
-        extras: Extras,
-    ) -> Outcome: ...
-
-
-class StartLogLike(Protocol):
-    """Record starts."""
-
-    def record(self, record: OperationStarted) -> None: ...
-    def sync(self) -> None:
-        """Make the record durable: an operation whose start is lost would start twice."""
-        ...
-
-
-class Means(Struct, frozen=True):
-    """Everything that an agent needs."""
-
-    workspace: WorkspaceLike
-    runner: RunnerLike
-    log: StartLogLike
-    now: Callable[[], str]
-    """UTC, ISO 8601 with Z."""
-    show: Callable[[Notice], None]
-    timeout_s: float
-    """The default limit for commands."""
-    policy: Policy
-    is_uncovered: Callable[[str], bool] = lambda _: False
-    """Return whether undo does not cover a file, so that its content would be lost."""
-
-
 class Chat(Struct, frozen=True):
     """Context for checking the changes in a chat's answer; a program's are not checked.
 
-    `later` returns the operations that follow in the answer. `session` returns what the chat knows of files,
-    and `text` the content of such a file, by its digest. `is_json` marks a JSON message.
+    `later` returns the operations that follow in the answer. `session` holds what the chat knows of files,
+    and `texts` the contents of such files, by digest. `is_json` marks a JSON message.
     """
 
     later: Callable[[], Iterable[Operation]] = tuple
     session: Session | None = None
-    text: Callable[[str], str | None] = lambda _: None
+    texts: ShownTexts | None = None
     is_json: bool = False
 
 
@@ -209,9 +142,9 @@ class _Plan(Struct, frozen=True):
 class Agent:
     """Execute operations of any protocol."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._views = Views(means.workspace)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._views = Views(context.workspace)
 
     def perform(self, order: Order, approved: str = "") -> Event | Question:
         """Do one operation and return its outcome; the model's mistakes are events too.
@@ -253,15 +186,15 @@ class Agent:
     def _has_both_names(self, event: FileMoved) -> bool:
         """Finish a move that a kill stopped between its two steps; return whether it did."""
         try:
-            return self._means.workspace.finish_move(event.path, event.to)
+            return self._context.workspace.finish_move(event.path, event.to)
         except OperationError:
             return False
 
     def _digest_now(self, path: str, follow_last: bool) -> str | None:
         """Return the digest of the file that a kill left at a path, and remove a partial one beside it."""
         try:
-            self._means.workspace.discard_temporary(path)
-            return self._means.workspace.digest(path, follow_last=follow_last)
+            self._context.workspace.discard_temporary(path)
+            return self._context.workspace.digest(path, follow_last=follow_last)
         except OperationError:
             return "out of reach"
 
@@ -287,7 +220,7 @@ class Agent:
             case RunCommand():
                 return self._run(order, operation, approved)
             case ShowMessage():
-                self._means.show(ModelSaid(plain_text.without_controls(operation.text)))
+                self._context.show(ModelSaid(plain_text.without_controls(operation.text)))
                 return MessageShown(operation.text)
             case Finish():
                 return Finished(operation.summary)
@@ -326,18 +259,18 @@ class Agent:
     def _real(self, change: _Change) -> str:
         """Return the real target of a change: a link may lead to a protected file."""
         (effect,) = changes_of(change.event)
-        return self._means.workspace.resolved(change.path, follow_last=effect.follows)
+        return self._context.workspace.resolved(change.path, follow_last=effect.follows)
 
     def _verdict_on(self, change: _Change, real: str) -> Verdict:
         (effect,) = changes_of(change.event)
         return policies.judge_change(
-            self._means.policy, effect.after, real, len(change.data or b"")
+            self._context.policy, effect.after, real, len(change.data or b"")
         )
 
     # --- files ---------------------------------------------------------------------------------
 
     def _plan_creation(self, order: Order, operation: CreateFile) -> _Change:
-        workspace, path = self._means.workspace, operation.path
+        workspace, path = self._context.workspace, operation.path
         workspace.check_writable(path)
         exists = workspace.exists(path)
         # Of a file too large to read, the beginning is enough: only its line ends matter here.
@@ -364,8 +297,8 @@ class Agent:
 
     def _plan_edit(self, order: Order, operation: EditFile, notes: tuple[str, ...] = ()) -> _Change:
         path = operation.path
-        self._means.workspace.check_writable(path)
-        seen = self._means.workspace.read(path)
+        self._context.workspace.check_writable(path)
+        seen = self._context.workspace.read(path)
         text = encoding.decode_file(seen.data)
         if text is None:
             raise OperationError(
@@ -387,8 +320,8 @@ class Agent:
 
     def _plan_deletion(self, operation: DeleteFile) -> _Change:
         path = operation.path
-        self._means.workspace.check_deletable(path)
-        before = self._means.workspace.digest(path, follow_last=False)
+        self._context.workspace.check_deletable(path)
+        before = self._context.workspace.digest(path, follow_last=False)
         return _Change(path, None, None, before, FileDeleted(path))
 
     def _change(
@@ -400,18 +333,18 @@ class Agent:
             return self._apply(order, change, approved)
         assert order.chat is not None, "a chat knows it"
         assert change.seen is not None, "the file is there"
-        old, now = order.chat.text(known), _text_of(change.seen)
-        old = "" if known == "" else old
-        now = None if now is None else now.replace("\r\n", "\n")
-        if isinstance(change.event, FileEdited) and _has_same_lines(operation, old, now):
+        texts = order.chat.texts
+        old = "" if known == "" else None if texts is None else texts.read(known)
+        present = _text_of(change.seen)
+        present = None if present is None else present.replace("\r\n", "\n")
+        if isinstance(change.event, FileEdited) and _has_same_lines(operation, old, present):
             event = replace(change.event, notes=(*change.event.notes, _UNSEEN))
             return self._apply(order, replace(change, event=event, is_unseen=True), approved)
         path = change.path
-        may_show = not isinstance(self._verdict_on_reading(path), Deny)
         detail = ""
-        if may_show and old is not None and now is not None:
-            detail = diff.text_of(path, old.encode(), now.encode(errors="replace"))
-        self._means.show(
+        if self._context.may_read(path) and old is not None and present is not None:
+            detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
+        self._context.show(
             Remark(
                 f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
                 " replace it; the next request shows your change"
@@ -457,7 +390,7 @@ class Agent:
             order.index,
             order.tag,
             change.path,
-            self._means.now(),
+            now(),
             (
                 ContentChange(
                     change.path, change.before, after, "" if real == change.path else real
@@ -467,17 +400,17 @@ class Agent:
             order.id,
             change.is_unseen,
         )
-        self._means.log.record(start)
+        self._context.log.record(start)
         if change.data is None:
-            self._means.workspace.delete(change.path)
+            self._context.workspace.delete(change.path)
         else:
-            self._means.workspace.write(change.path, change.data, change.seen)
+            self._context.workspace.write(change.path, change.data, change.seen)
             old = None if change.seen is None else change.seen.data
-            self._means.show(FileChanged(change.path, old, change.data))
+            self._context.show(FileChanged(change.path, old, change.data))
         return change.event
 
     def _move(self, order: Order, operation: MoveFile, approved: str) -> Event | Question:
-        workspace, path, to = self._means.workspace, operation.path, operation.to
+        workspace, path, to = self._context.workspace, operation.path, operation.to
         state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
         if not replaces:
             paths.check_new_name(to)
@@ -496,7 +429,7 @@ class Agent:
         digests = {path: (moved, None), to: (before, moved)}
         for effect in changes_of(event):
             real = workspace.resolved(effect.path, follow_last=effect.follows)
-            verdict = policies.judge_change(self._means.policy, effect.after, real, state[2])
+            verdict = policies.judge_change(self._context.policy, effect.after, real, state[2])
             was, will_be = digests[effect.path]
             if was is not None:
                 verdict = self._with_loss(real, verdict)
@@ -517,16 +450,20 @@ class Agent:
         if stopped is not None:
             return stopped
         start = OperationStarted(
-            order.index, order.tag, path, self._means.now(), tuple(changes), event, order.id
+            order.index, order.tag, path, now(), tuple(changes), event, order.id
         )
-        self._means.log.record(start)
+        self._context.log.record(start)
         workspace.move(path, to, state, overwrite=operation.overwrite)
         return event
 
     def _with_loss(self, real: str, verdict: Verdict) -> Verdict:
         """Require approval for a change that no undo covers, unless the policy asks for nothing."""
-        asks = self._means.policy.filesystem.approval_required
-        if not asks or isinstance(verdict, Deny) or not self._means.is_uncovered(real):
+        asks = self._context.policy.filesystem.approval_required
+        if (
+            not asks
+            or isinstance(verdict, Deny)
+            or not self._context.checkpointer.is_uncovered(real)
+        ):
             return verdict
         shown = paths.shown(real)
         reason = (
@@ -537,10 +474,10 @@ class Agent:
         return _all_of([loss, *([verdict] if isinstance(verdict, Ask) else [])])
 
     def _request(self, order: Order, operation: ReadFile) -> Event:
-        workspace, path = self._means.workspace, operation.path
+        workspace, path = self._context.workspace, operation.path
         lines = (operation.start_line, operation.end_line)
         if not paths.is_glob(path) or workspace.exists(path):
-            verdict = self._verdict_on_reading(path)
+            verdict = self._context.verdict_on_reading(path)
             if isinstance(verdict, Deny):
                 return _denied(order, path, verdict)
             self._views.view(path, *lines)
@@ -549,7 +486,7 @@ class Agent:
         # No answer can ask for a name that is not UTF-8.
         listed = (file.path for file in workspace.listing().files if _is_utf8(file.path))
         found = sorted(filter(fits, listed))
-        readable = [p for p in found if not isinstance(self._verdict_on_reading(p), Deny)]
+        readable = list(filter(self._context.may_read, found))
         if not readable:
             which = "that the policy lets be read " if found else ""
             raise OperationError(
@@ -564,10 +501,10 @@ class Agent:
 
     def _fetch(self, order: Order, operation: FetchFile) -> Event:
         path = operation.path
-        verdict = self._verdict_on_reading(path)
+        verdict = self._context.verdict_on_reading(path)
         if isinstance(verdict, Deny):
             return _denied(order, path, verdict)
-        data = self._means.workspace.read(path).data
+        data = self._context.workspace.read(path).data
         if len(data) > order.room:
             raise OperationError(
                 f"File '{path}' has {len(data)} bytes and no room is left for them among these results;"
@@ -596,28 +533,25 @@ class Agent:
         # The root has no name of its own that a policy could block; what matters is whether it can be
         # read.
         verdict = (
-            policies.judge_read(self._means.policy, path)
+            policies.judge_read(self._context.policy, path)
             if path == "."
-            else self._verdict_on_reading(path)
+            else self._context.verdict_on_reading(path)
         )
         if isinstance(verdict, Deny):
             return _denied(order, path, verdict)
-        return FolderListed(path, self._means.workspace.entries(path))
-
-    def _verdict_on_reading(self, path: str) -> Verdict:
-        return policies.judge_read(self._means.policy, self._means.workspace.resolved(path))
+        return FolderListed(path, self._context.workspace.entries(path))
 
     # --- commands ------------------------------------------------------------------------------
 
     def _run(self, order: Order, operation: RunCommand, approved: str) -> Event | Question:
-        means = self._means
+        context = self._context
         variables = operation.variables
         _check_command(operation)
         verdict = evaluate.judge_command(
-            means.policy, operation.command, str(means.workspace.root), variables
+            context.policy, operation.command, str(context.workspace.root), variables
         )
         # A yes holds for the folder that cwd leads to now, and for these variables.
-        where = means.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
+        where = context.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
         parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
         plan = _Plan(operation.command, parts, lambda: _command_shown(operation))
         if isinstance(verdict, Ask) and (where or variables):
@@ -628,29 +562,30 @@ class Agent:
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
-        limit_s = means.timeout_s if operation.timeout_s is None else operation.timeout_s or None
-        if means.policy.shell.timeout is not None:
-            limit_s = min(limit_s or means.policy.shell.timeout, means.policy.shell.timeout)
-        had_git = means.workspace.has_git()
-        with self._means.workspace.folder(operation.cwd) as folder:
+        asked_s, most_s = operation.timeout_s, context.policy.shell.timeout
+        limit_s = context.settings.command_timeout if asked_s is None else asked_s or None
+        if most_s is not None:
+            limit_s = min(limit_s or most_s, most_s)
+        had_git = context.workspace.has_git()
+        with self._context.workspace.folder(operation.cwd) as folder:
             start = OperationStarted(
                 order.index,
                 order.tag,
                 operation.command,
-                self._means.now(),
+                now(),
                 operation_id=order.id,
             )
-            self._means.log.record(start)
+            self._context.log.record(start)
             # A command whose start is lost in a power failure would start twice.
-            self._means.log.sync()
-            show = _Live(self._means.show)
+            self._context.log.sync()
+            show = _Live(self._context.show)
             extras = Extras(variables, operation.parts_streams)
-            outcome = means.runner.run(operation.command, folder, limit_s, show.add, extras)
+            outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
         if outcome.failure:
             raise OperationError(f"The command could not be started: {outcome.failure}")
         output = plain_text.without_controls(outcome.output)
         notes = outcome.notes
-        if not had_git and means.workspace.has_git():
+        if not had_git and context.workspace.has_git():
             notes += (_GIT_CAME,)
         if outcome.stopped_processes and outcome.ended_by == "itself":
             count = outcome.stopped_processes

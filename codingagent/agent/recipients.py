@@ -1,9 +1,13 @@
-"""Find the session that an answer is for: from its [REPLY …], else its file name, else the person."""
+"""Find the session that an answer is for: from its [REPLY …], else its file name, else the person.
+
+If it is for none of this home, say why it can't be executed.
+"""
 
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
+from codingagent.agent.answer_reader import ReadAnswer
 from codingagent.errors import CodingAgentError
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import reply, scanner, transcript
@@ -14,11 +18,20 @@ Ask = Callable[[str, Sequence[Session]], str]
 """Return the id of the session that a file of the inbox answers, of those that wait."""
 
 
+class Objection(Struct, frozen=True):
+    """Why a file is not an answer to this session, and what to do; no remedy means: accept it."""
+
+    reason: str
+    remedy: str
+
+
 class Recipients(Struct):
     """The sessions of one home. `ask` is None if the person named the current session."""
 
     home: Home
     ask: Ask | None = None
+    follows_answers: bool = False
+    """The caller continues with the session that an answer is for."""
     _chosen: dict[str, str] = field(default_factory=dict)
     """The other session that the person chose for a file, until that one has taken it."""
 
@@ -54,7 +67,45 @@ class Recipients(Struct):
             self._chosen[name] = chosen
         return chosen
 
-    def session(self, session_id: str) -> Session | None:
+    def other(self, name: str, answer: ReadAnswer, at_work: Session) -> str:
+        """Return the id of the session other than the current one that an answer is for; else "".
+
+        Raises:
+            UsageError: as `of`.
+        """
+        header = answer.reply.header
+        if answer.reply.is_joined:
+            return ""
+        if header is None or header.session != at_work.session_id:
+            last = transcript.last_header(scanner.fold_line_ends(answer.text))
+            if answer.reply.has_outbox and last is None:
+                return ""
+            header = last or header
+        owner = self.of(name, header, at_work)
+        return "" if owner == at_work.session_id else owner
+
+    def objection(self, answer: ReadAnswer, at_work: Session, *, accept: bool) -> Objection | None:
+        """Return why the current session must not execute an answer, or None."""
+        found = answer.reply
+        if found.has_outbox:
+            return Objection(
+                "it holds a request, not an answer: a request's examples must not be executed",
+                "save only the chat's answer in the inbox",
+            )
+        named = None if found.header is None else found.header.session
+        if accept or (found.is_joined and named in (None, at_work.session_id)):
+            return None
+        other = self._session(named) if named else None
+        if other is not None and other.session_id != at_work.session_id:
+            state = "is complete" if other.is_complete else f"is at request {other.sequence}"
+            return Objection(
+                f"it answers a request of session {named} that waits no more: that session {state}",
+                f"`codingagent show {named}` tells what that session waits for",
+            )
+        reason = reply.objection(found.header, at_work, answer.digest)
+        return Objection(reason, "") if reason else None
+
+    def _session(self, session_id: str) -> Session | None:
         """Return a session of this home; None if there is none with that id, or it can't be read."""
         try:
             return self.home.sessions.load(session_id)
@@ -63,7 +114,7 @@ class Recipients(Struct):
 
     def _expects(self, session_id: str, sequence: int | None) -> bool:
         """Return whether a session waits for an answer to this request, or has not reached it yet."""
-        found = self.session(session_id)
+        found = self._session(session_id)
         if found is None or found.is_complete:
             return False
         return sequence is None or sequence >= found.sequence

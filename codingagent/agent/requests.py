@@ -5,13 +5,15 @@ The beginning of a session is here too, so that its first request needs no code 
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+import platform
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
@@ -34,45 +36,27 @@ from codingagent.model.journal_entries import (
     SessionReopened,
     ShownFile,
 )
-from codingagent.model.observations import InboxFile, Seen, digest_of
+from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session, no_request_waits
-from codingagent.model.ui_events import Notice, OutboxReady, QuestionAsked, Remark, Waiting
+from codingagent.model.ui_events import OutboxReady, QuestionAsked, Remark, Waiting
+from codingagent.policy.rules import advice
+from codingagent.process import memory
 from codingagent.prompt import render, tokens
 from codingagent.prompt.file_list import Listing
-from codingagent.storage.session_log import SessionLog
-
-
-class OutboxLike(Protocol):
-    """Where requests are written, and what is in the inbox."""
-
-    inbox: Path
-
-    def outbox_path(self, session_id: str, sequence: int) -> Path: ...
-    def short_path(self, session_id: str, sequence: int) -> Path: ...
-    def write_beside(self, path: Path, text: str) -> None: ...
-    def put_in_place(self, path: Path) -> None: ...
-    def look(self) -> list[InboxFile]: ...
-
-
-class ReadableWorkspace(Protocol):
-    """Read access to the workspace, for what a request shows."""
-
-    root: Path
-
-    def read(self, path: str, *, whole: bool = True) -> Seen: ...
-    def listing(self, always: frozenset[str] = frozenset()) -> Listing: ...
-
-
-class TextsLike(Protocol):
-    """Texts of files as the chat knows them, by digest."""
-
-    def has(self, digest: str) -> bool: ...
-    def keep(self, texts: Mapping[str, str]) -> None: ...
-    def prune(self, digests: Iterable[str]) -> None: ...
-
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import Mailbox
+from codingagent.storage.shown_texts import ShownTexts
 
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
+
+# Programs that a model would otherwise spend a round trip to find out about.
+_PROGRAMS = (
+    *("python3", "python", "pip", "uv", "pytest", "node", "npm", "pnpm", "yarn", "bun", "deno"),
+    *("tsc", "go", "cargo", "java", "mvn", "gradle", "dotnet", "ruby", "php", "gcc", "g++"),
+    *("clang", "cmake", "make", "git", "rg", "jq", "sed", "patch", "curl", "docker"),
+)
 
 _ATTACHED_BEFORE = "attached by the person before"
 
@@ -80,33 +64,13 @@ _ATTACHED_BEFORE = "attached by the person before"
 _TEXTS_LIMIT = 200
 
 
-class Materials(Struct, frozen=True):
-    """Everything that requests are made from."""
-
-    workspace: ReadableWorkspace
-    mailbox: OutboxLike
-    budget: render.Budget
-    environment: render.Environment
-    sync: Callable[[], None]
-    """Make everything that was written durable, in the workspace and in the home."""
-    now: Callable[[], str]
-    """UTC, ISO 8601 with Z."""
-    show: Callable[[Notice], None]
-    changed: Callable[[], tuple[str, ...] | None]
-    """Return what changed in the workspace since the request before, a line each; None: unknown."""
-    may_read: Callable[[str], bool]
-    """Return whether the policy allows a file's text to go to the chat."""
-    keep_document: Callable[[Session], None]
-    """Write the file that shows the session to other programs, if it differs from the journal."""
-    texts: TextsLike
-
-
 class Requests:
     """The requests of one session."""
 
-    def __init__(self, log: SessionLog, means: Materials) -> None:
-        self.log = log
-        self._means = means
+    def __init__(self, context: Context, home: Home) -> None:
+        self.context = context
+        self.log = context.log
+        self._home = home
         self._asked = 0
 
     @property
@@ -120,14 +84,14 @@ class Requests:
         Raises:
             WorkError: if the disk fails.
         """
-        earlier = tuple(
+        lying = tuple(
             EarlierFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
-            for letter in self._means.mailbox.look()
+            for letter in self._home.mailbox.look()
         )
-        if earlier:
-            self.log.record(InboxFound(earlier, self._means.now()))
-            names = ", ".join(paths.shown(file.name) for file in earlier)
-            self._means.show(
+        if lying:
+            self.log.record(InboxFound(lying, now()))
+            names = ", ".join(paths.shown(file.name) for file in lying)
+            self.context.show(
                 Remark(
                     f"left alone, because it lay in the inbox before: {names}; to use one: codingagent"
                     f" resume {self.session.session_id} --accept FILE"
@@ -136,7 +100,7 @@ class Requests:
 
     def reopen(self) -> None:
         """Reopen a complete session: the next request has its last results."""
-        self.log.record(SessionReopened(self._means.now()))
+        self.log.record(SessionReopened(now()))
 
     def say(self, text: str, attached: tuple[str, ...] = (), errand: str = "") -> None:
         """Add the person's words and files to the request that is due or waits; `write` writes it.
@@ -155,7 +119,7 @@ class Requests:
             return
         if self.session.is_complete:
             self.reopen()
-        self.log.record(PersonSaid(text, attached, self._means.now(), errand))
+        self.log.record(PersonSaid(text, attached, now(), errand))
 
     def refresh(self) -> None:
         """Have `write` rewrite the waiting request, from the workspace as it is now.
@@ -168,7 +132,7 @@ class Requests:
             return
         if self.session.phase is not Phase.AWAITING_ANSWER:
             raise UsageError(no_request_waits(self.session))
-        self.log.record(RefreshAsked(self._means.now()))
+        self.log.record(RefreshAsked(now()))
 
     def revoke(self, grants: tuple[str, ...]) -> None:
         """Revoke all or some of the person's "always" approvals.
@@ -179,9 +143,9 @@ class Requests:
         """
         if missing := [grant for grant in grants if grant not in self.session.granted]:
             raise UsageError(f"not granted in session {self.session.session_id}: {missing[0]}")
-        self.log.record(GrantsRevoked(grants, self._means.now()))
+        self.log.record(GrantsRevoked(grants, now()))
         for grant in grants:
-            self._means.show(Remark(f"no longer granted: {grant}"))
+            self.context.show(Remark(f"no longer granted: {grant}"))
 
     def name_check(self, command: str) -> None:
         """Use another check from now on, or none if empty; `write` then tells the model.
@@ -190,7 +154,7 @@ class Requests:
             WorkError: if the disk fails.
         """
         if command != self.session.check:
-            self.log.record(CheckNamed(command, self._means.now()))
+            self.log.record(CheckNamed(command, now()))
 
     def announce(self, *, watched: bool) -> None:
         """Tell the person what to do now, and whether a process watches the inbox.
@@ -201,14 +165,14 @@ class Requests:
             WorkError: if the disk fails.
         """
         session = self.session
-        path = self._means.mailbox.outbox_path(session.session_id, session.sequence)
+        path = self._home.mailbox.outbox_path(session.session_id, session.sequence)
         if session.is_awaiting_answer and not path.exists():
-            self._means.show(
+            self.context.show(
                 Remark(f"request {session.sequence} was gone from {path}: written again")
             )
             self.refresh()
             self.write()
-        self._means.show(waiting(self._means.mailbox, self.session, watched=watched))
+        self.context.show(waiting(self._home.mailbox, self.session, watched=watched))
         self.ask()
 
     def ask(self) -> None:
@@ -217,7 +181,7 @@ class Requests:
         is_answered = any(said.sequence == session.sequence for said in session.said)
         if session.is_only_words and not (is_answered or self._asked == session.sequence):
             self._asked = session.sequence
-            self._means.show(QuestionAsked(session.session_id))
+            self.context.show(QuestionAsked(session.session_id))
 
     def write(self) -> None:
         """Write the request that is due, if any. Everything that it reports is durable before it appears.
@@ -227,21 +191,22 @@ class Requests:
         """
         if self.session.phase is Phase.REQUEST_DUE:
             self._write()
-        self._means.keep_document(self.session)
+        self._home.sessions.mend_document(self.session)
 
     def _write(self) -> None:
-        context, budget = self._context(), self._means.budget
+        context, settings = self._material(), self.context.settings
+        budget = render.Budget(settings.context_chars, settings.list_entries)
         text = render.render(self.session, context, budget, self._dialect())
         mailbox, session_id, sequence = (
-            self._means.mailbox,
+            self._home.mailbox,
             self.session.session_id,
             self.session.sequence,
         )
         path = mailbox.outbox_path(session_id, sequence)
         mailbox.write_beside(path, text)
-        short = self._write_short(context)
+        short = self._write_short(context, budget)
         # Made durable together with everything that they report: nothing of it can be missing later.
-        self._means.sync()
+        self.context.sync()
         if short is not None:
             mailbox.put_in_place(short[0])
         mailbox.put_in_place(path)
@@ -258,16 +223,16 @@ class Requests:
                 short_characters=len(brief),
                 short_tokens=tokens.estimate(brief),
             )
-        self._means.show(ready)
+        self.context.show(ready)
         for reason in context.listing.unread:
-            self._means.show(Remark(f"not read for the list of files: {reason}"))
-        if len(text) > self._means.budget.characters:
-            limit = self._means.budget.characters
-            self._means.show(
+            self.context.show(Remark(f"not read for the list of files: {reason}"))
+        if len(text) > budget.characters:
+            limit = budget.characters
+            self.context.show(
                 Remark(f"it is longer than context_chars ({limit}): the task itself is")
             )
 
-    def _record_written(self, text: str, context: render.Context) -> None:
+    def _record_written(self, text: str, context: render.Material) -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
         whole = {
             view.path: (view.digest, view.text)
@@ -281,37 +246,55 @@ class Requests:
                 if json.dumps(content, ensure_ascii=False) in text:
                     plain = content.replace("\r\n", "\n")
                     whole[event.path] = (digest_of(content.encode()), plain)
-        self._means.texts.keep({**self._texts_written(), **dict(whole.values())})
+        texts = self.context.texts
+        assert texts is not None, "a session has a chat"
+        texts.keep({**self._texts_written(texts), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
-        record = RequestWritten(self.session.sequence, self._means.now(), shown)
+        record = RequestWritten(self.session.sequence, now(), shown)
         self.log.record(record)
-        self._means.texts.prune(self.session.known.values())
+        texts.prune(self.session.known.values())
 
-    def _texts_written(self) -> dict[str, str]:
+    def _texts_written(self, texts: ShownTexts) -> dict[str, str]:
         """Return the texts of files as the last answer wrote them, by digest."""
         session, found = self.session, dict[str, str]()
-        limit = _VIEWS_PER_BUDGET * self._means.budget.characters
+        limit = _VIEWS_PER_BUDGET * self.context.settings.context_chars
         written = [e.path for e in file_changes(session.results) if e.after != "nothing"]
-        views = Views(self._means.workspace)
+        views = Views(self.context.workspace)
         for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
             digest = session.known.get(path)
-            if digest and not self._means.texts.has(digest):
+            if digest and not texts.has(digest):
                 with contextlib.suppress(OperationError):
                     view = views.view(path, None, None)
                     if view.digest == digest and len(view.text) <= limit:
                         found[digest] = view.text
         return found
 
-    def _write_short(self, context: render.Context) -> tuple[Path, str] | None:
+    def _write_short(
+        self, context: render.Material, budget: render.Budget
+    ) -> tuple[Path, str] | None:
         """Write the short version for a chat that has seen the earlier requests; None for the first."""
         session = self.session
         if session.sequence == 1:
             return None
-        changed = self._means.changed()
-        text = render.render_short(session, context, self._means.budget, self._dialect(), changed)
-        path = self._means.mailbox.short_path(session.session_id, session.sequence)
-        self._means.mailbox.write_beside(path, text)
+        changed = self.context.checkpointer.changed_since_request()
+        text = render.render_short(session, context, budget, self._dialect(), changed)
+        path = self._home.mailbox.short_path(session.session_id, session.sequence)
+        self._home.mailbox.write_beside(path, text)
         return path, text
+
+    def _environment(self) -> render.Environment:
+        settings, sandbox = self.context.settings, self.context.sandbox
+        return render.Environment(
+            f"{platform.system()} ({platform.machine()})",
+            "cmd.exe" if os.name == "nt" else "/bin/sh",
+            tuple(name for name in _PROGRAMS if shutil.which(name)),
+            settings.command_timeout,
+            sandbox.description,
+            sandbox.network,
+            memory.in_words(memory.limit_bytes(settings.command_memory)),
+            settings.check,
+            advice(self.context.policy),
+        )
 
     def _dialect(self) -> render.Dialect:
         if self.session.protocol == "tags":
@@ -329,17 +312,17 @@ class Requests:
             elif isinstance(event, FileFetched) and self.session.protocol == "tags":
                 requests.append(FileRequested(event.path, (event.path,)))
             elif (
-                isinstance(event, Refused) and event.digest and self._means.may_read(event.subject)
+                isinstance(event, Refused) and event.digest and self.context.may_read(event.subject)
             ):
                 requests.append(FileRequested(event.subject, (event.subject,)))
         return requests
 
-    def _context(self) -> render.Context:
+    def _material(self) -> render.Material:
         views: dict[tuple[str, int | None, int | None], render.FileView] = {}
         unread: list[str] = []
         requests = self._wanted_files()
-        shown = Views(self._means.workspace)
-        room = _VIEWS_PER_BUDGET * self._means.budget.characters
+        shown = Views(self.context.workspace)
+        room = _VIEWS_PER_BUDGET * self.context.settings.context_chars
         for path, start, end in _wanted(requests):
             if room <= 0:
                 unread.append(
@@ -352,19 +335,19 @@ class Requests:
                 unread.append(f"{paths.shown(path)}: {fault.reason}")
                 continue
             # Keep no more of a file than a whole request could hold.
-            view = view.clipped(self._means.budget.characters)
+            view = view.clipped(self.context.settings.context_chars)
             room -= len(view.text)
             views[path, start, end] = view
-        listing = self._means.workspace.listing(self.session.touched)
+        listing = self.context.workspace.listing(self.session.touched)
         known = {path for path, _, _ in views}
         offered = tuple(self._offered(shown, listing, known))
         attached = tuple(self._attached_before(shown, known))
         seen = self._seen_before(listing, known | {view.path for view in attached})
-        return render.Context(
+        return render.Material(
             listing,
             tuple(views.values()),
             unread,
-            self._means.environment,
+            self._environment(),
             offered,
             attached,
             seen,
@@ -404,13 +387,13 @@ class Requests:
         from codingagent.prompt import tracebacks
 
         files = [file.path for file in listing.files]
-        root = str(self._means.workspace.root)
+        root = str(self.context.workspace.root)
         for named in tracebacks.named_in("\n".join(outputs), root, files):
             if named.path in known or named.path in written:
                 continue
             try:
                 # A command may print any path: this must not bypass the policy.
-                if not self._means.may_read(named.path):
+                if not self.context.may_read(named.path):
                     continue
                 whole = shown.view(named.path, None, None)
                 view = shown.view(named.path, *named.range_of(whole.total_lines))
@@ -420,7 +403,7 @@ class Requests:
 
 
 def waiting(
-    mailbox: OutboxLike, session: Session, *, watched: bool, elsewhere: bool = False
+    mailbox: Mailbox, session: Session, *, watched: bool, elsewhere: bool = False
 ) -> Waiting:
     """Return the notice of a waiting request: its file, where its answer goes, and who watches."""
     session_id, sequence = session.session_id, session.sequence

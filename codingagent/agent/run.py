@@ -7,6 +7,7 @@ model. Its result is an events message (specification 001).
 from collections.abc import Callable, Sequence
 
 from codingagent.agent.batch import Execution
+from codingagent.agent.context import Context
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Phase, Session
@@ -18,44 +19,44 @@ from codingagent.protocols.json.events import (
     EventsMessage,
     Status,
 )
-from codingagent.protocols.json.parser import to_json, to_wire
+from codingagent.protocols.json.parser import to_json, to_wire, value_of
 from codingagent.protocols.tags.reply import Problem, Step
+from codingagent.storage.clock import now
+from codingagent.storage.homes import Home
 
 
 class Run:
     """One message being executed.
 
     Args:
-        execution: executes its items.
-        ready: fails if nothing can be executed any more.
+        context: the context of this run.
+        ready: prepares its space; fails if nothing can be executed any more.
         items: all of them, including those done according to the journal.
-        now: UTC, ISO 8601 with Z.
-        finish: makes everything durable, and records the end.
         tell: gets each event as it comes.
+        home: where it is kept, if it is.
     """
 
     def __init__(
         self,
-        execution: Execution,
+        context: Context,
         ready: Callable[[], object],
         items: Sequence[Step | Problem],
-        now: Callable[[], str],
-        finish: Callable[[], None],
         tell: Callable[[Event], None],
+        home: Home | None,
     ) -> None:
-        self._execution = execution
+        self._context = context
+        self._execution = Execution(context)
         self._ready = ready
         self._items = items
-        self._now = now
-        self._finish = finish
         self._tell = tell
+        self._home = home
         self._told: list[Event] = []
         self._fault: Event | None = None
 
     @property
     def session(self) -> Session:
         """The state from the journal."""
-        return self._execution.session
+        return self._context.log.session
 
     @property
     def run_id(self) -> str:
@@ -100,6 +101,7 @@ class Run:
             self._catch_up()
             for event in self._pending:
                 self._tell(event)
+            self._pause()
             return
         except WorkError as fault:
             # 001, graceful degradation: a system error may halt the run.
@@ -163,13 +165,45 @@ class Run:
     def _end(self) -> None:
         try:
             self._execution.end(1)
-            self._finish()
+            self.finish()
         except WorkError as fault:
             self._halt(str(fault))
 
+    def finish(self) -> None:
+        """Make everything that was done durable, and remove what was only needed to continue."""
+        self._context.sandbox.with_temporary(self.run_id).clear_temporary()
+        if self._home is None:
+            return
+        self._context.sync()
+        messages = self._home.messages
+        if messages.has_document(self.run_id):
+            messages.write_document(self.run_id, self._document(()))
+        messages.drop(self.run_id)
+        self._context.log.close()
+
+    def _pause(self) -> None:
+        """Show other programs what the run waits for, and what is still to come."""
+        if self._home is None:
+            return
+        message = value_of(self._home.messages.read(self.run_id))
+        operations = message["operations"] if isinstance(message, dict) else []
+        left = operations[len(self.session.ends) :]
+        self._home.messages.write_document(self.run_id, self._document(left))
+
+    def _document(self, operations: Sequence[object]) -> dict[str, object]:
+        """Return the run's document; `operations` are those still to come, as they were sent."""
+        session = self.session
+        return {
+            **to_wire(self.message()),
+            "workspace": session.workspace,
+            "createdAt": session.created_at,
+            "updatedAt": session.updated_at,
+            "operations": list(operations),
+        }
+
     def _halt(self, message: str) -> None:
         self._catch_up()
-        self._fault = ErrorEvent(timestamp=self._now(), category="system", message=message)
+        self._fault = ErrorEvent(timestamp=now(), category="system", message=message)
         self._tell(self._fault)
 
     @property
@@ -183,20 +217,3 @@ class Run:
             event = event_of(ended)
             self._told.append(event)
             self._tell(event)
-
-
-def document(run: Run, operations: Sequence[object]) -> dict[str, object]:
-    """Return a run as `sessions/runs/RUN_ID.json` holds it (design, operations and events).
-
-    Args:
-        run: the run.
-        operations: those still to come, as they were sent.
-    """
-    session = run.session
-    return {
-        **to_wire(run.message()),
-        "workspace": session.workspace,
-        "createdAt": session.created_at,
-        "updatedAt": session.updated_at,
-        "operations": list(operations),
-    }

@@ -21,13 +21,12 @@ from types import TracebackType
 from typing import Self
 
 from codingagent.agent import factory
-from codingagent.agent.batch import Execution
-from codingagent.agent.factory import Bench, Person
-from codingagent.agent.run import Run, document
+from codingagent.agent.context import Person, Resources
+from codingagent.agent.run import Run
 from codingagent.checkpoints import layout, undo
 from codingagent.checkpoints.layout import WorkLayout
 from codingagent.errors import UsageError, WorkError
-from codingagent.model.journal_entries import Record, RunStarted
+from codingagent.model.journal_entries import RunStarted
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session, fold
 from codingagent.model.settings import Settings
@@ -41,13 +40,11 @@ from codingagent.protocols.json.parser import (
     ReceivedMessage,
     read_operations_message,
     to_wire,
-    value_of,
 )
 from codingagent.storage import atomic_write, homes
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
-from codingagent.storage.journal import Journal
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.session_log import SessionLog, Unkept
 from codingagent.workspace.workspace import Workspace
 
 
@@ -129,7 +126,7 @@ class Space:
         self._root, self._settings, self._home = root, settings, home
         self._person, self._on_event = person, on_event
         self._stack = contextlib.ExitStack()
-        self._bench: Bench | None = None
+        self._resources: Resources | None = None
         # A run keeps its space alive, not the other way round, so that it can continue. There is only one
         # object for each run, because two would execute the same operations twice.
         self._runs: weakref.WeakValueDictionary[str, Run] = weakref.WeakValueDictionary()
@@ -149,7 +146,7 @@ class Space:
 
     def close(self) -> None:
         """End what still runs and release everything, the home's lock included."""
-        self._bench = None
+        self._resources = None
         self._closing()
 
     # --- runs ----------------------------------------------------------------------------------
@@ -217,10 +214,10 @@ class Space:
             received = read_operations_message(data)
         return self._kept(self._home, session, received)
 
-    def _ready(self) -> Bench:
+    def _ready(self) -> Resources:
         if not self._closing.alive:
             raise UsageError("this space is closed")
-        if self._bench is None:
+        if self._resources is None:
             home = self._home
             if home is None:
                 temporary = Path(tempfile.mkdtemp(prefix="codingagent-"))
@@ -230,26 +227,15 @@ class Space:
             else:
                 self._stack.enter_context(home.locked())
                 place, folders = layout.place_of_runs(home, self._root), (home.root,)
-            bench = factory.bench_at(place, self._settings, folders)
-            self._bench = self._stack.enter_context(bench)
-            if self._bench.sandbox.tier == "none" and self._settings.sandbox != "off":
-                self._person.show(Remark(self._bench.sandbox.remark))
-        return self._bench
+            opened = factory.open_workspace(place, self._settings, folders)
+            self._resources = self._stack.enter_context(opened)
+            if self._resources.sandbox.tier == "none" and self._settings.sandbox != "off":
+                self._person.show(Remark(self._resources.sandbox.remark))
+        return self._resources
 
     def _ready_for(self, run_id: str) -> None:
         """Give the commands of a run their own /tmp."""
         self._ready().use_temporary(run_id)
-
-    def _passing(self, received: ReceivedMessage) -> Run:
-        bench = self._ready()
-        session = fold(None, self._started(""))
-        log = SessionLog(_Unkept(), session)
-        surroundings = bench.surroundings(log, self._person, lambda _: None)
-        execution = Execution(log, bench.agent(log, self._person.show), surroundings)
-        items = items_of(received)
-        run_id = session.session_id
-        ready, finish = partial(self._ready_for, run_id), partial(bench.clear_temporary, run_id)
-        return Run(execution, ready, items, now, finish, self._on_event)
 
     def _begun(self, home: Home, data: bytes) -> Session:
         self._ready()
@@ -270,65 +256,25 @@ class Space:
             settings.network,
         )
 
+    def _passing(self, received: ReceivedMessage) -> Run:
+        return self._run_of(SessionLog(Unkept(), fold(None, self._started(""))), received, None)
+
     def _kept(self, home: Home, session: Session, received: ReceivedMessage) -> Run:
-        bench = self._ready()
-        journal = home.runs.open(session.session_id)
-        kept = _KeptRun(home, bench, journal)
-        self._stack.callback(journal.close)
-        log = SessionLog(journal, session)
-        undo.finish_undo(home, bench.checkpointer(log, self._person.show))
-        surroundings = bench.surroundings(log, self._person, lambda _: kept.pause())
-        execution = Execution(log, bench.agent(log, self._person.show), surroundings)
-        items = items_of(received)
-        ready = partial(self._ready_for, session.session_id)
-        run = Run(execution, ready, items, now, kept.finish, self._on_event)
-        kept.follow(run)
+        log = SessionLog(home.runs.open(session.session_id), session)
+        self._stack.callback(log.close)
+        run = self._run_of(log, received, home)
         if session.is_complete and home.messages.has(run.run_id):
             # A kill came between the last record and the steps after it.
-            kept.finish()
+            run.finish()
         self._runs[run.run_id] = run
         return run
 
-
-class _KeptRun:
-    """The files that a home keeps of one run."""
-
-    def __init__(self, home: Home, bench: Bench, journal: Journal) -> None:
-        self._home = home
-        self._bench = bench
-        self._journal = journal
-        self._run: Callable[[], Run | None] = lambda: None
-
-    def follow(self, run: Run) -> None:
-        """Set the run; a weak reference, because the run refers back."""
-        self._run = weakref.ref(run)
-
-    def pause(self) -> None:
-        """Show other programs what the run waits for, and what is still to come."""
-        run = self._run()
-        assert run is not None, "it goes on only as long as somebody holds it"
-        message = value_of(self._home.messages.read(run.run_id))
-        operations = message["operations"] if isinstance(message, dict) else []
-        done = len(run.session.ends)
-        self._home.messages.write_document(run.run_id, document(run, operations[done:]))
-
-    def finish(self) -> None:
-        """Make everything that was done durable, and remove what was only needed to continue."""
-        run = self._run()
-        assert run is not None, "it goes on only as long as somebody holds it"
-        self._bench.clear_temporary(run.run_id)
-        atomic_write.sync(self._bench.folders)
-        if self._home.messages.has_document(run.run_id):
-            self._home.messages.write_document(run.run_id, document(run, ()))
-        self._home.messages.drop(run.run_id)
-        self._journal.close()
-
-
-class _Unkept:
-    """A journal in memory, for runs without a home."""
-
-    def append(self, record: Record) -> None: ...
-    def sync(self) -> None: ...
+    def _run_of(self, log: SessionLog, received: ReceivedMessage, home: Home | None) -> Run:
+        context = self._ready().context(log, self._person)
+        if home is not None:
+            undo.finish_undo(home, context.checkpointer)
+        ready = partial(self._ready_for, log.session.session_id)
+        return Run(context, ready, items_of(received), self._on_event, home)
 
 
 def _as_json(message: object) -> bytes:

@@ -100,7 +100,7 @@ class LazyStore:
             from codingagent.checkpoints.store import Checkpoints, Site
 
             place = self._place
-            program = find_program("git", place.root)
+            program = None if place.store is None else find_program("git", place.root)
             if program is not None and place.store is not None:
                 site = Site(place.root.resolve(), place.hidden, temporary_name)
                 git = Git(program, partial(run_tool, timeout_s=GIT_S))

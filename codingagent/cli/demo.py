@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.cli import inbox_loop
 from codingagent.model.file_settled import Hint
 from codingagent.model.settings import Settings
@@ -41,7 +41,7 @@ def play(show: Callable[[Notice], None]) -> None:
         show(Remark(f"the task: {task}"))
         with home.locked():
             session = factory.start_session(home, workspace, task, Settings())
-            watcher = factory.Person(show)
+            watcher = context.Person(show)
             with factory.conversation_in(home, session, Settings(), watcher) as conversation:
                 conversation.recover()
                 person = _RecordedPerson(

@@ -20,6 +20,7 @@ from codingagent.storage.request_queue import Desk, Left
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
+    from codingagent.agent.factory import OpenSession
 
 _LOOK_EVERY_S = 0.05
 _LOCK_EVERY_S = 0.5
@@ -124,11 +125,11 @@ class Attendant:
     def __init__(self, home: Home, show: Callable[[Notice], None]) -> None:
         self._desk = home.desk
         self._show = show
-        self._conversation: Conversation | None = None
+        self._work: OpenSession | None = None
 
-    def sit_with(self, conversation: "Conversation") -> None:
+    def sit_with(self, work: "OpenSession") -> None:
         """Set the current session: words may come for it while it waits for approval."""
-        self._conversation = conversation
+        self._work = work
 
     def __call__(self, conversation: "Conversation") -> bool:
         """Run all waiting errands; return whether the request was rewritten.
@@ -151,8 +152,8 @@ class Attendant:
             except UsageError as fault:
                 self._tell(left, Report(str(fault), fault.exit_status))
                 continue
-            if errand.what != "answer" and self._conversation is not None:
-                self._do(left, self._conversation)
+            if errand.what != "answer" and self._work is not None:
+                self._do(left, self._work.conversation)
                 continue
             named = errand.operation_id in ("", awaited.operation_id)
             is_meant = errand.seen == queued_request.seen(awaited.shown)

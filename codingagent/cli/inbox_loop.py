@@ -172,7 +172,7 @@ def follow(
             say(complaint)
         glance(conversation)
         if not any_left and preparations:
-            preparations = 0 if conversation.prepare_ahead() else preparations - 1
+            preparations = 0 if conversation.context.checkpointer.prepare() else preparations - 1
         is_soon = any_left or preparations
         inbox.hear(patience.wait(SETTLED_AFTER_S if is_soon else LOOK_EVERY_S))
     return ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from codingagent.cli.stdio import is_living, silence
 
 if TYPE_CHECKING:
-    from codingagent.agent.factory import Person
+    from codingagent.agent.context import Person
     from codingagent.model.approval import Answer
     from codingagent.model.settings import Settings
     from codingagent.model.ui_events import ApprovalAwaited, Elsewhere, Notice
@@ -107,7 +107,7 @@ def person_at(
         elsewhere: returns an answer given in another terminal.
         diff: not None if an option said what to show.
     """
-    from codingagent.agent.factory import Person
+    from codingagent.agent.context import Person
 
     if settings is not None:
         screen.tell_changes(settings.diff, asked=diff is not None)

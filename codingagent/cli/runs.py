@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from codingagent.agent import factory
-from codingagent.agent.factory import Person
+from codingagent.agent.context import Person
 from codingagent.agent.run import Run
 from codingagent.agent.space import Space
 from codingagent.checkpoints.checkpointer import Checkpointer

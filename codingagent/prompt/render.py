@@ -117,7 +117,7 @@ class Environment(Struct, frozen=True):
     """What the policy allows, in words for the model; empty: everything."""
 
 
-class Context(Struct, frozen=True):
+class Material(Struct, frozen=True):
     """The content of CONTEXT, besides the session's own results."""
 
     listing: Listing
@@ -162,7 +162,7 @@ def tag_dialect() -> Dialect:
 
 
 def render(
-    session: Session, context: Context, budget: Budget, dialect: Dialect | None = None
+    session: Session, context: Material, budget: Budget, dialect: Dialect | None = None
 ) -> str:
     """Return the whole request, ready to paste; it ends with "\\n"."""
     dialect = dialect or tag_dialect()
@@ -185,7 +185,7 @@ def shows_whole(request: str, view: FileView) -> bool:
 
 def render_short(
     session: Session,
-    context: Context,
+    context: Material,
     budget: Budget,
     dialect: Dialect,
     changed: Sequence[str] | None,
@@ -268,7 +268,7 @@ def _reminder(session: Session) -> str:
 
 
 def _prompt(
-    session: Session, context: Context, dialect: Dialect, room: int = 0, *, is_short: bool = False
+    session: Session, context: Material, dialect: Dialect, room: int = 0, *, is_short: bool = False
 ) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
     parts = [session.task]
@@ -430,7 +430,7 @@ def _shorter(told: Sequence[Result], room: int) -> list[str]:
     return lines
 
 
-def _contents(context: Context, room: int, *, is_whole: bool = False) -> str:
+def _contents(context: Material, room: int, *, is_whole: bool = False) -> str:
     """Return the section of file contents; a whole request includes attachments of earlier ones."""
     attached = context.attached if is_whole else ()
     if not (context.views or context.unread or context.offered or attached):

@@ -17,12 +17,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from codingagent.agent.executor import Agent, Means, Order
+from codingagent.agent.context import bare_context
+from codingagent.agent.executor import Agent, Order
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.approval import Question
 from codingagent.model.events import CommandRan, Denied, Event, FileFetched, FolderListed, Refused
-from codingagent.model.journal_entries import OperationStarted
 from codingagent.model.operations import CreateFile, FetchFile, ListFolder, Operation, RunCommand
 from codingagent.model.plain_text import without_halves
 from codingagent.model.results import exit_code_of
@@ -34,7 +34,6 @@ from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
 from codingagent.rpc.protocol import Code, Kind, Method, MethodError, Param
 from codingagent.storage import atomic_write
-from codingagent.storage.clock import now
 from codingagent.workspace.workspace import Workspace
 
 # Specification 004, language mapping: each language's interpreter, and how it takes a program's text.
@@ -152,8 +151,7 @@ class RemoteMethods:
     def __init__(self, host: Host, runner: Runner) -> None:
         self._host = host
         self._runner = runner
-        means = Means(host.workspace, runner, _NoRecord(), now, lambda _: None, 0, host.policy)
-        self._agent = Agent(means)
+        self._agent = Agent(bare_context(host.workspace, runner, host.policy))
         path = Param("path", Kind.TEXT)
         self.table: Mapping[str, Method] = {
             "ping": Method(lambda: {"pong": True}),
@@ -287,10 +285,3 @@ def _exec_result(event: CommandRan) -> dict[str, Any]:
 
 def _not_started(reason: str) -> dict[str, Any]:
     return {"exit_code": _NOT_STARTED, "stdout": "", "stderr": reason}
-
-
-class _NoRecord:
-    """Recorder that keeps nothing: the host knows what it asked for."""
-
-    def record(self, record: OperationStarted) -> None: ...
-    def sync(self) -> None: ...

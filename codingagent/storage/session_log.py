@@ -11,6 +11,7 @@ class JournalLike(Protocol):
 
     def append(self, record: Record) -> None: ...
     def sync(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class SessionLog:
@@ -35,3 +36,25 @@ class SessionLog:
     def sync(self) -> None:
         """Make all records durable."""
         self._journal.sync()
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+
+class Unkept:
+    """A journal that keeps nothing."""
+
+    def append(self, record: Record) -> None: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class UnkeptLog(SessionLog):
+    """A log for single operations that belong to no session: it keeps nothing, and has no state."""
+
+    def __init__(self) -> None:
+        self._journal = Unkept()
+
+    def record(self, record: Record) -> None:
+        """Keep nothing."""

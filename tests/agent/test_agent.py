@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
@@ -764,7 +764,7 @@ def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
     desk.drop(reply)
     with (
         factory.conversation_in(
-            desk.home, desk.conversation.session, Settings(), factory.Person(Interruption())
+            desk.home, desk.conversation.session, Settings(), context.Person(Interruption())
         ) as conversation,
         pytest.raises(KeyboardInterrupt),
     ):

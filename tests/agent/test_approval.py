@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
 from codingagent.errors import ApprovalError, UsageError
 from codingagent.model.approval import Answer
@@ -48,7 +48,7 @@ def take(
     """Has a reply taken, with someone there to ask."""
     session = desk.home.sessions.load(desk.session_id)
     notices: list[Notice] = []
-    who = factory.Person(notices.append, person, approves_all)
+    who = context.Person(notices.append, person, approves_all)
     with factory.conversation_in(desk.home, session, Settings(policy=policy), who) as conversation:
         if reply:
             desk.drop(reply)
@@ -197,7 +197,7 @@ def test_a_yes_holds_for_exactly_what_was_shown(tmp_path: Path) -> None:
 
 def desk_at_session(desk: Desk) -> AbstractContextManager[Conversation]:
     session = desk.home.sessions.load(desk.session_id)
-    return factory.conversation_in(desk.home, session, Settings(), factory.Person(lambda _: None))
+    return factory.conversation_in(desk.home, session, Settings(), context.Person(lambda _: None))
 
 
 def test_a_link_to_a_protected_file_is_asked_for_by_where_it_leads(tmp_path: Path) -> None:

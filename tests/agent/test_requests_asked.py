@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
@@ -42,7 +42,7 @@ def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterato
     settings = Settings(check=check, sandbox="off")
     home = Home.at(root, create=True)
     session = factory.start_session(home, root / "workspace", "task", settings, protocol)
-    person = factory.Person(lambda _: None)
+    person = context.Person(lambda _: None)
     with factory.conversation_in(home, session, settings, person) as conversation:
         conversation.recover()
         yield Desk(home, session.session_id, conversation)

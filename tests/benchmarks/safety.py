@@ -9,19 +9,20 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from codingagent.agent.executor import Agent, Means, Order
+from codingagent.agent.context import bare_context
+from codingagent.agent.executor import Agent, Order
 from codingagent.checkpoints.git_objects import Git
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
-from codingagent.model.session_state import Phase, Session, fold
+from codingagent.model.session_state import Phase, fold
 from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment, find_program, run_tool
 from codingagent.process.select_sandbox import bubblewrap_for, try_sandbox
 from codingagent.storage.clock import now
 from codingagent.storage.journal import Sessions
-from codingagent.storage.session_log import SessionLog
+from codingagent.storage.session_log import SessionLog, UnkeptLog
 from codingagent.workspace.workspace import Workspace, temporary_name
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names
@@ -91,19 +92,6 @@ def supervised_true() -> Iterator[Figure]:
         )
 
 
-class _NoLedger:
-    """A log that keeps nothing."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    def record(self, record: object) -> None:
-        """Forgets it."""
-
-    def sync(self) -> None:
-        """Has nothing to sync."""
-
-
 def journalled_turn() -> Iterator[Figure]:
     """Design, nothing is lost: what the journal adds to a turn of 100 file operations."""
     with folder() as root, contextlib.ExitStack() as stack:
@@ -116,17 +104,8 @@ def journalled_turn() -> Iterator[Figure]:
         workspace = stack.enter_context(contextlib.closing(Workspace(root / "workspace")))
         runner = Runner(Unconfined(), {})
 
-        def turn(log: object) -> Work:
-            means = Means(
-                workspace,
-                runner,
-                log,  # type: ignore[arg-type]  # one of the two keeps nothing
-                now,
-                lambda _: None,
-                30,
-                PRESETS["standard"],
-            )
-            agent = Agent(means)
+        def turn(log: SessionLog) -> Work:
+            agent = Agent(bare_context(workspace, runner, PRESETS["standard"], log))
 
             def do() -> None:
                 for index in range(100):
@@ -139,7 +118,7 @@ def journalled_turn() -> Iterator[Figure]:
         yield ratio(
             "100 file operations with the journal against without",
             turn(SessionLog(journal, session)),
-            turn(_NoLedger(session)),
+            turn(UnkeptLog()),
             1.5,
             15,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import KEEPING, Answer
 from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked, ProtectedSettled
@@ -103,7 +103,7 @@ def take(
     """Have a reply taken, with someone there to ask; without one, go on."""
     session = desk.home.sessions.load(desk.session_id)
     notices: list[Notice] = []
-    who = factory.Person(notices.append, person, approves_all)
+    who = context.Person(notices.append, person, approves_all)
     with factory.conversation_in(desk.home, session, settings, who) as conversation:
         if reply:
             desk.drop(reply)

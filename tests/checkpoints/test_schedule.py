@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.cli import inbox_loop
 from codingagent.model.file_settled import SETTLED_AFTER_S, Hint
 from codingagent.model.journal_entries import CheckpointTaken
@@ -49,7 +49,7 @@ def meddled_with(root: Path) -> Iterator[tuple[Desk, Meddler]]:
     workspace = homes.workspace_of(root, OFF)
     session = factory.start_session(home, workspace, "the task", OFF)
     meddler = Meddler(workspace)
-    with factory.conversation_in(home, session, OFF, factory.Person(meddler.show)) as conversation:
+    with factory.conversation_in(home, session, OFF, context.Person(meddler.show)) as conversation:
         conversation.recover()
         yield Desk(home, session.session_id, conversation), meddler
 
@@ -183,6 +183,6 @@ def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> N
     with desk_at(tmp_path / "home", settings=OFF) as desk:
         store = desk.home.root / "sessions" / desk.session_id / "checkpoints"
         store.write_text("in the way", "utf-8")
-        assert desk.conversation.prepare_ahead()
+        assert desk.conversation.context.checkpointer.prepare()
         assert "Created 'a.txt'" in desk.answer(TWO)
         assert any("can't be undone" in str(notice) for notice in desk.notices)

@@ -136,7 +136,7 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
 def write_again(home: "Home", state: "Session") -> str:
     """Rewrite a request whose file is gone, here or in the other terminal; return a message about it."""
     from codingagent.agent import factory
-    from codingagent.agent.factory import Person
+    from codingagent.agent.context import Person
     from codingagent.cli.handoff import locked_or_handed
     from codingagent.storage.queued_request import Errand
 

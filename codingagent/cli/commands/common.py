@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct
-from msgspec.structs import replace
 
 from codingagent.cli.output import Screen, fail, person_at, remark
 from codingagent.errors import InterruptError, UsageError, WorkError
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.factory import AtWork
+    from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Ask, Recipients
     from codingagent.cli.handoff import Attendant
     from codingagent.cli.inbox_loop import Inbox
@@ -271,8 +270,7 @@ def opened(  # noqa: PLR0913
     settings: "Settings | None" = None,
     executes: bool = True,
     recipients: "Recipients | None" = None,
-    follows_answers: bool = False,
-) -> "Iterator[tuple[AtWork, Attendant]]":
+) -> "Iterator[tuple[OpenSession, Attendant]]":
     """Yield a session at work in a locked home, and the attendant for errands from other terminals.
 
     An interrupt says how to continue. Without `executes` nothing of an answer may be executed; otherwise
@@ -291,10 +289,9 @@ def opened(  # noqa: PLR0913
         elsewhere=attendant.answer_to,
         diff=given.diff,
     )
-    person = replace(person, recipients=recipients, follows_answers=follows_answers)
     try:
-        with factory.session_in(home, session, settings, person) as work:
-            attendant.sit_with(work.conversation)
+        with factory.session_in(home, session, settings, person, recipients) as work:
+            attendant.sit_with(work)
             yield work, attendant
     except KeyboardInterrupt:
         raise InterruptError(

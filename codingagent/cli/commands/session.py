@@ -31,7 +31,7 @@ from codingagent.errors import UsageError
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.factory import AtWork
+    from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Recipients
     from codingagent.cli.handoff import Attendant
     from codingagent.cli.inbox_loop import Inbox
@@ -78,7 +78,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     task = read_task(words or [], file, edit)
     with screen_for(json) as screen, _begun(place, task, protocol, given, attach, screen) as begun:
         home, (work, attendant) = begun
-        work.try_check(screen.show)
+        work.try_check()
         if no_wait:
             work.requests.announce(watched=False)
             return
@@ -119,7 +119,7 @@ def _begun(
     given: Given,
     attach: list[str] | None,
     screen: "Screen",
-) -> "Iterator[tuple[Home, tuple[AtWork, Attendant]]]":
+) -> "Iterator[tuple[Home, tuple[OpenSession, Attendant]]]":
     """Yield the home and a new session at work there, with its first request written."""
     from codingagent.agent import factory
     from codingagent.process import select_sandbox
@@ -201,8 +201,8 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     with screen_for(json) as screen, home.locked():
         named = [home.sessions.load(session)] if session else None
         first, *rest = named or _meant(home, screen, accept, once=once)
-        recipients = Recipients(home, None if session else ask_whose(screen))
-        resume = _Resume(home, screen, recipients, given, accept, reply, once, clipboard, moves)
+        recipients = Recipients(home, None if session else ask_whose(screen), moves)
+        resume = _Resume(home, screen, recipients, given, accept, reply, once, clipboard)
         resume.go_on_with_each(first)
         for state in rest:  # an answer to it may have been taken meanwhile
             resume.go_on_with_each(home.sessions.load(state.session_id))
@@ -236,8 +236,6 @@ class _Resume(Struct, frozen=True):
     reply: "ReplyCommand | None"
     once: bool
     clipboard: bool
-    moves: bool
-    """Pass answers to other sessions on to them."""
 
     def go_on_with_each(self, first: "Session") -> None:
         """Continue a session, each one that an answer is for, then those that were left for it."""
@@ -255,9 +253,10 @@ class _Resume(Struct, frozen=True):
         """Return the session to continue with, if an answer is for another one; else ""."""
         home, screen = self.home, self.screen
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
-        with opened(
-            home, state, screen, self.given, recipients=self.recipients, follows_answers=self.moves
-        ) as (work, attendant):
+        with opened(home, state, screen, self.given, recipients=self.recipients) as (
+            work,
+            attendant,
+        ):
             conversation = work.conversation
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
@@ -267,7 +266,7 @@ class _Resume(Struct, frozen=True):
                 conversation.requests.reopen()
             if self.given.check is not None:
                 conversation.requests.name_check(self.given.check)
-                work.try_check(screen.show)
+                work.try_check()
             conversation.recover()
             if self.accept is not None:
                 conversation.take(_brought(home, self.accept), accept=True)
@@ -413,7 +412,7 @@ def _undo(
                 raise UsageError("an undo was interrupted, and only git can finish it: install git")
             if state.undoing is None:
                 back = None if redo else turns
-                take_back(home, conversation.checkpointer, back, force=force)
+                take_back(home, work.context.checkpointer, back, force=force)
                 conversation.recover()
             else:
                 remark(screen, "finished an interrupted undo; nothing else was undone")

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from codingagent.agent.executor import Agent, Chat, Means, Order
+from codingagent.agent.context import bare_context
+from codingagent.agent.executor import Agent, Chat, Order
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, Interrupted, Refused
 from codingagent.policy.rules import PRESETS
@@ -14,13 +15,6 @@ from codingagent.protocols.foreign.parser import ForeignAnswer, read
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.workspace.workspace import Workspace
-
-
-class Forgets:
-    """A record that keeps nothing."""
-
-    def record(self, record: object) -> None: ...
-    def sync(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -58,9 +52,7 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
     own = reply.read(text)
     found = read(text, set(before)) if own.is_bare else ForeignAnswer(own.items, own.notes)
     workspace, runner = Workspace(root), Runner(Unconfined(), {})
-    policy = PRESETS["standard"]
-    means = Means(workspace, runner, Forgets(), lambda: "", lambda _: None, 5, policy)
-    agent = Agent(means)
+    agent = Agent(bare_context(workspace, runner, PRESETS["standard"]))
     failures = []
     events: list[Event] = []
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codingagent.agent import factory
+from codingagent.agent import context, factory
 from codingagent.errors import ApprovalError
 from codingagent.model.approval import Answer
 from codingagent.model.settings import Settings
@@ -43,7 +43,7 @@ def desk_at(
         pass
     session = begun.home.sessions.load(begun.session_id)
     settings = Settings(policy=policy)
-    who = factory.Person(lambda _: None, person, accepts_formats=accepts_formats)
+    who = context.Person(lambda _: None, person, accepts_formats=accepts_formats)
     with factory.conversation_in(begun.home, session, settings, who) as conversation:
         yield Desk(begun.home, begun.session_id, conversation)
 
@@ -215,7 +215,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
     session_id = begun.session_id
     for may_kill in (True, False):
         session = begun.home.sessions.load(session_id)
-        who = factory.Person(show if may_kill else lambda _: None, accepts_formats=True)
+        who = context.Person(show if may_kill else lambda _: None, accepts_formats=True)
         with factory.conversation_in(begun.home, session, Settings(), who) as conversation:
             desk = Desk(begun.home, session_id, conversation)
             if may_kill:
@@ -278,7 +278,7 @@ def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Pat
     home = desk.home
     for _ in range(3):
         session = home.sessions.load(session_id)
-        who = factory.Person(lambda _: None)
+        who = context.Person(lambda _: None)
         with factory.conversation_in(home, session, Settings(), who) as conversation:
             conversation.answer(None, Answer("yes"))
             with contextlib.suppress(ApprovalError):

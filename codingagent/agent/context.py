@@ -1,0 +1,110 @@
+"""What the work on one session shares. `factory` makes it and closes it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from codingagent.checkpoints.checkpointer import Checkpointer
+from codingagent.checkpoints.layout import LazyStore, WorkLayout
+from codingagent.model.approval import Answer
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ApprovalAwaited, Notice
+from codingagent.policy.rules import Deny, Policy, Verdict, judge_read
+from codingagent.process.bubblewrap import Bubblewrap, Unconfined
+from codingagent.process.runner import Runner
+from codingagent.storage.session_log import SessionLog, UnkeptLog
+from codingagent.storage.shown_texts import ShownTexts
+from codingagent.workspace.workspace import Workspace
+
+
+class Person(Struct, frozen=True):
+    """The person at the screen: how to show them notices and ask them.
+
+    `ask` returns None if nobody can answer; `approves_all` means that they approved everything in advance.
+    """
+
+    show: Callable[[Notice], None]
+    ask: Callable[[ApprovalAwaited], Answer | None] = lambda _: None
+    approves_all: bool = False
+    accepts_formats: bool = False
+    """Operations in other formats need no approval."""
+
+
+class Context(Struct, frozen=True):
+    """Everything that requests and the execution of answers need."""
+
+    log: SessionLog
+    workspace: Workspace
+    runner: Runner
+    sandbox: Bubblewrap | Unconfined
+    policy: Policy
+    settings: Settings
+    checkpointer: Checkpointer
+    person: Person
+    texts: ShownTexts | None = None
+    """File texts as the chat knows them; None for a run, which has no chat."""
+
+    def show(self, notice: Notice) -> None:
+        """Show a notice to the person."""
+        self.person.show(notice)
+
+    def sync(self) -> None:
+        """Make everything written durable, in the workspace and in the home."""
+        self.checkpointer.sync()
+
+    def may_read(self, path: str) -> bool:
+        """Return whether the policy allows a file's text to go to the chat."""
+        return may_read(self.workspace, self.policy, path)
+
+    def verdict_on_reading(self, path: str) -> Verdict:
+        """Return the policy's verdict on reading a file; a link counts as its target."""
+        return judge_read(self.policy, self.workspace.resolved(path))
+
+
+def may_read(workspace: Workspace, policy: Policy, path: str) -> bool:
+    """Return whether the policy allows a file's text to go to the chat."""
+    return not isinstance(judge_read(policy, workspace.resolved(path)), Deny)
+
+
+class Resources(Struct, frozen=True):
+    """What is open for a workspace: one session's, or shared by all runs in it."""
+
+    workspace: Workspace
+    runner: Runner
+    sandbox: Bubblewrap | Unconfined
+    policy: Policy
+    settings: Settings
+    lazy_store: LazyStore
+    folders: tuple[Path, ...]
+    """Folders that must be durable before anything is reported."""
+
+    def context(self, log: SessionLog, person: Person, texts: ShownTexts | None = None) -> Context:
+        """Return the context of one session or run."""
+        checkpointer = Checkpointer(log, self.lazy_store, self.folders, person.show)
+        return Context(
+            log,
+            self.workspace,
+            self.runner,
+            self.sandbox,
+            self.policy,
+            self.settings,
+            checkpointer,
+            person,
+            texts,
+        )
+
+    def use_temporary(self, name: str) -> None:
+        """Give commands a /tmp of this name from now on."""
+        self.runner.sandbox = self.sandbox.with_temporary(name)
+
+
+def bare_context(
+    workspace: Workspace, runner: Runner, policy: Policy, log: SessionLog | None = None
+) -> Context:
+    """Return a context for single operations: nothing is kept, nobody is asked, nothing can be undone."""
+    nowhere = WorkLayout(workspace.root, (), workspace.root, None)
+    resources = Resources(
+        workspace, runner, Unconfined(), policy, Settings(), LazyStore(nowhere), ()
+    )
+    return resources.context(log or UnkeptLog(), Person(lambda _: None))
