@@ -71,7 +71,7 @@ def attachable(
             raise UsageError(
                 f"--attach '{paths.shown(pattern)}': nothing that can be shown fits ({which})"
                 if chosen
-                else f"--attach '{paths.shown(pattern)}': no file of the workspace fits; name one of"
+                else f"--attach '{paths.shown(pattern)}': no file in the workspace matches; name one of"
                 f" {workspace.root}, or a glob such as 'src/**/*.py'; what is ignored, file by file"
             )
     return Attachable(tuple(found), tuple(left_out))
@@ -125,7 +125,7 @@ def _meanings(root: Path, pattern: str, folder: Path) -> list[str]:
         meanings.append(from_folder.replace(os.sep, "/"))
     elif os.path.isabs(given) or os.path.lexists(os.path.join(folder, given)):
         raise OperationError(
-            f"it lies outside the workspace {root}; copy it there, or paste it into the task"
+            f"it is outside the workspace {root}; copy it there, or paste it into the task"
         )
     if not os.path.isabs(given):
         try:

@@ -300,9 +300,9 @@ class Execution:
             # The model chose the name, and a person may paste the line into a shell.
             words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
             approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
-            ways = f"{approve} does it and goes on, {deny} goes on without it"
+            ways = f"{approve} runs it, {deny} skips it"
             if question.tag == KEEPING:
-                ways = f"{approve} keeps them as they are, {deny} puts them back; both go on"
+                ways = f"{approve} keeps the changes, {deny} restores the files"
             raise ApprovalError(f"{paths.shown(name)} awaits approval: {ways}")
         return answer
 

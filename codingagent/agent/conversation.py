@@ -13,7 +13,7 @@ from codingagent.agent.requests import Requests
 from codingagent.errors import ApprovalError
 from codingagent.model import results
 from codingagent.model.approval import Answer
-from codingagent.model.events import Finished
+from codingagent.model.events import Finished, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken
 from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Phase, Session
@@ -34,8 +34,8 @@ _CUT = (
     " rest"
 )
 _SAVE_AGAIN = "save the answer's text as a plain .txt file in the inbox"
-_TOO_LARGE = Objection("it is too large to be a reply", _SAVE_AGAIN)
-_NO_TEXT = Objection("it is no text", _SAVE_AGAIN)
+_TOO_LARGE = Objection("it is too large to be an answer", _SAVE_AGAIN)
+_NO_TEXT = Objection("it is not text", _SAVE_AGAIN)
 
 
 class Conversation:
@@ -119,7 +119,7 @@ class Conversation:
         self._log.record(AnswerSetAside(new, objection.reason, now()))
         path = self._mailbox.rejected / new
         remedy = objection.remedy or (
-            "to execute it all the same: codingagent resume"
+            "to execute it anyway: codingagent resume"
             f" {self.session.session_id} --accept {shlex.quote(str(path))}"
         )
         self._show(ReplyRejected(name, str(path), objection.reason, remedy))
@@ -128,7 +128,7 @@ class Conversation:
         """Say that an answer is for another session, and stays in the inbox."""
         how = f"it stays in the inbox, and `codingagent resume {other}` takes it"
         if self.follows_answers:
-            how = "going on with that session"
+            how = "continuing with that session"
         self._show(Remark(f"{name} is for session {other}: {how}"))
 
     def _begin(self, taken: str, digest: str, found: Reply | None) -> None:
@@ -163,16 +163,15 @@ class Conversation:
 
     def _conclude(self, taken: AnswerTaken) -> None:
         """Show the outcome of the turn, and of the session if it is done."""
-        told = [results.result_of(event) for event in self.session.results]
-        failed = [result for result in told if not result.success]
-        succeeded = len(told) - len(failed)
-        changed, notes = self.session.changed, self.session.notes
-        self._show(TurnDone(taken.sequence, succeeded, len(failed), changed, notes))
+        failed = [event for event in self.session.results if not succeeded(event)]
+        good, changed = len(self.session.results) - len(failed), self.session.changed
+        self._show(TurnDone(taken.sequence, good, len(failed), changed, self.session.notes))
         self.requests.ask()
         if self.session.is_complete:
             last = self.session.results[-1]
             summary = last.summary if isinstance(last, Finished) else ""
-            lines = tuple(f"{result.command_type}: {result.summary}" for result in failed)
+            told = map(results.result_of, failed)
+            lines = tuple(f"{result.command_type}: {result.summary}" for result in told)
             self._show(SessionDone(self.session.session_id, summary, lines))
 
     def write_due(self) -> None:
@@ -212,7 +211,7 @@ class Conversation:
             self._recover_taken()
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
             self._show(
-                Remark(f"going on with reply {self.session.sequence}, which was interrupted")
+                Remark(f"continuing with answer {self.session.sequence}, which was interrupted")
             )
             self._execution.settle()
             self._execute(self._read_again())

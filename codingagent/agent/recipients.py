@@ -99,8 +99,8 @@ class Recipients(Struct):
         if other is not None and other.session_id != at_work.session_id:
             state = "is complete" if other.is_complete else f"is at request {other.sequence}"
             return Objection(
-                f"it answers a request of session {named} that waits no more: that session {state}",
-                f"`codingagent show {named}` tells what that session waits for",
+                f"it answers an earlier request of session {named}, which {state}",
+                f"`codingagent show {named}` shows what that session waits for",
             )
         reason = reply.objection(found.header, at_work, answer.digest)
         return Objection(reason, "") if reason else None

@@ -93,7 +93,7 @@ class Requests:
             names = ", ".join(paths.shown(file.name) for file in lying)
             self.context.show(
                 Remark(
-                    f"left alone, because it lay in the inbox before: {names}; to use one: codingagent"
+                    f"ignored, because it was in the inbox before: {names}; to use one: codingagent"
                     f" resume {self.session.session_id} --accept FILE"
                 )
             )
@@ -168,7 +168,7 @@ class Requests:
         path = self._home.mailbox.outbox_path(session.session_id, session.sequence)
         if session.is_awaiting_answer and not path.exists():
             self.context.show(
-                Remark(f"request {session.sequence} was gone from {path}: written again")
+                Remark(f"request {session.sequence} was missing from {path}: written again")
             )
             self.refresh()
             self.write()
@@ -225,11 +225,13 @@ class Requests:
             )
         self.context.show(ready)
         for reason in context.listing.unread:
-            self.context.show(Remark(f"not read for the list of files: {reason}"))
+            self.context.show(Remark(f"left out of the file list: {reason}"))
         if len(text) > budget.characters:
             limit = budget.characters
             self.context.show(
-                Remark(f"it is longer than context_chars ({limit}): the task itself is")
+                Remark(
+                    f"the request is longer than context_chars ({limit}), because the task itself is"
+                )
             )
 
     def _record_written(self, text: str, context: render.Material) -> None:

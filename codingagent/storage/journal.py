@@ -110,9 +110,9 @@ class Sessions:
             WorkError: if it can't be written.
         """
         path = self.folder / f"{session.session_id}.json"
-        found = _read_document(path, session.session_id)
-        if (found is not None or not path.exists()) and found != document(session):
-            self.write_document(session)
+        found, wanted = _read_document(path, session.session_id), document(session)
+        if (found is not None or not path.exists()) and found != wanted:
+            atomic_write.write_json(path, wanted)
 
     def set_damaged_document_aside(self, session_id: str) -> Path | None:
         """Rename a damaged session file so that it is never overwritten; return its new name."""

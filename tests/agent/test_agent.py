@@ -15,13 +15,15 @@ import pytest
 
 from codingagent.agent import context, factory
 from codingagent.errors import UsageError, WorkError
+from codingagent.model import results
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
-from codingagent.storage import homes
+from codingagent.storage import homes, session_file
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
     Desk,
+    calls_of,
     command_line,
     cpu_below,
     desk_at,
@@ -609,7 +611,7 @@ def test_an_answer_below_the_whole_request_is_taken(desk: Desk) -> None:
 @pytest.mark.parametrize("data", [b"\x00\x01\x02" * 100, b"PK\x03\x04\x00\x00", b"\xff\xfea"])
 def test_what_is_no_text_is_set_aside(desk: Desk, data: bytes) -> None:
     """Design, inbox: UTF-8, marked UTF-16 or 8-bit text; anything else is said to be none."""
-    assert_set_aside(desk, data, "it is no text")
+    assert_set_aside(desk, data, "it is not text")
 
 
 def test_a_reply_that_was_set_aside_can_be_accepted(desk: Desk) -> None:
@@ -731,6 +733,16 @@ def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int
         text = desk.answer(reply)
     assert "more results did not fit here" in text
     assert len(list(desk.workspace.rglob("*.txt"))) == count
+
+
+def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(
+    desk: Desk,
+) -> None:
+    """Design, speed: nothing is done twice. Once for the screen, the file and each form of the request."""
+    desk.answer("".join(create(f"{n}.txt", f"{n}\n") for n in range(3)))
+    again = "".join(create(f"{n}.py", f"{n}\n") for n in range(3))
+    assert calls_of(results.result_of, lambda: desk.answer(again)) == 4 * 3
+    assert calls_of(session_file.document, lambda: desk.answer(create("last.py", "x\n"))) == 1
 
 
 def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:

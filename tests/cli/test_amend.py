@@ -191,7 +191,7 @@ def test_words_come_from_stdin_or_a_file_and_without_any_that_is_said(
             ("refresh", "run_0123456789ab"),
             "run_0123456789ab is a run, but this command needs a session",
         ),
-        (("say", "x", "--attach", "missing.py"), "no file of the workspace fits"),
+        (("say", "x", "--attach", "missing.py"), "no file in the workspace matches"),
         (("say", "x", "--attach", "../../etc/passwd"), "outside"),
     ],
 )

@@ -167,7 +167,7 @@ def test_files_that_lay_in_the_inbox_are_not_taken_by_resume_either(
     old = home / "inbox" / "old.txt"
     old.write_text(CREATE)
     assert run(home, "new", "--no-wait", "Write a file") == 0
-    assert "left alone, because it lay in the inbox before: old.txt" in capsys.readouterr().out
+    assert "ignored, because it was in the inbox before: old.txt" in capsys.readouterr().out
     assert run(home, "resume", "--once") == 0
     assert old.exists()
     old.write_text(f"{CREATE}and more\n")
@@ -484,7 +484,7 @@ def test_a_request_whose_file_is_gone_is_written_again(
     request.unlink()
     assert run(waiting, *command) == 0
     done = capsys.readouterr()
-    assert f"request 1 was gone from {request}: written again" in done.out + done.err
+    assert f"request 1 was missing from {request}: written again" in done.out + done.err
     assert request.read_text() == text
     if "--json" in command:
         assert len(done.out.splitlines()) == 1
@@ -513,7 +513,7 @@ def test_show_goes_on_where_the_request_cannot_be_written_again(
     (waiting / "workspace").rename(waiting / "moved")
     assert run(waiting, "show") == 0
     done = capsys.readouterr()
-    assert f"request 1 was gone from {request}: workspace" in " ".join(done.err.split())
+    assert f"request 1 was missing from {request}: workspace" in " ".join(done.err.split())
     assert session_of(waiting) in done.out
 
 

@@ -133,7 +133,9 @@ def test_who_waits_goes_on_with_the_session_that_an_answer_is_for(sessions: Sess
     with holding(sessions.home) as holder:
         holder.says("the late task" if "task" in holder.said else f"{sessions.late}_seq0001")
         drop(sessions.home, creating("a.txt", sessions.early), "a-for-early.txt")
-        holder.says(f"a-for-early.txt is for session {sessions.early}: going on with that session")
+        holder.says(
+            f"a-for-early.txt is for session {sessions.early}: continuing with that session"
+        )
         wait_until(lambda: sessions.sequence(sessions.early) == 2)
         drop(sessions.home, f'[REPLY session="{sessions.early}" sequence="2"]\n{DONE}', "end.txt")
         holder.says(f"{sessions.late}_seq0001.txt", times=2)
@@ -163,7 +165,7 @@ def test_an_answer_to_a_request_that_waits_no_more_is_not_executed_elsewhere(
     capsys.readouterr()
     assert run(sessions.home, "resume", sessions.late, "--once") == 0
     said = capsys.readouterr().out
-    assert f"a request of session {sessions.early} that waits no more" in said
+    assert f"an earlier request of session {sessions.early}" in said
     assert f"`codingagent show {sessions.early}`" in said
     assert "--accept" not in said
     assert (sessions.made, sessions.sequence(sessions.late)) == (["a.txt"], 1)

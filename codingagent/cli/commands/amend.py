@@ -141,7 +141,7 @@ def write_again(home: "Home", state: "Session") -> str:
     from codingagent.storage.queued_request import Errand
 
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
-    gone = f"request {state.sequence} was gone from {path}"
+    gone = f"request {state.sequence} was missing from {path}"
     try:
         errand = Errand("refresh", state.session_id)
         with locked_or_handed(home, errand, lambda _: None) as (report, _):

@@ -306,7 +306,7 @@ def _say_nothing_taken(
     if left := inbox.names_left_alone():
         remark(
             screen,
-            f"left alone, because it lay in the inbox before: {', '.join(map(shown, left))}; to use one:"
+            f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use one:"
             f" codingagent resume {session.session_id} --accept FILE",
         )
     state = "is complete" if session.is_complete else f"waits for the answer to {session.sequence}"
