@@ -94,14 +94,15 @@ def test_importing_does_nothing(tmp_path: Path) -> None:
 
 
 def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
-    """Design, speed: import late. --version needs little, a new session no pydantic and no help page."""
+    """Design, speed: import late. --version needs little, no session needs pydantic or a help page."""
     program = (
         "import sys\n"
         "from codingagent.cli import main as cli\n"
         "cli.run(['--version'])\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'codingagent.agent'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "assert cli.run(['--home', sys.argv[1], 'new', '--no-wait', 'x']) == 0\n"
+        "for words in (['new', '--no-wait', 'x'], ['list'], ['show'], ['resume', '--once']):\n"
+        "    assert cli.run(['--home', sys.argv[1], *words]) == 0\n"
         "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'pathspec', 'importlib.resources'}\n"
         "heavy |= {f'codingagent.agent.{name}' for name in ('executor', 'batch', 'conversation')}\n"
         "heavy |= {f'codingagent.{name}' for name in ('protocols.tags.decoder', 'checkpoints.store')}\n"
@@ -112,6 +113,17 @@ def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_values_are_structs() -> None:
+    """Design, speed: two hundred dataclasses cost a quarter of a start, structs next to nothing."""
+    using = [
+        path
+        for path in sorted((ROOT / "codingagent").glob("**/*.py"))
+        if re.search(r"^@dataclass\b", path.read_text("utf-8"), re.MULTILINE)
+        and "demo" not in path.parts
+    ]
+    assert using == []
 
 
 # What would make a test fail because a machine is slow, or busy: a clock, or settings of its own.

@@ -10,9 +10,8 @@ T_co = TypeVar("T_co", covariant=True)
 class AppendList(Sequence[T_co], Generic[T_co]):
     """Immutable sequence of values.
 
-    `with_one` shares storage. A tuple would be copied whole for each new value, which takes minutes
-    for an
-    answer of a hundred thousand operations.
+    `with_one` shares storage. A tuple would be copied whole for each new value, which takes minutes for
+    an answer of a hundred thousand operations.
     """
 
     __slots__ = ("_length", "_shared")

@@ -176,9 +176,8 @@ def with_plain_dashes(text: str) -> str:
 class DamageRow(Struct, frozen=True):
     """One kind of character damage.
 
-    `trace` matches its marks and `undo` reverses it. The damage leaves no character of `plain`: one
-    of them
-    in a text shows that the text was spared.
+    `trace` matches its marks and `undo` reverses it. The damage leaves no character of `plain`: one of
+    them in a text shows that the text was spared.
     """
 
     damage: Damage

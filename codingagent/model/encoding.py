@@ -44,9 +44,8 @@ class FileText(Struct, frozen=True):
 def decode_file(data: bytes) -> FileText | None:
     """Return the text of a file's bytes, or None if they are binary (they hold NUL).
 
-    Bytes that are neither UTF-8 nor UTF-16 with a mark are read as Latin-1, or as UTF-8 with the
-    stray bytes
-    kept if part of them is UTF-8. Either way `FileText.encode` restores each byte.
+    Bytes that are neither UTF-8 nor UTF-16 with a mark are read as Latin-1, or as UTF-8 with the stray
+    bytes kept if part of them is UTF-8. Either way `FileText.encode` restores each byte.
     """
     for mark in _UTF16_MARKS:
         if data.startswith(mark):

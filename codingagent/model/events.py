@@ -111,9 +111,8 @@ class CommandRan(Tagged, frozen=True, tag="command_ran"):
     """A command ended by itself, or at a limit.
 
     `exit_code` is the shell's, or minus the number of the signal that ended it. `output` has both
-    streams
-    in the order they came, cut in the middle. `stopped_processes` counts the processes that it left
-    running.
+    streams in the order they came, cut in the middle. `stopped_processes` counts the processes that it
+    left running.
     """
 
     command: str

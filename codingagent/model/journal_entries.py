@@ -271,8 +271,7 @@ class ProtectedSettled(Tagged, frozen=True, tag="protected_settled"):
 class UndoBegan(Tagged, frozen=True, tag="undo_began"):
     """The files that these steps changed are about to be restored to their state before them.
 
-    A step is a turn, or an earlier undo; `steps` are indexes into the journal's `steps`. `name` is
-    the
+    A step is a turn, or an earlier undo; `steps` are indexes into the journal's `steps`. `name` is the
     checkpoint of the workspace as it is now.
     """
 
@@ -286,8 +285,7 @@ class UndoBegan(Tagged, frozen=True, tag="undo_began"):
 class UndoEnded(Tagged, frozen=True, tag="undo_ended"):
     """The undo is done; `name` is the checkpoint after it, and `notes` say what it did.
 
-    `told` is for the model: the net effect of all undos since its last answer; empty: nothing.
-    None: a
+    `told` is for the model: the net effect of all undos since its last answer; empty: nothing. None: a
     journal of an earlier version, whose `notes` the model was told one by one.
     """
 

@@ -1,11 +1,8 @@
 """Which version of each file the chat knows: its digest when the chat last saw or wrote it whole.
 
-A request that shows a whole file makes it known, and so does an answer that writes one. An edit of
-a
-known file makes the result known, unless someone else had changed the file in between. A change
-made
-while one of our commands, checks or undos ran counts as ours. Every other difference is the
-person's.
+A request that shows a whole file makes it known, and so does an answer that writes one. An edit of a
+known file makes the result known, unless someone else had changed the file in between. A change made
+while one of our commands, checks or undos ran counts as ours. Every other difference is the person's.
 """
 
 from datetime import datetime

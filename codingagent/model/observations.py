@@ -23,10 +23,8 @@ class Extras(Struct, frozen=True):
     """Options of a command besides its folder and its limit.
 
     `variables` are added to its environment; they are not trusted. `parts_streams` keeps stdout and
-    stderr
-    apart, and more of each. `is_flooded` is polled (not on Windows): True ends the command because
-    it has
-    printed too much.
+    stderr apart, and more of each. `is_flooded` is polled (not on Windows): True ends the command
+    because it has printed too much.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -40,11 +38,9 @@ PLAIN = Extras()
 class Outcome(Struct, frozen=True):
     """How a command ended. `exit_code` is minus the signal's number if one ended it.
 
-    `output` has both streams in the order they came; `dropped_characters` are missing from its
-    middle. If
-    they were kept apart, `stdout` and `stderr` have each as it came, cut at its end, and `output`
-    has one
-    after the other. `failure` says why nothing was started, or is empty.
+    `output` has both streams in the order they came; `dropped_characters` are missing from its middle.
+    If they were kept apart, `stdout` and `stderr` have each as it came, cut at its end, and `output`
+    has one after the other. `failure` says why nothing was started, or is empty.
     """
 
     exit_code: int

@@ -1,8 +1,7 @@
 """Operations: what an answer can ask for, in any protocol. No limits of a wire apply here.
 
 Lines of text in an operation end with "\\n"; `encoding` and `edits` decide how a file's own bytes
-become
-such text and back.
+become such text and back.
 """
 
 from collections.abc import Mapping

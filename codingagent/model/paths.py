@@ -27,8 +27,7 @@ def workspace_path(text: str) -> str:
     """Return the path in normal form, `a/b`, relative to the workspace root.
 
     `a/../b` becomes `b`: specification 003, path sandboxing, joins before it compares. Quotes and
-    spaces are
-    never trimmed: the path that is checked is the path that is opened.
+    spaces are never trimmed: the path that is checked is the path that is opened.
 
     Raises:
         OperationError: if the text can't name a file inside the workspace.
@@ -87,8 +86,7 @@ def is_git_name(name: str) -> bool:
     """Return whether some file system would take this name for `.git`.
 
     Case, trailing dots and spaces, invisible characters and the short form GIT~1 all open the same
-    folder on
-    some systems.
+    folder on some systems.
     """
     seen = folded(name)
     return seen == ".git" or seen.startswith("git~")
@@ -97,9 +95,8 @@ def is_git_name(name: str) -> bool:
 def is_home_name(name: str) -> bool:
     """Return whether some file system would take this name for an agent home.
 
-    A home is found by name from the folders below it: an answer that could create one in the
-    workspace could
-    create a session in it, with another workspace.
+    A home is found by name from the folders below it: an answer that could create one in the workspace
+    could create a session in it, with another workspace.
     """
     return folded(name) == ".codingagent"
 
@@ -121,8 +118,7 @@ def is_glob(path: str) -> bool:
 def glob_matcher(glob: str) -> Callable[[str], bool]:
     """Return a predicate for whole paths that match a glob.
 
-    `*` and `?` stay within one name; `**` as a whole name matches any number of folders. The time
-    is
+    `*` and `?` stay within one name; `**` as a whole name matches any number of folders. The time is
     proportional to pattern times path, even for a hostile pattern.
     """
     wanted = [None if name == "**" else _name_pattern(name) for name in glob.split("/")]
@@ -153,8 +149,7 @@ def _name_pattern(name: str) -> re.Pattern[str]:
     """Return the regular expression for one name of a glob, without exponential backtracking.
 
     Each star takes as little as lets the text after it match, for good (an atomic group): what it
-    leaves, the
-    next star can take.
+    leaves, the next star can take.
     """
     first, *rest = re.split(r"\*+", name)
     if not rest:

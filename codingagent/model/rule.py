@@ -15,8 +15,8 @@ class Rule(Struct, Generic[F], frozen=True):
     """One rule: its words for the help page, and its function.
 
     `recognises`, `proof` and `does` are phrases without a full stop. `said` is the note that the result
-    shows, with `{…}` for what differs; it is empty if nothing is said. `run` does the work; the loop over
-    the table defines its arguments.
+    shows, with `{…}` for what differs; it is empty if nothing is said. `run` does the work; the loop
+    over the table defines its arguments.
     """
 
     name: str

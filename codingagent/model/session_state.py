@@ -11,9 +11,8 @@ How it works. Phases follow one another in a circle until COMPLETE:
     EXECUTING --ApprovalAsked--> AWAITING_APPROVAL --ApprovalAnswered--> EXECUTING
 
 Within EXECUTING each operation leaves OperationStarted (only if it changes something) and
-OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without an
-end was
-interrupted by a kill: `Session.started`.
+OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without an end
+was interrupted by a kill: `Session.started`.
 
 Over 500 lines: it is one state with one function that folds each record into it.
 """
@@ -105,9 +104,8 @@ class Said(Struct, frozen=True):
 class Session(Struct, frozen=True):
     """A session between two records. `results` are those of the current turn, or of the last one.
 
-    `touched` holds every path that the session created, changed or read. `last_digest` is the
-    digest of the
-    answer taken last.
+    `touched` holds every path that the session created, changed or read. `last_digest` is the digest of
+    the answer taken last.
     """
 
     session_id: str
@@ -162,8 +160,7 @@ class Session(Struct, frozen=True):
     is_unchecked: bool = False
     """An operation or an undo has changed a file since the last check.
 
-    After a check, commands count too: nothing shows what they did to files that no checkpoint
-    holds.
+    After a check, commands count too: nothing shows what they did to files that no checkpoint holds.
     """
     known: Mapping[str, str] = field(default_factory=dict)
     """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""

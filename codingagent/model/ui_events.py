@@ -12,8 +12,7 @@ from codingagent.model.results import Result
 class OutboxReady(Struct, frozen=True):
     """A request is written. `characters` and `tokens` are its size; the tokens are an estimate.
 
-    `short_path` is its shorter version for a chat that has seen the earlier ones; empty for the
-    first.
+    `short_path` is its shorter version for a chat that has seen the earlier ones; empty for the first.
     """
 
     session_id: str
@@ -31,8 +30,8 @@ class OutboxReady(Struct, frozen=True):
 class Waiting(Struct, frozen=True):
     """It is the person's turn: the answer goes into `inbox`.
 
-    `watched` says whether this process stays and watches, `elsewhere` whether one in another
-    terminal does.
+    `watched` says whether this process stays and watches, `elsewhere` whether one in another terminal
+    does.
     """
 
     session_id: str

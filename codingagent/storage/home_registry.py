@@ -1,8 +1,8 @@
 """Trusted homes, recorded where no answer and no cloned repository can forge one.
 
-A home holds sessions, and a session says which workspace and policy it uses. A cloned repository,
-or an answer that writes to its workspace, could contain a forged home. So a home that you did not
-name is trusted only if it is the very folder that was registered.
+A home holds sessions, and a session says which workspace and policy it uses. A cloned repository, or an
+answer that writes to its workspace, could contain a forged home. So a home that you did not name is
+trusted only if it is the very folder that was registered.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Append-only journal of each session (JSON Lines), and the other files of `sessions/`.
 
-`sessions/{id}/journal.jsonl` is authoritative; `sessions/{id}.json` is what specification 003
-defines for other programs, and can be rebuilt from it.
+`sessions/{id}/journal.jsonl` is authoritative; `sessions/{id}.json` is what specification 003 defines
+for other programs, and can be rebuilt from it.
 """
 
 import contextlib

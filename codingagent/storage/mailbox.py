@@ -199,8 +199,7 @@ class Mailbox:
     def part_path(self, session_id: str, sequence: int, writer: str = "") -> Path:
         """Return the path where an answer is written until it is whole; such a file is never executed.
 
-        Each process has its own, unless `writer` names the only writer: then what a kill left is
-        found.
+        Each process has its own, unless `writer` names the only writer: then what a kill left is found.
         """
         return self.inbox / f"{_stem(session_id, sequence)}.{writer or os.getpid()}.part"
 

@@ -115,8 +115,8 @@ class Desk:
     def take(self) -> Iterator[Left]:
         """Take all errands, oldest first; from then on they can't be withdrawn.
 
-        Only for the holder of the home's lock. An errand that an earlier holder took but did not
-        report on is yielded again.
+        Only for the holder of the home's lock. An errand that an earlier holder took but did not report
+        on is yielded again.
         """
         found = {entry.name for entry in self._entries()}
         for file in sorted(found):

@@ -1,7 +1,7 @@
 """File texts as the chat last saw them, so that later changes can be shown as a diff.
 
-They are stored by digest beside a session's journal. Nothing depends on them: if one is missing,
-the request shows the whole file instead of a diff.
+They are stored by digest beside a session's journal. Nothing depends on them: if one is missing, the
+request shows the whole file instead of a diff.
 """
 
 import contextlib

@@ -16,8 +16,8 @@ from codingagent.model.file_settled import Hint
 class Watch:
     """Watch the inbox while entered, and wake for events in some other folders.
 
-    Subfolders are watched too: watchdog holds every event back for half a second after a file moves
-    to an unwatched folder, and answers move to `processed/`.
+    Subfolders are watched too: watchdog holds every event back for half a second after a file moves to
+    an unwatched folder, and answers move to `processed/`.
     """
 
     def __init__(self, inbox: Path, others: Sequence[Path] = ()) -> None:
