@@ -1069,8 +1069,8 @@ ROWS: dict[str, Row] = {
         ("home",),
         (
             "process/toolchains.py",
-            "(f for f in found if all(_is_harmless(f.resolve(), each) for each in people))",
-            "iter(found)",
+            "{folder for folder in real if _is_harmless(folder, homes_and_above)}",
+            "real",
         ),
     ),
     # Files.

@@ -49,17 +49,16 @@ def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()
         workspace: visible anyway; no link or file in it is trusted.
         prefixes: further installations, such as the running Python's.
     """
-    home = home.resolve()
+    homes_and_above = {f for each in (home.resolve(), *homes()) for f in (each, *each.parents)}
     found: dict[Path, None] = {}
     for name in [*path.split(os.pathsep), *(os.path.join(prefix, "bin") for prefix in prefixes)]:
         if os.path.isabs(name) and os.path.isdir(name):
             if _passes(Path(name), workspace):
                 found.update(dict.fromkeys(_base_python(Path(name).parent)))
             else:
-                found.update(dict.fromkeys(_installation(Path(name), home)))
-    people = (home, *homes())
-    harmless = (f for f in found if all(_is_harmless(f.resolve(), each) for each in people))
-    return _outermost(harmless)
+                found.update(dict.fromkeys(_installation(Path(name), homes_and_above)))
+    real = {folder.resolve() for folder in found if folder.is_dir()}
+    return _outermost({folder for folder in real if _is_harmless(folder, homes_and_above)})
 
 
 def homes() -> list[Path]:
@@ -92,12 +91,12 @@ def _passes(folder: Path, workspace: Path) -> bool:
     return False
 
 
-def _installation(folder: Path, home: Path) -> Iterator[Path]:
+def _installation(folder: Path, homes_and_above: set[Path]) -> Iterator[Path]:
     """Yield the installation around a folder of programs: `…/node` for `…/node/bin`."""
     real = folder.resolve()
     yield real
     prefix = real.parent
-    if folder.name not in _BIN or not _is_harmless(prefix, home):
+    if folder.name not in _BIN or not _is_harmless(prefix, homes_and_above):
         return
     if prefix.name in _PARTS and not (prefix / _GO).is_dir():
         yield from (prefix / part for part in _PARTS[prefix.name])
@@ -146,13 +145,12 @@ def _is_python(prefix: Path) -> bool:
     return any((prefix / "lib").glob("python3*/os.py")) and any((prefix / "bin").glob("python3*"))
 
 
-def _outermost(found: Iterable[Path]) -> list[Path]:
-    """Return the folders that exist and are not already visible in another one, sorted."""
-    real = {folder.resolve() for folder in found if folder.is_dir()}
+def _outermost(found: set[Path]) -> list[Path]:
+    """Return the folders that are not already visible in another one, sorted."""
     return sorted(
         folder
-        for folder in real
-        if not any(_is_seen(folder, each) for each in real.intersection(folder.parents))
+        for folder in found
+        if not any(_is_seen(folder, each) for each in found.intersection(folder.parents))
     )
 
 
@@ -161,7 +159,7 @@ def _is_seen(folder: Path, other: Path) -> bool:
     return not any(map(credentials.is_hidden, folder.relative_to(other).parts))
 
 
-def _is_harmless(folder: Path, home: Path) -> bool:
+def _is_harmless(folder: Path, homes_and_above: set[Path]) -> bool:
     """Return whether a folder may be shown: not a home, above a home, or a place of secrets."""
     is_private = folder.name in credentials.PRIVATE
-    return folder not in (home, *home.parents) and folder.parent != Path("/") and not is_private
+    return folder not in homes_and_above and folder.parent != Path("/") and not is_private
