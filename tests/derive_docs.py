@@ -15,6 +15,7 @@ from msgspec.structs import fields
 
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import main as command_line
+from codingagent.editing import body_rules, derive, find, indentation, places
 from codingagent.model.commands import COMMANDS
 from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
@@ -133,6 +134,22 @@ def repairs() -> str:
     )
 
 
+def bodies() -> str:
+    """Return the rules for bodies and for the lines of an edit."""
+    tables = (
+        ("The rules for the body of a file, in their order:", body_rules.RULES),
+        ("Of these, the rules for indentation; the first that fits counts:", indentation.RULES),
+        (
+            "A command has its own rules in place of the last three:",
+            tuple(rule for rule in body_rules.COMMAND_RULES if rule not in body_rules.RULES),
+        ),
+        ("SEARCH is looked for as one of these, in their order:", places.RULES),
+        ("If it fits nowhere as it came, these are tried:", find.RULES),
+        ("With the damage of a chat, these may be undone too:", derive.SHAPES),
+    )
+    return "\n".join(line for head, rules in tables for line in (head, "", *_rules(rules), ""))
+
+
 def formats() -> str:
     """Return the rules by which other formats are recognized."""
     return "\n".join(
@@ -157,6 +174,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "codes": codes,
     "wire": wire,
     "repairs": repairs,
+    "bodies": bodies,
     "formats": formats,
 }
 

@@ -32,6 +32,38 @@ def halved(lines: Sequence[str]) -> list[str] | None:
     return out
 
 
+def is_in_twos(lines: Sequence[str], *, is_go: bool) -> bool:
+    """Return whether blank lines stand in twos, one such pair within a level, or in fours."""
+    runs = "".join(
+        "x" if not line.strip() else "a" if line[:1].isspace() else "b" for line in lines
+    )
+    is_odd = "xxxx" in runs or "xxa" in runs or (is_go and runs.count("xx") > 1)
+    return is_odd and halved(lines) is not None
+
+
+def gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Return how many blank lines are between any two that follow one another."""
+    found: dict[tuple[str, str], int] = {}
+    before, count = "", 0
+    for line in lines:
+        if not line.strip():
+            count += 1
+            continue
+        if before:
+            pair = (before, line)
+            found[pair] = count if found.get(pair, count) == count else -1
+        before, count = line, 0
+    return {pair: count for pair, count in found.items() if count >= 0}
+
+
+def every_second(lines: list[str]) -> list[str] | None:
+    """Return lines without the blank one after each, or before each."""
+    for start in (1, 0):
+        if len(lines) > 2 and not any(line.strip() for line in lines[start::2]):
+            return lines[1 - start :: 2]
+    return None
+
+
 def are_doubled(new: Sequence[str], ground: Ground) -> bool:
     """Return whether all blank lines of a part are in twos, as they hardly ever are in the file."""
     if len(ground.replaced) == len(ground.lines) or halved(new) is None:

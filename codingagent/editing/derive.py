@@ -19,20 +19,19 @@ from codingagent.editing.elisions import is_elision_line
 from codingagent.editing.indentation import blanks
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, SHOWN_LINE_CHARACTERS, around, clip
 from codingagent.editing.places import (
-    FITS,
+    AS_IT_CAME,
+    RULES,
     Found,
     Place,
     Sought,
     common_ends,
-    exact,
     only,
-    up_to_indentation,
-    up_to_trailing_blanks,
     without_indentation,
 )
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
+from codingagent.model.rule import Rule
 
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
 _NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
@@ -212,25 +211,21 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
     if not any(line.strip() for line in sought.search):
         return None
     shapes = list(_shapes(sought))
-    for fits in (*FITS, without_indentation):
+    for rule in RULES:
         results: list[Found] = []
         several: list[Place] = []
         for name, shaped in shapes:
             for repair in _repairs(lines, shaped.search):
-                if (
-                    not name
-                    and not repair.names
-                    and fits in (exact, up_to_trailing_blanks, up_to_indentation)
-                ):
+                if not name and not repair.names and rule in AS_IT_CAME:
                     continue  # tried before
                 undone = [repair.undo(line) for line in shaped.search]
                 file = [repair.undo(line) for line in lines] if repair.folds_file else lines
-                places = fits(file, undone)
+                places = rule.run(file, undone)
                 starts = {place.start for place in places}
                 if len(starts) > 1:
                     several.extend(places)
                 results += [
-                    _worked_out(lines, shaped, repair, place, fits is without_indentation, name)
+                    _worked_out(lines, shaped, repair, place, rule.run is without_indentation, name)
                     for place in places
                     if len(starts) == 1
                 ]
@@ -256,12 +251,8 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
 def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
     """Yield the edit as it came, and without what may have been copied along on each of its lines."""
     yield "", sought
-    for name, strip in (
-        ("without the code fences in it", _unfenced),
-        ("without the line numbers copied along", _unnumbered),
-        ("without the line numbers copied along", _unnumbered_closely),
-        ("without the marks of a diff", _unmarked),
-    ):
+    for rule in SHAPES:
+        strip = rule.run
         search = strip(sought.search, "-")
         if search is None or not search:
             continue
@@ -275,7 +266,7 @@ def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
             ):
                 continue  # some have a number; or all were indented, and no one knows by how much
         yield (
-            name,
+            rule.said,
             Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim),
         )
 
@@ -306,6 +297,42 @@ def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
     if any(line and line[0] not in (mark, " ") for line in lines):
         return None
     return tuple(line[1:] for line in lines)
+
+
+SHAPES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
+    Rule(
+        "code fences in an edit",
+        "a code fence round SEARCH",
+        "SEARCH fits without it",
+        "takes it off SEARCH and REPLACE",
+        "without the code fences in it",
+        _unfenced,
+    ),
+    Rule(
+        "line numbers in an edit",
+        "a number, a mark and a blank before each line",
+        "SEARCH fits without them, and REPLACE has them on all lines or on none",
+        "takes them off",
+        "without the line numbers copied along",
+        _unnumbered,
+    ),
+    Rule(
+        "line numbers, closely",
+        "a number and a mark before each line, without a blank",
+        "the same",
+        "takes them off",
+        "without the line numbers copied along",
+        _unnumbered_closely,
+    ),
+    Rule(
+        "marks of a diff in an edit",
+        "`-` before lines of SEARCH, `+` before those of REPLACE",
+        "SEARCH fits without them",
+        "takes them off",
+        "without the marks of a diff",
+        _unmarked,
+    ),
+)
 
 
 def _worked_out(

@@ -192,10 +192,10 @@ def _fits(file: _File, hunk: _Hunk) -> list[_Fit]:
         return []
     count = len(hunk.old)
     starts = file.starts(hunk.old)
-    for fits in places.FITS if starts else ():
+    for rule in places.FITS if starts else ():
         found: list[_Fit] = []
         for start in starts:
-            ways = tuple(fits(file.lines[start : start + count], hunk.old))
+            ways = tuple(rule.run(file.lines[start : start + count], hunk.old))
             if ways and not _lost_mark(file.lines[start : start + count], hunk.old, ways[0]):
                 first, last = start + hunk.lead, start + count - hunk.trail
                 found.append(_Fit(start, count, first, last, ways))
@@ -470,8 +470,8 @@ def _applied_at(file: _File, hunk: _Hunk) -> int | None:
         return None
     if any(word not in file.known for word in words):
         return None
-    for fits in places.FITS[:2]:
-        if found := fits(file.lines, hunk.new):
+    for rule in places.FITS[:2]:
+        if found := rule.run(file.lines, hunk.new):
             return found[0].start if len(found) == 1 else None
     return None
 

@@ -6,6 +6,7 @@ looked for, and last a change that is there already.
 """
 
 import difflib
+from collections.abc import Callable
 
 from codingagent.editing.derive import LIKENESS, as_the_others, check_flush, check_new_lines, mended
 from codingagent.editing.elisions import is_elision_line
@@ -20,6 +21,7 @@ from codingagent.editing.places import (
     up_to_indentation,
 )
 from codingagent.errors import OperationError
+from codingagent.model.rule import Rule
 
 _APPLIED_FEWEST_CHARACTERS = 16
 
@@ -34,23 +36,22 @@ def find(lines: list[str], sought: Sought) -> Found:
     search = list(sought.search)
     if not search:
         raise OperationError(f"{sought.label} is empty; give the lines whose place REPLACE takes")
-    for fits in AS_IT_CAME:
-        if places := fits(lines, search):
+    for rule in AS_IT_CAME:
+        if places := rule.run(lines, search):
             place = only(lines, sought.label, places)
             as_others = None if sought.is_literal else as_the_others(lines, sought, place)
             if (found := as_others) is not None:
                 return found
             new = place.new(sought.replace)
-            if fits is up_to_indentation and not sought.is_verbatim:
+            if rule.run is up_to_indentation and not sought.is_verbatim:
                 check_flush(sought, place, lines)
             check_new_lines(lines, sought, new, (place.start, place.start + place.count))
             return Found(
                 place.start, place.count, new, common_ends(search, sought.replace), place.note
             )
-    for way_out in (mended, _elided, _applied):
-        found = way_out(lines, sought)
-        if found is not None:
-            return found
+    for way_out in RULES:
+        if (fitting := way_out.run(lines, sought)) is not None:
+            return fitting
     raise OperationError(
         f"{sought.label} was not found; write its lines letter by letter as they stand in the file",
         detail=nearest(lines, search),
@@ -137,3 +138,32 @@ def _applied(lines: list[str], sought: Sought) -> Found | None:
         f"was not found, but REPLACE stands at line {starts[0] + 1} already: nothing was to be done"
     )
     return Found(starts[0], count, sought.replace, (count, 0), note)
+
+
+# What is tried after the search has not fitted as it came.
+RULES: tuple[Rule[Callable[[list[str], Sought], Found | None]], ...] = (
+    Rule(
+        "damage undone",
+        "lines of the file after the damage of a chat is undone (`characters`), or a shape is taken off",
+        "it fits only then, at one place, and all repairs that fit come to the same text",
+        "undoes it in REPLACE, too; asks again where a new line may be meant as it came",
+        "fitted after undoing {damage}",
+        mended,
+    ),
+    Rule(
+        "elision",
+        "a line such as `# ... existing code ...` between lines of the file",
+        "each part fits one place, in order, and REPLACE has the same such lines",
+        "keeps the lines of the file that it stands for",
+        "fitted with {count} lines of the file for '{line}'",
+        _elided,
+    ),
+    Rule(
+        "applied already",
+        "REPLACE is in the file, and SEARCH is not",
+        "it is there once, with several lines or one much like SEARCH",
+        "changes nothing",
+        "was not found, but REPLACE stands at line {line} already: nothing was to be done",
+        _applied,
+    ),
+)

@@ -18,6 +18,7 @@ from codingagent.editing.characters import Ground, MendedLines
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
 from codingagent.model.plain_text import clip_middle
+from codingagent.model.rule import Rule
 
 LIKENESS = 0.6
 _COMPARED_CHARACTERS = 300
@@ -75,9 +76,8 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     if not any(line.strip() for line in new):
         return MendedLines(new)
     moves = _Moves(new, ground, arrival)
-    for rule in (_tabs, _lost, _shifted) if moves.old_leads else (_shifted,):
-        found = rule(moves)
-        if found is not None:
+    for rule in RULES if moves.old_leads else RULES[-1:]:
+        if (found := rule.run(moves)) is not None:
             return found
     _check_kind_of_part(moves)
     if _is_odd_at_the_margin(moves):
@@ -473,6 +473,34 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]
     steps = [_depth(b) - _depth(a) for a, b in pairwise(words)]
     return step > max(steps, default=0) or (step > 0 and first.lstrip()[:1] in ")]}")
+
+
+RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
+    Rule(
+        "tabs or blanks",
+        "indentation by blanks where the replaced lines have tabs, or by tabs where they have blanks",
+        "known lines, always with as many blanks for a tab",
+        "writes it as the file does; asks again where a line has no whole number of tabs",
+        "the indentation came as {kind}",
+        _tabs,
+    ),
+    Rule(
+        "lost indentation",
+        "no line is indented by more than a blank, and the replaced lines are",
+        "known lines that are deeper on disk, the parser, or levels that are not deeper",
+        "gives each line that of the line it replaces; asks again where it has none",
+        "the body has lost its indentation",
+        _lost,
+    ),
+    Rule(
+        "deeper by the same",
+        "all lines are deeper by the same",
+        "known lines, the parser, or a new program that begins indented",
+        "shifts them back; asks again where they are only deeper than a next line can be",
+        "the body was indented",
+        _shifted,
+    ),
+)
 
 
 # --- what takes the place of a search --------------------------------------------------------------

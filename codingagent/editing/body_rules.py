@@ -1,0 +1,497 @@
+"""The rules by which the body of a block is read: what is round it, before its lines, and in them.
+
+Each rule has its proof: the lines on disk that the body replaces, the kind of the file, or the tags of the
+same answer. What looks like damage and has no proof is written as it came, and the result says so; what is
+certainly damaged, and can't be known, is asked for again.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from codingagent.editing import blank_lines, characters, fences, file_kinds, indentation
+from codingagent.editing.characters import Ground
+from codingagent.errors import OperationError
+from codingagent.model import chat_damage
+from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.rule import Rule
+
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
+# No value of a mapping begins so.
+_NESTED = re.compile(r"[ \t]*\d+:(?: {2,}[^#\s]| ?$)")
+_RECIPE = re.compile(
+    r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
+    re.MULTILINE,
+)
+
+
+def split(text: str) -> list[str]:
+    """Return the lines of a text."""
+    return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
+
+
+class BodyCase:
+    """A body on its way through the rules: each may change the lines and say so."""
+
+    def __init__(self, lines: list[str], ground: Ground, arrival: Arrival) -> None:
+        self.lines = lines
+        self.ground = ground
+        self.arrival = arrival
+        self.notes: list[str] = []
+
+    def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
+        """Apply rules in their order.
+
+        Raises:
+            OperationError: if the body is certainly damaged, and what it was can't be known.
+        """
+        for rule in rules:
+            if (lines := rule.run(self)) is not None:
+                self.lines = lines
+                self.say(rule.said)
+
+    @property
+    def path(self) -> str:
+        return self.ground.path
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body is all that the file will hold."""
+        return len(self.ground.replaced) == len(self.ground.lines)
+
+    def say(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def refuse(self, what: str) -> None:
+        raise OperationError(characters.refusal(what, self.arrival))
+
+    def is_proven(self, undone: Sequence[str]) -> bool:
+        """Return whether lines are in the file after something is undone, and none of them before."""
+        return self.ground.has(undone) and not self.ground.has(self.lines)
+
+
+BodyRule = Callable[[BodyCase], list[str] | None]
+"""Returns the lines as they were meant; None if it does not change them."""
+
+
+def _fence(case: BodyCase) -> list[str] | None:
+    if not fences.is_marked_up("".join(f"{line}\n" for line in case.lines)):
+        return None
+    bare = fences.without_fence("".join(f"{line}\n" for line in case.lines))
+    lines = None if bare is None else split(bare)
+    if lines is not None and _wraps(case, lines):
+        # In there no chat has escaped anything.
+        case.arrival = _spared(case.arrival)
+        case.lines = lines
+        return _fence(case) or lines  # a label may be above a fence
+    if (rest := _without_extra_fence(case)) is not None:
+        return rest
+    if lines is not None and fences.is_one_fence(case.lines):
+        case.say("the body is one code fence from its first line to its last, and was written so")
+    is_program = case.is_whole and file_kinds.is_program(case.path)
+    if lines is None and is_program and fences.is_fence(_first_word(case.lines)):
+        case.refuse("it begins with a code fence that ends before its last line")
+    return None
+
+
+def _without_extra_fence(case: BodyCase) -> list[str] | None:
+    """Return the lines after a bare fence that is never closed, while all others in them are."""
+    lines = case.lines[:]
+    while lines and not lines[0].strip():
+        del lines[0]
+    if not lines or lines[0].strip(" \t`~") or not fences.is_fence(lines[0]):
+        return None
+    if case.is_whole:
+        return lines[1:] if fences.depth_after(lines[1:], lines[0]) == 0 else None
+    there, gone = (
+        sum(map(fences.is_fence, part)) for part in (case.ground.lines, case.ground.replaced)
+    )
+    with_all = there - gone + sum(map(fences.is_fence, lines))
+    return lines[1:] if file_kinds.is_prose(case.path) and there % 2 == 0 and with_all % 2 else None
+
+
+def _first_word(lines: Sequence[str]) -> str:
+    return next((line for line in lines if line.strip()), "")
+
+
+def _wraps(case: BodyCase, bare: list[str]) -> bool:
+    """Return whether a fence round a body is no part of the file."""
+    old = [line for line in case.ground.replaced if line.strip()]
+    if any(fences.is_fence(line) for line in (*old[:1], *old[-1:])):
+        return False
+    if case.is_whole:
+        if file_kinds.is_program(case.path):
+            return True
+        words = [line for line in bare if line.strip()]
+        return bool(words and old) and (words[0] == old[0] or words[-1] == old[-1])
+    if not file_kinds.is_program(case.path):
+        return False
+    parses = case.ground.parses_with(case.lines)
+    if parses is not None:
+        return not parses
+    return case.ground.start not in case.ground.text_among(case.lines)
+
+
+def _spared(arrival: Arrival) -> Arrival:
+    way = arrival.way - {Damage.ESCAPES, Damage.UNDERSCORES}
+    return replace(arrival, way=way, in_code=True, is_spaced=False)
+
+
+def _numbers(case: BodyCase) -> list[str] | None:
+    if not case.lines or _NUMBERED.match(case.lines[0]) is None:
+        return None
+    found = [_NUMBERED.match(line) for line in case.lines]
+    if not all(found) or file_kinds.ending(case.path) in ("csv", "tsv", "log"):
+        return None
+    numbers = [int(each[1]) for each in found if each is not None]
+    first = numbers[0]
+    if numbers != list(range(first, first + len(numbers))):
+        return None
+    if any(map(_NUMBERED.match, case.ground.replaced)):
+        return None
+    bare = [line[each.end() :] for line, each in zip(case.lines, found, strict=True) if each]
+    mark = "".join(sorted({each[2] or each[3] for each in found if each}))
+    if mark not in "\t→" and all(line.startswith(" ") for line in bare if line):
+        bare = [line.removeprefix(" ") for line in bare]
+    if case.is_proven(bare) or _are_numbers(case, mark, first):
+        return bare
+    if len(bare) > 1:
+        case.say("each line begins with its number, and was written so")
+    return None
+
+
+def _are_numbers(case: BodyCase, mark: str, first: int) -> bool:
+    """Return whether no text of the kind begins its lines so; one line is little to go by."""
+    is_ours = mark == "|" and first == case.ground.start + 1
+    if is_ours and (case.ground.lines or (len(case.lines) > 2 and case.lines[0].startswith("  "))):
+        return True
+    if not file_kinds.is_program(case.path):
+        return False
+    is_shell = file_kinds.ending(case.path) == "sh"
+    is_padded = mark == "\t" and case.lines[0].startswith("  ")
+    if len(case.lines) < 2 and not (is_ours or is_shell or is_padded):
+        return False
+    # Numbers with a colon may be the keys of a mapping.
+    is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
+    return mark != ":" or not is_yaml or any(map(_NESTED.match, case.lines))
+
+
+def _marks(case: BodyCase) -> list[str] | None:
+    if not case.lines or not all(line.startswith("+") for line in case.lines):
+        return None
+    if file_kinds.ending(case.path) in ("diff", "patch"):
+        return None
+    bare = [line[1:] for line in case.lines]
+    old = _first_word(case.ground.replaced)
+    is_deep = bool(indentation.blanks(old)) and file_kinds.is_program(case.path)
+    is_deep = is_deep and indentation.blanks(_first_word(bare)) == indentation.blanks(old)
+    if case.is_proven(bare) or is_deep:
+        return bare
+    if file_kinds.is_code(case.path) or file_kinds.ending(case.path) == "sh":
+        case.refuse("each line begins with the + of a diff")
+    if len(bare) > 1:
+        case.say("each line begins with +, and was written so")
+    return None
+
+
+def _lead(case: BodyCase) -> list[str] | None:
+    lead = case.arrival.lead
+    if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
+        return None
+    back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
+    as_is, shifted = (_known(case.ground, lines) for lines in (case.lines, back))
+    if as_is != shifted:
+        return back if shifted > as_is else None
+    old, new = (_first_word(part) for part in (case.ground.replaced, case.lines))
+    depth, here = len(indentation.blanks(old)), len(indentation.blanks(new))
+    if old and depth in (here, here - len(lead)):
+        return None if depth == here else back
+    parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
+    is_proven = parses[0] is False and parses[1] is True
+    is_shifted = case.is_whole and file_kinds.is_program(case.path) and parses[0] is not True
+    if is_proven or case.arrival.is_moved or is_shifted:
+        return back
+    case.say("the body is indented as its tags are, and was written so")
+    return None
+
+
+def _known(ground: Ground, lines: Sequence[str]) -> int:
+    return sum(line in ground.known for line in lines)
+
+
+def _trail(case: BodyCase) -> list[str] | None:
+    words = [line for line in case.lines if line.strip()]
+    if not words or not all(line[-1] in " \t" for line in words):
+        return None
+    bare = [line.rstrip() for line in case.lines]
+    # No line of a program's file has any, and each new one would.
+    is_odd = len(words) > 1 and file_kinds.is_program(case.path)
+    is_odd = is_odd and all(line == line.rstrip() for line in case.ground.lines)
+    is_new = bare != list(case.ground.replaced)
+    return bare if is_new and (is_odd or case.is_proven(bare)) else None
+
+
+def _spaced(case: BodyCase) -> list[str] | None:
+    if not case.arrival.is_spaced or any(map(str.strip, case.lines[::2])):
+        return None
+    if file_kinds.is_prose(case.path):
+        case.refuse("a blank line stands after each line, of the tags too")
+    return case.lines[1::2]
+
+
+def _blank_lines(case: BodyCase) -> list[str] | None:
+    spaced = blank_lines.every_second(case.lines)
+    if spaced is not None and _is_spaced_out(spaced, case):
+        return spaced
+    if "" not in case.lines and "" not in case.ground.replaced:
+        return None
+    pairs = blank_lines.gaps(case.ground.replaced)
+    now = blank_lines.gaps(case.lines)
+    shared = [(pairs[key], now[key]) for key in now.keys() & pairs.keys()]
+    for undone, more in ((spaced, 1), (blank_lines.halved(case.lines), 0)):
+        if undone is None or all(was == is_ for was, is_ in shared):
+            continue
+        if all(is_ == 2 * was + more for was, is_ in shared):
+            return None if undone == list(case.ground.replaced) else undone
+    lost = [was for was, is_ in shared if was and not is_]
+    if lost and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
+        case.refuse("the blank lines between lines of the file are gone")
+    if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
+        case.refuse("blank lines stand in twos, where the file has one at a time")
+    if (
+        not case.ground.lines
+        and file_kinds.is_code(case.path)
+        and blank_lines.is_in_twos(case.lines, is_go=case.path.endswith(".go"))
+    ):
+        case.refuse("blank lines stand in twos")
+    return None
+
+
+def _is_spaced_out(spaced: list[str], case: BodyCase) -> bool:
+    """Return whether a blank line after each line is no text that is meant."""
+    words = [line for line in spaced if line.strip()]
+    if len(words) < 2:
+        return False
+    if len(words) < len(spaced):
+        return True  # the blank lines of the text itself were doubled with the rest
+    if not file_kinds.is_program(case.path) or case.lines[-1].strip():
+        return False
+    gaps = blank_lines.gaps(case.ground.lines)
+    if gaps and 2 * sum(map(bool, gaps.values())) > len(gaps):
+        return False
+    has_levels = any(line[:1].isspace() for line in words) or any(map(indentation.is_opener, words))
+    return has_levels and (bool(gaps) or len(words) >= 8)
+
+
+def _characters(case: BodyCase) -> None:
+    mended = characters.mend(case.lines, case.ground, case.arrival)
+    case.lines = mended.lines
+    case.notes += mended.notes
+
+
+def _indentation(case: BodyCase) -> None:
+    mended = indentation.restore(case.lines, case.ground, case.arrival)
+    case.lines = mended.lines
+    case.notes += mended.notes
+
+
+def _wrapped(case: BodyCase) -> None:
+    if indentation.is_cut(case.lines, case.ground):
+        case.refuse("a line is broken into two")
+    known = {" ".join(line.split()) for line in case.ground.replaced if len(line) > 40}
+    if not known:
+        return
+    words = [" ".join(line.split()) for line in case.lines]
+    if any(a and b and f"{a} {b}" in known for a, b in pairwise(words)):
+        case.refuse("a line of the file is broken into two")
+
+
+def _whole_file(case: BodyCase) -> None:
+    if not case.is_whole or not file_kinds.is_program(case.path):
+        return
+    text = "".join(f"{line}\n" for line in case.lines)
+    if file_kinds.is_makefile(case.path) and _lacks_tabs(text):
+        case.refuse("recipes begin with blanks, not with a tab")
+    if file_kinds.ending(case.path) in ("yml", "yaml") and _has_tabs(case):
+        case.refuse("it is indented by tabs, which YAML does not have")
+    if case.ground.lines or case.arrival.in_code or case.ground.parses is False:
+        return
+    within = case.ground.text_among(case.lines)
+    code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
+    leads = set(map(indentation.blanks, code))
+    is_flat = leads == {""} and not file_kinds.is_markup(case.path)
+    if (is_flat or leads == {"", " "}) and indentation.has_levels(code):
+        is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
+        if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):
+            case.refuse(
+                "no line is indented" if is_flat else "no line is indented by more than a blank"
+            )
+
+
+def _lacks_tabs(makefile: str) -> bool:
+    has_own = "\t" in makefile or ".RECIPEPREFIX" in makefile
+    return not has_own and _RECIPE.search(makefile) is not None
+
+
+def _has_tabs(case: BodyCase) -> bool:
+    text = case.ground.text_among(case.lines)
+    return any(line.startswith("\t") and i not in text for i, line in enumerate(case.lines))
+
+
+# --- commands ---
+
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_LONG_DASH = re.compile(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
+# What a shell takes for a part of a word where only a damaged character can be.
+_NOT_IN_COMMANDS = (
+    (chat_damage.ENTITY, "<, > and & stand in it as HTML entities"),
+    (chat_damage.ODD_BLANK, "no-break spaces part its words"),
+    (chat_damage.TYPOGRAPHIC, "typographic quotes stand in it for plain ones"),
+    (chat_damage.FULL_WIDTH, "full-width brackets stand in it for plain ones"),
+    (chat_damage.ZERO_WIDTH, "zero-width characters stand in it"),
+    (chat_damage.LINK, "links stand in it for file names"),
+    (_LONG_DASH, "long dashes stand in it for those of its options"),
+)
+
+
+def _shell_indentation(case: BodyCase) -> list[str] | None:
+    words = [line for line in case.lines if line.strip()]
+    lead = min(map(indentation.blanks, words), default="", key=len)
+    if not lead or not all(line.startswith(lead) for line in words):
+        return None
+    ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))
+    is_odd = any(f"{lead}{end}" in case.lines for end in ends)
+    return [line.removeprefix(lead) for line in case.lines] if is_odd else None
+
+
+def _odd_command(case: BodyCase) -> None:
+    """Refuse what is outside of all quotes in a command and can't be meant there."""
+    text = "".join(f"{line}\n" for line in case.lines)
+    if text.isascii() and "&" not in text and "](" not in text:
+        return
+    if any(map(chat_damage.LEADING_BLANK.search, case.lines)):
+        case.refuse("lines are indented by no-break spaces")
+    within = file_kinds.lines_of_text(case.lines, case.path)
+    lines = (line for index, line in enumerate(case.lines) if index not in within)
+    rest = _QUOTED.sub("''", "\n".join(lines))
+    for trace, what in _NOT_IN_COMMANDS:
+        if trace.search(rest):
+            case.refuse(what)
+
+
+# In their order: what is round the lines, what is before each, then the lines themselves.
+_SHARED: tuple[Rule[BodyRule], ...] = (
+    Rule(
+        "code fence",
+        "a code fence, or the label of one, round the whole body or only before it",
+        "no file of this kind begins so, the file on disk begins inside of it, or the fence is never closed",
+        "takes it off",
+        fences.NOTE,
+        _fence,
+    ),
+    Rule(
+        "line numbers",
+        "consecutive numbers before all lines, with `|`, `:`, `→` or a tab",
+        "lines on disk fit without them, they are the numbers of the request, or no such file has any",
+        "takes them off",
+        "the line numbers copied along were taken off",
+        _numbers,
+    ),
+    Rule(
+        "marks of a diff",
+        "a `+` before all lines",
+        "lines on disk fit without it, or the indentation does",
+        "takes it off; asks again where it is code",
+        "the + of a diff before each line was taken off",
+        _marks,
+    ),
+    Rule(
+        "indentation of the tags",
+        "each line is indented at least as its tags are",
+        "lines on disk, the parser, or an answer that is all indented",
+        "shifts the body back",
+        "the body was indented with its tags, and was shifted back",
+        _lead,
+    ),
+    Rule(
+        "trailing blanks",
+        "blanks at the end of all lines",
+        "lines on disk fit without them, or it is a program and no line of its file has any",
+        "takes them off",
+        "blanks at the end of each line were taken off",
+        _trail,
+    ),
+    Rule(
+        "spaced answer",
+        "a blank line after each line of the answer, of the tags too",
+        "the tags themselves",
+        "takes them out; asks again where it is text for people",
+        "the blank line after each line, of the tags too, was taken out",
+        _spaced,
+    ),
+    Rule(
+        "blank lines",
+        "blank lines doubled, put after each line, or lost",
+        "neighbours on disk, the blank lines of the text itself, or levels of a program",
+        "takes them out; asks again where they are lost or stand in twos",
+        "blank lines that were doubled were taken out",
+        _blank_lines,
+    ),
+    Rule(
+        "characters",
+        "characters that a chat makes of others: entities, typographic quotes, no-break spaces …",
+        "lines on disk fit without them, the tags have them too, or no such file can hold them",
+        "puts the plain characters back; asks again where some may be meant",
+        "{damage} were undone in the body, {proof}",
+        _characters,
+    ),
+)
+RULES: tuple[Rule[BodyRule], ...] = (
+    *_SHARED,
+    Rule(
+        "indentation",
+        "indentation lost, thinned, shifted, or of the wrong kind (the next table)",
+        "lines on disk, the parser, or the kind of the file",
+        "restores it; asks again where it can't be known for each line",
+        "{what}: it was given back as {ground}",
+        _indentation,
+    ),
+    Rule(
+        "broken lines",
+        "a long line that goes on in the next",
+        "it is one line on disk, or all such lines of a program end before the same column",
+        "asks again",
+        "a line is broken into two",
+        _wrapped,
+    ),
+    Rule(
+        "kind of the file",
+        "a Makefile without tabs, YAML with tabs, a program whose levels are not indented",
+        "no such file works",
+        "asks again",
+        "recipes begin with blanks, not with a tab",
+        _whole_file,
+    ),
+)
+COMMAND_RULES: tuple[Rule[BodyRule], ...] = (
+    *_SHARED,
+    Rule(
+        "indented command",
+        "all lines indented, and the end of a here-document with them",
+        "a shell reads such an end only at the margin",
+        "shifts them back",
+        "the command was indented",
+        _shell_indentation,
+    ),
+    Rule(
+        "characters of a command",
+        "entities, typographic quotes, odd spaces or long dashes outside of quotes",
+        "no shell reads them",
+        "asks again",
+        "no-break spaces part its words",
+        _odd_command,
+    ),
+)

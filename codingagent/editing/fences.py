@@ -1,0 +1,90 @@
+"""Code fences round a body: where one begins and ends, and what it holds."""
+
+import re
+from collections.abc import Sequence
+
+from codingagent.editing import file_kinds
+
+_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
+NOTE = "the code fence round the body was taken off"
+_COPY = re.compile(r"[ \t]*(?:copy(?: code)?|copied!?|edit)[ \t]*", re.IGNORECASE)
+_LANGUAGES = file_kinds.words(
+    "plaintext text python py javascript js typescript ts jsx tsx bash sh shell zsh console powershell json"
+    " yaml yml toml ini html xml css scss markdown md c cpp c++ csharp c# java kotlin swift go rust ruby php"
+    " perl lua r sql diff makefile dockerfile latex tex vue svelte scala haskell elixir dart"
+)
+
+
+def is_marked_up(body: str) -> bool:
+    """Tell cheaply whether a fence or a label can be round a body."""
+    head = body[:200]
+    if "```" in head or "~~~" in head or "opy" in head:
+        return True
+    tail = body[-60:]
+    return "```" in tail or "~~~" in tail
+
+
+def is_fence(line: str) -> bool:
+    return _FENCE.fullmatch(line) is not None
+
+
+def is_one_fence(lines: Sequence[str]) -> bool:
+    """Return whether lines are one fence, open at the first and closed at the last that has a word."""
+    words = [line for line in lines if line.strip()]
+    if len(words) < 2 or not (is_fence(words[0]) and is_fence(words[-1])):
+        return False
+    return depth_after(words[1:-1], words[0]) == 0
+
+
+def depth_after(lines: Sequence[str], opening: str) -> int:
+    """Return how many fences are still open in the lines of one, or -1 if they close it."""
+    marks = opening.strip()
+    mark = marks[: len(marks) - len(marks.lstrip(marks[0]))]
+    depth = 0
+    for line in lines:
+        found = _FENCE.fullmatch(line) if mark[:3] in line else None
+        if found is None or not found[1].startswith(mark):
+            continue
+        depth += 1 if found[2] else -1
+        if depth < 0:
+            return -1
+    return depth
+
+
+def without_fence(body: str) -> str | None:
+    """Return what a fence holds that opens on the first line of a body and closes on its last.
+
+    A line "Copy code" and the language before it belong to the fence. One of the two fences may be
+    outside of the tags. A fence that is balanced inside is no wrapper.
+    """
+    lines = body.split("\n")
+    start, end = 0, len(lines)
+    while start < end and not lines[start].strip():
+        start += 1
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    has_language = start < end and lines[start].strip().lower() in _LANGUAGES
+    label = start + has_language
+    copied = label
+    while copied < end and _COPY.fullmatch(lines[copied]):
+        copied += 1
+    # A language alone is a label only where both fences follow.
+    is_pair = label + 1 < end and is_fence(lines[label]) and is_fence(lines[end - 1])
+    # One alone is an empty body, such as that of `__init__.py`.
+    has_label = label < copied
+    first = copied if has_label else label if has_language and is_pair else start
+    opened = _FENCE.fullmatch(lines[first]) if first < end else None
+    closed = _FENCE.fullmatch(lines[end - 1]) if end - 1 > first else None
+    if closed is not None and (closed[2] or (has_label and opened is None)):
+        closed = None
+    if opened is None and closed is None and not has_label:
+        return None
+    begin = first + 1 if opened is not None else first
+    stop = end - 1 if closed is not None else len(lines) - (not lines[-1])
+    if opened is not None:
+        depth = depth_after(lines[begin:stop], lines[first])
+        if depth < 0 or (depth and closed is not None):
+            return None
+    elif closed is not None and sum(map(is_fence, lines[begin:stop])) % 2:
+        return None
+    return "".join(f"{line}\n" for line in lines[begin:stop])

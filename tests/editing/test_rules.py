@@ -1,0 +1,138 @@
+"""Each row of the tables by which bodies and searches are read has a case, and a row in the help page."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from codingagent.editing import apply, body_repair, body_rules, derive, find, indentation, places
+from codingagent.editing.characters import Ground
+from codingagent.errors import OperationError
+from codingagent.model.chat_damage import AS_IT_IS, Arrival
+from codingagent.model.operations import Replacement
+from codingagent.model.rule import Rule
+from tests.derive_docs import bodies
+
+CODE = (
+    "def total(items):\n    net = 0\n    for each in items:\n        net += each\n    return net\n"
+)
+TABBED = CODE.replace("    ", "\t")
+SHIFTED = "    def total(items):\n        net = 1\n"
+
+# Of each rule: a body, its file, what is on disk, and how it came.
+BODIES: dict[str, tuple[str, str, str, Arrival]] = {
+    "code fence": ("```py\nx = 1\n```\n", "a.py", "", AS_IT_IS),
+    "line numbers": ("1 | a\n2 | b\n", "a.py", "", AS_IT_IS),
+    "marks of a diff": ("+net = 1\n+fee = 2\n", "a.txt", "net = 1\n", AS_IT_IS),
+    "indentation of the tags": (
+        "  net = 1\n  fee = 2\n",
+        "a.txt",
+        "",
+        Arrival(lead="  ", is_moved=True),
+    ),
+    "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
+    "spaced answer": ("\na = 1\n\nb = 2\n", "a.py", "", Arrival(is_spaced=True)),
+    "blank lines": ("a\n\n\n\nb\n\n", "a.md", "", AS_IT_IS),
+    "characters": ("if a &lt; b {\n", "a.go", "", AS_IT_IS),
+    "indentation": ("    x = 1\n", "a.py", "", AS_IT_IS),
+    "broken lines": (
+        "a {\n  const one = of(the(first), of(all, the(others))) +\nand.some + more;\n}\n",
+        "a.ts",
+        "",
+        AS_IT_IS,
+    ),
+    "kind of the file": ("all: x\n    make\n", "Makefile", "", AS_IT_IS),
+}
+COMMANDS = {
+    "indented command": "  cat <<END\n  a\n  END\n",
+    "characters of a command": "ls\u00a0-l a\n",
+}
+# Of each rule: the lines that take the place of lines 2 to 5 of the file.
+LINES = {
+    "tabs or blanks": ("a.txt", TABBED, CODE.split("\n", 1)[1].replace("net = 0", "net = 1")),
+    "lost indentation": ("a.py", CODE, "net = 1\nfor each in items:\nnet += each\nreturn net\n"),
+    "deeper by the same": ("a.py", "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\n", "    b = 1\n    c = 3\n"),
+}
+# Of each rule: a file, SEARCH and REPLACE.
+SEARCHES = {
+    "exact": (CODE, "    net = 0\n", "    net = 1\n"),
+    "trailing blanks": (CODE, "    net = 0 \n", "    net = 1\n"),
+    "shifted": (CODE, "net = 0\n", "net = 1\n"),
+    "tabs": (CODE, "\tnet = 0\n", "\tnet = 1\n"),
+    "no indentation": (
+        CODE,
+        "for each in items:\nnet += each\n",
+        "for each in items:\nnet += each.n\n",
+    ),
+    "damage undone": ("a_b = 1\n", "a\\_b = 1\n", "a\\_b = 2\n"),
+    "elision": (
+        CODE,
+        "    net = 0\n# ...\n    return net\n",
+        "    net = 1\n# ...\n    return net\n",
+    ),
+    "applied already": (
+        CODE,
+        "    amount = 0\n    for x in y:\n",
+        "    net = 0\n    for each in items:\n",
+    ),
+    "code fences in an edit": (CODE, "```\n    net = 0\n```\n", "```\n    net = 1\n```\n"),
+    "line numbers in an edit": (CODE, "2 |     net = 0\n", "2 |     net = 1\n"),
+    "line numbers, closely": (CODE, "2|    net = 0\n", "2|    net = 1\n"),
+    "marks of a diff in an edit": (CODE, "-    net = 0\n", "+    net = 1\n"),
+}
+BODY_RULES = tuple(dict.fromkeys((*body_rules.RULES, *body_rules.COMMAND_RULES)))
+MATCHING = (*places.RULES, *find.RULES, *derive.SHAPES)
+
+
+def _fixed(said: str) -> str:
+    """Return what a note has in all cases."""
+    return max(said.replace("}", "{").split("{")[::2], key=len).strip()
+
+
+def _named(rules: Iterable[Rule[Any]]) -> list[Any]:
+    return [pytest.param(rule, id=rule.name) for rule in rules]
+
+
+@pytest.mark.parametrize("rule", _named(BODY_RULES))
+def test_each_rule_for_bodies_has_a_case(rule: Rule[Any]) -> None:
+    """It says what it did, or asks again in these words."""
+    try:
+        if rule.name in COMMANDS:
+            found = body_repair.mend_command(COMMANDS[rule.name], AS_IT_IS)
+        else:
+            body, path, old, arrival = BODIES[rule.name]
+            found = body_repair.mend_file(body, path, arrival, old or None)
+        said = "\n".join(found.notes)
+    except OperationError as fault:
+        said = fault.reason
+    assert _fixed(rule.said) in said
+
+
+@pytest.mark.parametrize("rule", _named(indentation.RULES))
+def test_each_rule_for_indentation_has_a_case(rule: Rule[Any]) -> None:
+    """What the replaced lines prove is restored, and said."""
+    path, old, new = LINES[rule.name]
+    found = body_repair.mend_lines(new, Ground(path, old.split("\n")[:-1], 1, 5), AS_IT_IS)
+    assert _fixed(rule.said) in found.notes[0]
+    assert found.text != new
+
+
+@pytest.mark.parametrize("rule", _named(MATCHING))
+def test_each_rule_for_a_search_has_a_case(rule: Rule[Any]) -> None:
+    """The edit is applied, and its note is that of the rule."""
+    old, search, new = SEARCHES[rule.name]
+    edited = apply.apply((Replacement(search, new),), old, AS_IT_IS, path="a.py")
+    assert _fixed(rule.said) in "\n".join(edited.notes)
+    assert bool(edited.notes) is bool(rule.said)
+    assert (edited.text == old) is (rule.name == "applied already")
+
+
+def test_the_help_page_has_each_rule() -> None:
+    """And no name means two rules in one table."""
+    shown = bodies()
+    tables: tuple[tuple[Rule[Any], ...], ...] = (BODY_RULES, indentation.RULES, MATCHING)
+    for rules in tables:
+        assert all(
+            f"| {rule.name} | {rule.recognises}" in shown.replace("\\|", "|") for rule in rules
+        )
+        assert len({rule.name for rule in rules}) == len(rules)
