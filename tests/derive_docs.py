@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from codingagent.agent.batch import RETURNED_LIMIT
 from codingagent.cli import main as command_line
-from codingagent.editing import body_rules, derive, find, indentation, places
+from codingagent.editing import body_rules, find, indentation, places, shapes
 from codingagent.model.commands import COMMANDS
 from codingagent.model.rule import Rule
 from codingagent.model.settings import Settings, meanings
@@ -145,7 +145,7 @@ def bodies() -> str:
         ),
         ("SEARCH is looked for as one of these, in their order:", places.RULES),
         ("If it fits nowhere as it came, these are tried:", find.RULES),
-        ("With the damage of a chat, these may be undone too:", derive.SHAPES),
+        ("With the damage of a chat, these may be undone too:", shapes.RULES),
     )
     return "\n".join(line for head, rules in tables for line in (head, "", *_rules(rules), ""))
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, indentation
+from codingagent.editing import blank_lines, characters, indentation, shapes
 from codingagent.editing.characters import Ground
 from codingagent.editing.elisions import is_elision_line
 from codingagent.editing.indentation import blanks
-from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, SHOWN_LINE_CHARACTERS, around, clip
+from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip
 from codingagent.editing.places import (
     AS_IT_CAME,
     RULES,
@@ -31,11 +31,7 @@ from codingagent.editing.places import (
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
-from codingagent.model.rule import Rule
 
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
-_NUMBER = re.compile(r"[ \t]*(\d+)[ \t]?(?:\||│|:|→|\t)")
-LIKENESS = 0.6
 _UNDO = tuple(
     (row.damage, row.undo) for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK
 )
@@ -210,11 +206,11 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
     """Return the place that fits after undoing damage, if all repairs that fit come to the same."""
     if not any(line.strip() for line in sought.search):
         return None
-    shapes = list(_shapes(sought))
+    shaped_ways = list(shapes.shapes(sought))
     for rule in RULES:
         results: list[Found] = []
         several: list[Place] = []
-        for name, shaped in shapes:
+        for name, shaped in shaped_ways:
             for repair in _repairs(lines, shaped.search):
                 if not name and not repair.names and rule in AS_IT_CAME:
                     continue  # tried before
@@ -246,93 +242,6 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
         if several:
             only(lines, sought.label, list({place.start: place for place in several}.values()))
     return None
-
-
-def _shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
-    """Yield the edit as it came, and without what may have been copied along on each of its lines."""
-    yield "", sought
-    for rule in SHAPES:
-        strip = rule.run
-        search = strip(sought.search, "-")
-        if search is None or not search:
-            continue
-        new = strip(sought.replace, "+")
-        if new is None:
-            new = sought.replace
-            if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
-                continue
-            if strip in (_unnumbered, _unnumbered_closely) and (
-                any(map(_NUMBER.match, new)) or all(line[:1].isspace() for line in sought.search)
-            ):
-                continue  # some have a number; or all were indented, and no one knows by how much
-        yield (
-            rule.said,
-            Sought(search, new, sought.label, sought.way, is_verbatim=sought.is_verbatim),
-        )
-
-
-def _unfenced(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
-    if len(lines) > 2 and _FENCE.fullmatch(lines[0]) and _FENCE.fullmatch(lines[-1]):
-        return tuple(lines[1:-1])
-    return None
-
-
-def _unnumbered(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
-    bare = _unnumbered_closely(lines, "")
-    if bare is None or not all(line.startswith(" ") for line in bare if line.strip()):
-        return None
-    return tuple(line.removeprefix(" ") for line in bare)
-
-
-def _unnumbered_closely(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
-    found = [_NUMBER.match(line) for line in lines]
-    if not lines or not all(found):
-        return None
-    return tuple(line[each.end() :] for line, each in zip(lines, found, strict=True) if each)
-
-
-def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
-    if not any(line.startswith(mark) for line in lines):
-        return None if lines else ()
-    if any(line and line[0] not in (mark, " ") for line in lines):
-        return None
-    return tuple(line[1:] for line in lines)
-
-
-SHAPES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
-    Rule(
-        "code fences in an edit",
-        "a code fence round SEARCH",
-        "SEARCH fits without it",
-        "takes it off SEARCH and REPLACE",
-        "without the code fences in it",
-        _unfenced,
-    ),
-    Rule(
-        "line numbers in an edit",
-        "a number, a mark and a blank before each line",
-        "SEARCH fits without them, and REPLACE has them on all lines or on none",
-        "takes them off",
-        "without the line numbers copied along",
-        _unnumbered,
-    ),
-    Rule(
-        "line numbers, closely",
-        "a number and a mark before each line, without a blank",
-        "the same",
-        "takes them off",
-        "without the line numbers copied along",
-        _unnumbered_closely,
-    ),
-    Rule(
-        "marks of a diff in an edit",
-        "`-` before lines of SEARCH, `+` before those of REPLACE",
-        "SEARCH fits without them",
-        "takes them off",
-        "without the marks of a diff",
-        _unmarked,
-    ),
-)
 
 
 def _worked_out(
@@ -495,12 +404,8 @@ class _NewLines:
         for kind, old, old_end, new, new_end in matcher.get_opcodes():
             if kind == "replace" and new <= index < new_end and old_end - old == new_end - new:
                 row = old + index - new
-                pair = (
-                    self._sought.search[row][:SHOWN_LINE_CHARACTERS],
-                    self._sought.replace[index][:SHOWN_LINE_CHARACTERS],
-                )
-                likeness = difflib.SequenceMatcher(None, *pair, autojunk=False).ratio()
-                return row if likeness >= LIKENESS else None
+                alike = indentation.is_alike(self._sought.search[row], self._sought.replace[index])
+                return row if alike else None
         return None
 
     def _refusal(self, what: str) -> OperationError:

@@ -5,12 +5,12 @@ all of that fails, damage that chats do is undone in it (`derive`), then lines t
 looked for, and last a change that is there already.
 """
 
-import difflib
 from collections.abc import Callable
 
-from codingagent.editing.derive import LIKENESS, as_the_others, check_flush, check_new_lines, mended
+from codingagent.editing.derive import as_the_others, check_flush, check_new_lines, mended
 from codingagent.editing.elisions import is_elision_line
-from codingagent.editing.nearest import SHOWN_LINE_CHARACTERS, clip, nearest
+from codingagent.editing.indentation import is_alike
+from codingagent.editing.nearest import clip, nearest
 from codingagent.editing.places import (
     AS_IT_CAME,
     Found,
@@ -116,15 +116,7 @@ def _applied(lines: list[str], sought: Sought) -> Found | None:
         return None
     if len(words) == 1:
         before = [line for line in sought.search if line.strip()]
-        pair = (
-            (before[0][:SHOWN_LINE_CHARACTERS], words[0][:SHOWN_LINE_CHARACTERS])
-            if before
-            else ("", "")
-        )
-        if (
-            len(before) != 1
-            or difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() < LIKENESS
-        ):
+        if len(before) != 1 or not is_alike(before[0], words[0]):
             return None
     gone = [line for line in sought.search if line.strip() and line not in sought.replace]
     there = {line.strip() for line in lines}

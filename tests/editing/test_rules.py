@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codingagent.editing import apply, body_repair, body_rules, derive, find, indentation, places
+from codingagent.editing import apply, body_repair, body_rules, find, indentation, places, shapes
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, Arrival
@@ -81,7 +81,7 @@ SEARCHES = {
     "marks of a diff in an edit": (CODE, "-    net = 0\n", "+    net = 1\n"),
 }
 BODY_RULES = tuple(dict.fromkeys((*body_rules.RULES, *body_rules.COMMAND_RULES)))
-MATCHING = (*places.RULES, *find.RULES, *derive.SHAPES)
+MATCHING: tuple[Rule[Any], ...] = (*places.RULES, *find.RULES, *shapes.RULES)
 
 
 def _fixed(said: str) -> str:
