@@ -1,4 +1,4 @@
-"""What several tests need: waiting, finding processes, swapping names, and a desk to work at."""
+"""What several tests need: waiting, finding processes, swapping names, and a live to work at."""
 
 import contextlib
 import ctypes
@@ -285,7 +285,7 @@ class NamedWorkspace(Workspace):
 # --- the agent -------------------------------------------------------------------------------------
 
 
-class Desk:
+class LiveSession:
     """A home with one session in it whose agent is at work; what it said lies in `notices`."""
 
     def __init__(self, home: homes.Home, session_id: str, agent: Conversation) -> None:
@@ -333,9 +333,9 @@ class Desk:
 
 
 @contextlib.contextmanager
-def desk_at(
+def live_session(
     root: Path, task: str = "the task", settings: Settings | None = None, session_id: str = ""
-) -> Iterator[Desk]:
+) -> Iterator[LiveSession]:
     """Starts a session in the home at `root`, or goes on with one, up to its next request."""
     chosen = settings or Settings()
     home = homes.Home.at(root, create=True)
@@ -345,7 +345,7 @@ def desk_at(
     notices: list[Notice] = []
     person = context.Person(notices.append)
     with factory.conversation_in(home, session, chosen, person) as conversation:
-        desk = Desk(home, session.session_id, conversation)
-        desk.notices = notices
+        live = LiveSession(home, session.session_id, conversation)
+        live.notices = notices
         conversation.recover()
-        yield desk
+        yield live

@@ -15,7 +15,7 @@ from codingagent.model.journal_entries import CheckEnded, Protocol
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import Desk, command_line, desk_at, new_marker, none_left
+from tests.helpers import LiveSession, command_line, live_session, new_marker, none_left
 from tests.killing import command_line_here, kill_when, kinds_of
 from tests.sandboxes import needs_bwrap
 
@@ -32,9 +32,9 @@ def settings(check: str = CHECK, **others: object) -> Settings:
 
 
 @contextlib.contextmanager
-def desk_with(root: Path, check: str = CHECK, session_id: str = "") -> Iterator[Desk]:
-    with desk_at(root, settings=settings(check), session_id=session_id) as desk:
-        yield desk
+def live_with(root: Path, check: str = CHECK, session_id: str = "") -> Iterator[LiveSession]:
+    with live_session(root, settings=settings(check), session_id=session_id) as live:
+        yield live
 
 
 def runs(root: Path) -> int:
@@ -43,8 +43,8 @@ def runs(root: Path) -> int:
     return log.read_text("utf-8").count("ran") if log.exists() else 0
 
 
-def is_complete(desk: Desk) -> bool:
-    return desk.conversation.session.is_complete
+def is_complete(live: LiveSession) -> bool:
+    return live.conversation.session.is_complete
 
 
 def command(line: str) -> str:
@@ -53,7 +53,7 @@ def command(line: str) -> str:
 
 def test_it_runs_after_turns_that_changed_a_file_and_no_others(tmp_path: Path) -> None:
     """README, settings: after each turn that changed a file, by operations or by commands."""
-    with desk_with(tmp_path) as desk:
+    with live_with(tmp_path) as live:
         for reply, expected in (
             ('[READ_FILE path="a.txt"]\n', 0),
             (command("ls"), 0),
@@ -64,7 +64,7 @@ def test_it_runs_after_turns_that_changed_a_file_and_no_others(tmp_path: Path) -
             (command("mkdir -p x && touch x/new"), 3),
             ('[DELETE_FILE path="x/new"]\n', 4),
         ):
-            desk.answer(reply)
+            live.answer(reply)
             assert (reply, runs(tmp_path)) == (reply, expected)
 
 
@@ -77,10 +77,10 @@ def test_without_git_every_command_may_have_changed_a_file(
     for name in ("sh", "grep", "ls", "echo"):
         (tools / name).symlink_to(f"/bin/{name}")
     monkeypatch.setenv("PATH", str(tools))
-    with desk_with(tmp_path / "h") as desk:
-        desk.answer(command("ls"))
+    with live_with(tmp_path / "h") as live:
+        live.answer(command("ls"))
         assert runs(tmp_path / "h") == 1
-        desk.answer('[READ_FILE path="a.txt"]\n')
+        live.answer('[READ_FILE path="a.txt"]\n')
         assert runs(tmp_path / "h") == 1
 
 
@@ -93,132 +93,132 @@ def test_its_result_is_in_the_next_request_whole_and_short(tmp_path: Path, proto
     session = factory.start_session(home, tmp_path / "workspace", "t", settings(), kind)
     person = context.Person(lambda _: None)
     with factory.conversation_in(home, session, settings(), person) as conversation:
-        desk = Desk(home, session.session_id, conversation)
+        live = LiveSession(home, session.session_id, conversation)
         conversation.recover()
-        assert "Check: after each answer that changes a file" in desk.request()
-        desk.drop(WRONG)
+        assert "Check: after each answer that changes a file" in live.request()
+        live.drop(WRONG)
         conversation.take("reply.txt")
-        name = f"{desk.session_id}_seq0002.txt"
-        for text in (desk.request(), (home.mailbox.outbox / "short" / name).read_text("utf-8")):
+        name = f"{live.session_id}_seq0002.txt"
+        for text in (live.request(), (home.mailbox.outbox / "short" / name).read_text("utf-8")):
             assert "[FAILED] CHECK: Ran 'echo ran" in text
             assert "said by the check" in text
             assert "is not accepted while it fails" in " ".join(text.split())
         if protocol == "json":
             operation = {"type": "message", "content": "DONE: all is well"}
-            desk.drop(json.dumps({**MESSAGE, "operations": [operation]}))
+            live.drop(json.dumps({**MESSAGE, "operations": [operation]}))
             conversation.take("reply.txt")
             assert not conversation.session.is_complete
 
 
 def test_done_needs_its_success(tmp_path: Path) -> None:
     """A DONE behind changes is checked; while it fails it is refused with what the check said."""
-    with desk_with(tmp_path) as desk:
-        results = desk.answer(WRONG + DONE)
-        assert not is_complete(desk)
+    with live_with(tmp_path) as live:
+        results = live.answer(WRONG + DONE)
+        assert not is_complete(live)
         assert "[FAILED] DONE: Not accepted: the person's check fails" in results
         assert results.count("Output: said by the check") == 1
         assert runs(tmp_path) == 1
-        desk.drop(RIGHT + DONE)
-        desk.conversation.take("reply.txt")
-        assert is_complete(desk)
+        live.drop(RIGHT + DONE)
+        live.conversation.take("reply.txt")
+        assert is_complete(live)
         assert runs(tmp_path) == 2
 
 
 def test_one_that_failed_is_run_again_at_the_next_done(tmp_path: Path) -> None:
     """The person may have mended what it fails for."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(WRONG)
-        desk.answer("[DONE]\nNo change needed.\n[/DONE]\n")
-        assert (runs(tmp_path), is_complete(desk)) == (2, False)
-        (desk.workspace / "a.txt").write_text("right\n")
-        desk.drop(DONE)
-        desk.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(desk)) == (3, True)
+    with live_with(tmp_path) as live:
+        live.answer(WRONG)
+        live.answer("[DONE]\nNo change needed.\n[/DONE]\n")
+        assert (runs(tmp_path), is_complete(live)) == (2, False)
+        (live.workspace / "a.txt").write_text("right\n")
+        live.drop(DONE)
+        live.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(live)) == (3, True)
 
 
 def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) -> None:
     """Nothing has changed since."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(RIGHT)
-        desk.drop(DONE)
-        desk.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(desk)) == (1, True)
+    with live_with(tmp_path) as live:
+        live.answer(RIGHT)
+        live.drop(DONE)
+        live.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(live)) == (1, True)
 
 
 def test_done_without_any_change_is_checked_too(tmp_path: Path) -> None:
     """Design, after DONE: the check succeeds on the files as they are, whoever changed them."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(command("ls"))
-        desk.answer(DONE)
-        assert (runs(tmp_path), is_complete(desk)) == (1, False)
-        (desk.workspace / "a.txt").write_text("right\n")
-        desk.drop("[DONE]\nIt is there.\n[/DONE]\n")
-        desk.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(desk)) == (2, True)
+    with live_with(tmp_path) as live:
+        live.answer(command("ls"))
+        live.answer(DONE)
+        assert (runs(tmp_path), is_complete(live)) == (1, False)
+        (live.workspace / "a.txt").write_text("right\n")
+        live.drop("[DONE]\nIt is there.\n[/DONE]\n")
+        live.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(live)) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "new.txt", ".gitignore"])
 def test_one_that_succeeded_on_other_files_is_run_again_at_done(tmp_path: Path, name: str) -> None:
     """The person changed one since."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(RIGHT)
-        desk.answer('[READ_FILE path="a.txt"]\n')
-        (desk.workspace / name).write_text("wrong\n")
-        desk.drop(DONE)
-        desk.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(desk)) == (2, name != "a.txt")
+    with live_with(tmp_path) as live:
+        live.answer(RIGHT)
+        live.answer('[READ_FILE path="a.txt"]\n')
+        (live.workspace / name).write_text("wrong\n")
+        live.drop(DONE)
+        live.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(live)) == (2, name != "a.txt")
 
 
 def test_one_that_succeeded_is_known_after_a_turn_that_changed_nothing(tmp_path: Path) -> None:
     """Exactly these files were checked."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(RIGHT)
-        desk.answer('[READ_FILE path="a.txt"]\n')
-        desk.drop(DONE)
-        desk.conversation.take("reply.txt")
-        assert (runs(tmp_path), is_complete(desk)) == (1, True)
+    with live_with(tmp_path) as live:
+        live.answer(RIGHT)
+        live.answer('[READ_FILE path="a.txt"]\n')
+        live.drop(DONE)
+        live.conversation.take("reply.txt")
+        assert (runs(tmp_path), is_complete(live)) == (1, True)
 
 
 def test_one_that_is_named_later_is_run_before_done_is_accepted(tmp_path: Path) -> None:
     """What earlier turns changed was never checked."""
-    with desk_with(tmp_path, "") as desk:
-        desk.answer(WRONG)
-    with desk_with(tmp_path, CHECK, desk.session_id) as again:
+    with live_with(tmp_path, "") as live:
+        live.answer(WRONG)
+    with live_with(tmp_path, CHECK, live.session_id) as again:
         again.answer(DONE)
         assert (runs(tmp_path), is_complete(again)) == (1, False)
 
 
 def test_what_a_command_did_to_ignored_files_is_checked_at_done(tmp_path: Path) -> None:
     """No checkpoint holds them; a DONE behind them is none while the check fails."""
-    with desk_with(tmp_path, "grep -q right gen/a.txt") as desk:
-        (desk.workspace / ".gitignore").write_text("gen/\n")
-        desk.answer('[CREATE_FILE path="gen/a.txt"]\nright\n[/CREATE_FILE]\n')
-        results = desk.answer(command("echo wrong > gen/a.txt") + DONE)
+    with live_with(tmp_path, "grep -q right gen/a.txt") as live:
+        (live.workspace / ".gitignore").write_text("gen/\n")
+        live.answer('[CREATE_FILE path="gen/a.txt"]\nright\n[/CREATE_FILE]\n')
+        results = live.answer(command("echo wrong > gen/a.txt") + DONE)
         assert "[FAILED] DONE: Not accepted" in results
-        desk.answer(command("echo right > gen/a.txt"))
-        desk.drop(DONE)
-        desk.conversation.take("reply.txt")
-        assert is_complete(desk)
+        live.answer(command("echo right > gen/a.txt"))
+        live.drop(DONE)
+        live.conversation.take("reply.txt")
+        assert is_complete(live)
 
 
 def test_another_one_is_run_before_done_is_accepted(tmp_path: Path) -> None:
     """The success of one command says nothing of another."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(RIGHT)
-    with desk_with(tmp_path, "false", desk.session_id) as again:
+    with live_with(tmp_path) as live:
+        live.answer(RIGHT)
+    with live_with(tmp_path, "false", live.session_id) as again:
         results = again.answer(DONE)
         assert "the person's check fails: Ran 'false' (exit code 1)" in results
 
 
 def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
     """The success was of files that are no longer there."""
-    with desk_with(tmp_path) as desk:
-        desk.answer(WRONG)
-        desk.answer(RIGHT)
-        take_back(desk.home, desk.conversation.context.checkpointer, 1)
-        desk.conversation.recover()
-        desk.answer(DONE)
-        assert (runs(tmp_path), is_complete(desk)) == (3, False)
+    with live_with(tmp_path) as live:
+        live.answer(WRONG)
+        live.answer(RIGHT)
+        take_back(live.home, live.conversation.context.checkpointer, 1)
+        live.conversation.recover()
+        live.answer(DONE)
+        assert (runs(tmp_path), is_complete(live)) == (3, False)
 
 
 @pytest.mark.one_in(2)
@@ -238,13 +238,13 @@ def test_what_an_undo_leaves_is_checked_at_done(tmp_path: Path) -> None:
 def test_one_that_misbehaves_fails(tmp_path: Path, check: str, said: str) -> None:
     """Whatever it does, the turn ends, the request says so, and the session goes on."""
     chosen = Settings(check=check, sandbox="off", check_timeout=1 if "sleep" in check else 100)
-    with desk_at(tmp_path, settings=chosen) as desk:
-        results = desk.answer(RIGHT + DONE)
+    with live_session(tmp_path, settings=chosen) as live:
+        results = live.answer(RIGHT + DONE)
         assert "[FAILED] CHECK: Ran" in results
         assert said in results
         assert "[FAILED] DONE: Not accepted" in results
         assert 'timeout="' not in results
-        assert "[OK] RUN_COMMAND" in desk.answer(command("true"))
+        assert "[OK] RUN_COMMAND" in live.answer(command("true"))
 
 
 def test_what_it_leaves_running_is_ended(tmp_path: Path) -> None:
@@ -252,9 +252,9 @@ def test_what_it_leaves_running_is_ended(tmp_path: Path) -> None:
     marker = new_marker()
     with (
         none_left(marker),
-        desk_with(tmp_path, f"setsid sleep {marker} >/dev/null 2>&1 & exit 0") as desk,
+        live_with(tmp_path, f"setsid sleep {marker} >/dev/null 2>&1 & exit 0") as live,
     ):
-        assert "[OK] CHECK" in desk.answer(RIGHT)
+        assert "[OK] CHECK" in live.answer(RIGHT)
 
 
 def test_one_that_deletes_the_workspace_ends_the_work_in_one_line(tmp_path: Path) -> None:
@@ -275,8 +275,8 @@ def test_one_that_deletes_the_workspace_ends_the_work_in_one_line(tmp_path: Path
 
 def test_one_that_would_need_a_yes_is_not_asked_for(tmp_path: Path) -> None:
     """The person has said what they want."""
-    with desk_with(tmp_path, "rm -rf build && git push --dry-run 2>/dev/null; true") as desk:
-        assert "[OK] CHECK" in desk.answer(RIGHT)
+    with live_with(tmp_path, "rm -rf build && git push --dry-run 2>/dev/null; true") as live:
+        assert "[OK] CHECK" in live.answer(RIGHT)
 
 
 @pytest.mark.parametrize("policy", ["standard", "restrictive"])
@@ -293,15 +293,15 @@ def test_one_that_the_policy_denies_is_refused_at_once(tmp_path: Path, policy: s
 
 def test_a_pause_for_a_yes_does_not_hide_what_was_changed_before_it(tmp_path: Path) -> None:
     """It runs once, when the whole turn is done."""
-    with desk_with(tmp_path) as desk:
+    with live_with(tmp_path) as live:
         pass
-    (desk.workspace / "a.txt").write_text("wrong\n")
-    desk.drop(command("touch made") + command("rm -r not-there") + DONE)
+    (live.workspace / "a.txt").write_text("wrong\n")
+    live.drop(command("touch made") + command("rm -r not-there") + DONE)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 3
     assert runs(tmp_path) == 0
-    assert command_line_here(tmp_path, "approve", desk.session_id)[0] == 0
+    assert command_line_here(tmp_path, "approve", live.session_id)[0] == 0
     assert runs(tmp_path) == 1
-    assert not desk.home.sessions.load(desk.session_id).is_complete
+    assert not live.home.sessions.load(live.session_id).is_complete
 
 
 def test_one_that_was_killed_is_not_run_again_in_that_turn(tmp_path: Path) -> None:
@@ -309,11 +309,11 @@ def test_one_that_was_killed_is_not_run_again_in_that_turn(tmp_path: Path) -> No
     marker = new_marker()
     check = f"echo ran >> ../checks; test -e ok || exec sleep {marker}"
     with none_left(marker):
-        with desk_with(tmp_path, check) as desk:
+        with live_with(tmp_path, check) as live:
             pass
-        desk.drop(RIGHT + DONE)
+        live.drop(RIGHT + DONE)
         assert kill_when(tmp_path, ("resume", "--once"), lambda: runs(tmp_path) == 1)
-    with desk_with(tmp_path, check, desk.session_id) as again:
+    with live_with(tmp_path, check, live.session_id) as again:
         assert runs(tmp_path) == 1
         results = again.results()
         assert "[FAILED] CHECK: 'echo ran" in results
@@ -333,20 +333,20 @@ def test_another_one_is_run_in_the_place_of_one_that_was_interrupted(tmp_path: P
     """A check that hangs is stopped by Ctrl-C, and another named, as the screen says."""
     marker = new_marker()
     with none_left(marker):
-        with desk_with(tmp_path, f"echo ran >> ../checks; exec sleep {marker}") as desk:
+        with live_with(tmp_path, f"echo ran >> ../checks; exec sleep {marker}") as live:
             pass
-        desk.drop(RIGHT + DONE)
+        live.drop(RIGHT + DONE)
         assert kill_when(tmp_path, ("resume", "--once"), lambda: runs(tmp_path) == 1)
-    with desk_with(tmp_path, CHECK, desk.session_id) as again:
+    with live_with(tmp_path, CHECK, live.session_id) as again:
         assert (runs(tmp_path), is_complete(again)) == (2, True)
 
 
 def test_an_interrupt_while_it_runs_leaves_the_session_to_be_resumed(tmp_path: Path) -> None:
     """Ctrl-C: 130, and the check counts as interrupted."""
-    with desk_with(tmp_path) as desk:
+    with live_with(tmp_path) as live:
         pass
     settings_ = Settings(check=f"kill -INT {os.getpid()}; sleep 60", sandbox="off")
-    with desk_at(tmp_path, settings=settings_, session_id=desk.session_id) as again:
+    with live_session(tmp_path, settings=settings_, session_id=live.session_id) as again:
         again.drop(RIGHT)
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
@@ -361,9 +361,9 @@ def test_an_interrupt_while_it_runs_leaves_the_session_to_be_resumed(tmp_path: P
 
 def test_it_shows_in_log_and_json(tmp_path: Path) -> None:
     """What was run and what came of it is on the record."""
-    with desk_with(tmp_path) as desk:
+    with live_with(tmp_path) as live:
         pass
-    desk.drop(WRONG + DONE)
+    live.drop(WRONG + DONE)
     status, out, _ = command_line_here(tmp_path, "resume", "--once", "--json")
     assert status == 0
     lines = [json.loads(line) for line in out.splitlines()]
@@ -380,25 +380,25 @@ def test_it_shows_in_log_and_json(tmp_path: Path) -> None:
 
 def test_another_check_holds_from_then_on_and_an_empty_one_turns_it_off(tmp_path: Path) -> None:
     """README: a session keeps its check until `resume --check` names another."""
-    with desk_with(tmp_path) as desk:
+    with live_with(tmp_path) as live:
         pass
-    desk.drop(WRONG)
+    live.drop(WRONG)
     assert command_line_here(tmp_path, "resume", "--once", "--check", "echo other")[0] == 0
     assert runs(tmp_path) == 0
-    assert "[OK] CHECK: Ran 'echo other'" in desk_results(desk, 2)
-    desk.drop(WRONG.replace("wrong", "wrong too"))
+    assert "[OK] CHECK: Ran 'echo other'" in live_results(live, 2)
+    live.drop(WRONG.replace("wrong", "wrong too"))
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
     assert runs(tmp_path) == 0
-    assert "`echo other`" in desk.request(3).partition("## Environment")[2]
+    assert "`echo other`" in live.request(3).partition("## Environment")[2]
     assert command_line_here(tmp_path, "resume", "--once", "--check", "")[0] == 0
-    assert "`echo other`" not in desk.request(3).partition("## Environment")[2]
-    desk.drop(DONE)
+    assert "`echo other`" not in live.request(3).partition("## Environment")[2]
+    live.drop(DONE)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
-    assert desk.home.sessions.load(desk.session_id).is_complete
+    assert live.home.sessions.load(live.session_id).is_complete
 
 
-def desk_results(desk: Desk, sequence: int) -> str:
-    return desk.request(sequence).partition("## Previous Command Results\n")[2]
+def live_results(live: LiveSession, sequence: int) -> str:
+    return live.request(sequence).partition("## Previous Command Results\n")[2]
 
 
 def test_a_run_never_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,6 +417,6 @@ def test_it_is_confined_as_commands_are(tmp_path: Path) -> None:
     """It runs code that the answer wrote."""
     needs_bwrap()
     check = "echo out > ../outside; test ! -e ../outside"
-    with desk_at(tmp_path, settings=Settings(check=check, sandbox="require")) as desk:
-        desk.answer(RIGHT)
+    with live_session(tmp_path, settings=Settings(check=check, sandbox="require")) as live:
+        live.answer(RIGHT)
     assert not (tmp_path / "outside").exists()

@@ -4,50 +4,50 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 
 BODY = "".join(f"line number {n}\n" for n in range(40))
 
 
-def reply(desk: Desk, text: str, sequence: int) -> str:
-    return f'[REPLY session="{desk.session_id}" sequence="{sequence}"]\n{text}'
+def reply(live: LiveSession, text: str, sequence: int) -> str:
+    return f'[REPLY session="{live.session_id}" sequence="{sequence}"]\n{text}'
 
 
 def test_a_file_arrives_in_three_parts(tmp_path: Path) -> None:
     """Design, truncation: what arrived is kept until it is gone on with, also over another turn."""
-    with desk_at(tmp_path) as desk:
-        first = desk.answer(reply(desk, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
+    with live_session(tmp_path) as live:
+        first = live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
         assert "cut short inside CREATE_FILE" in first
-        assert not (desk.workspace / "a.txt").exists()
-        desk.answer(reply(desk, "[MESSAGE]\nI go on.\n[/MESSAGE]\n[END]\n", 2))
+        assert not (live.workspace / "a.txt").exists()
+        live.answer(reply(live, "[MESSAGE]\nI go on.\n[/MESSAGE]\n[END]\n", 2))
         start = BODY[:180].rindex("\n") + 1
-        second = desk.answer(reply(desk, BODY[start:400], 3))
+        second = live.answer(reply(live, BODY[start:400], 3))
         assert "cut short inside CREATE_FILE" in second
         start = BODY[:370].rindex("\n") + 1
-        done = desk.answer(reply(desk, f"{BODY[start:]}[/CREATE_FILE]\n[END]\n", 4))
+        done = live.answer(reply(live, f"{BODY[start:]}[/CREATE_FILE]\n[END]\n", 4))
         assert "[OK] CREATE_FILE: Created 'a.txt'" in done
         assert "lines that had arrived before" in done
-        assert (desk.workspace / "a.txt").read_text() == BODY
+        assert (live.workspace / "a.txt").read_text() == BODY
 
 
 def test_what_does_not_go_on_leaves_the_file_alone(tmp_path: Path) -> None:
     """A cut reply never overwrites a whole file with a part."""
-    with desk_at(tmp_path) as desk:
-        (desk.workspace / "a.txt").write_text("old\n")
-        desk.answer(reply(desk, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
-        text = desk.answer(reply(desk, f"{BODY[300:]}[/CREATE_FILE]\n[END]\n", 2))
+    with live_session(tmp_path) as live:
+        (live.workspace / "a.txt").write_text("old\n")
+        live.answer(reply(live, f'[CREATE_FILE path="a.txt"]\n{BODY[:200]}', 1))
+        text = live.answer(reply(live, f"{BODY[300:]}[/CREATE_FILE]\n[END]\n", 2))
         assert "send CREATE_FILE 'a.txt' again from its start" in text
-        assert (desk.workspace / "a.txt").read_text() == "old\n"
+        assert (live.workspace / "a.txt").read_text() == "old\n"
 
 
 def test_a_short_request_tells_what_the_person_changed_while_it_only_read(tmp_path: Path) -> None:
     """Design, outbox: what changed in the workspace since, the person's own edits too."""
-    with desk_at(tmp_path) as desk:
-        (desk.workspace / "mine.txt").write_text("one\n")
-        desk.answer('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n')
-        (desk.workspace / "mine.txt").write_text("two\n")
-        desk.answer('[READ_FILE path="a.txt"]\n', "second.txt")
-        short = desk.home.mailbox.short_path(desk.session_id, 3).read_text("utf-8")
+    with live_session(tmp_path) as live:
+        (live.workspace / "mine.txt").write_text("one\n")
+        live.answer('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n')
+        (live.workspace / "mine.txt").write_text("two\n")
+        live.answer('[READ_FILE path="a.txt"]\n', "second.txt")
+        short = live.home.mailbox.short_path(live.session_id, 3).read_text("utf-8")
         assert "modified: mine.txt" in short
 
 
@@ -56,10 +56,10 @@ def test_a_short_request_tells_what_the_person_changed_while_it_only_read(tmp_pa
 AGAIN = "copy the whole answer again, or send the request: it asks for the rest"
 
 
-def whole(desk: Desk, *, fenced: bool) -> str:
+def whole(live: LiveSession, *, fenced: bool) -> str:
     """Return an answer of which the first commands leave a trace each time that they are executed."""
     text = reply(
-        desk,
+        live,
         "[RUN_COMMAND]\necho first >>ran\n[/RUN_COMMAND]\n"
         f'[CREATE_FILE path="a.txt"]\n{BODY}[/CREATE_FILE]\n'
         "[RUN_COMMAND]\ngrep -c number a.txt >>ran\n[/RUN_COMMAND]\n[END]\n",
@@ -68,8 +68,8 @@ def whole(desk: Desk, *, fenced: bool) -> str:
     return f"Here it is:\n\n````\n{text}````\n" if fenced else text
 
 
-def ran(desk: Desk) -> list[str]:
-    return (desk.workspace / "ran").read_text().split()
+def ran(live: LiveSession) -> list[str]:
+    return (live.workspace / "ran").read_text().split()
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n````\n"])
@@ -78,28 +78,28 @@ def test_commands_behind_a_missing_block_wait_for_it(
     tmp_path: Path, end: str, *, fenced: bool
 ) -> None:
     """Design, truncation: the second half alone executes nothing that may need the first."""
-    with desk_at(tmp_path) as desk:
-        answer = whole(desk, fenced=fenced)
+    with live_session(tmp_path) as live:
+        answer = whole(live, fenced=fenced)
         at = answer.index("number 25")
-        first = desk.answer(answer[:at] + (end if fenced or not end.strip() else ""))
+        first = live.answer(answer[:at] + (end if fenced or not end.strip() else ""))
         assert "[FAILED] CREATE_FILE: " in first
         assert "CREATE_FILE 'a.txt'" in first
-        assert any(AGAIN in str(notice) for notice in desk.notices)
-        desk.notices.clear()
-        second = desk.answer(answer[at:])
+        assert any(AGAIN in str(notice) for notice in live.notices)
+        live.notices.clear()
+        second = live.answer(answer[at:])
         assert "not executed: RUN_COMMAND at line" in second
         assert "send CREATE_FILE 'a.txt' again" in second
-        assert any(AGAIN in str(notice) for notice in desk.notices)
+        assert any(AGAIN in str(notice) for notice in live.notices)
         # Nothing false is said of fences and closing tags.
         assert "Note: " not in second
         assert "fence" not in first + second
-        assert ran(desk) == ["first"]
+        assert ran(live) == ["first"]
         # The model does what the request asks for.
         block = f'[CREATE_FILE path="a.txt"]\n{BODY}[/CREATE_FILE]\n'
         behind = "[RUN_COMMAND]\ngrep -c number a.txt >>ran\n[/RUN_COMMAND]\n"
-        done = desk.answer(reply(desk, f"{block}{behind}[END]\n", 3))
+        done = live.answer(reply(live, f"{block}{behind}[END]\n", 3))
         assert "FAILED" not in done
-        assert ran(desk) == ["first", "40"]
+        assert ran(live) == ["first", "40"]
 
 
 @pytest.mark.parametrize("fenced", [False, True])
@@ -108,27 +108,27 @@ def test_the_whole_answer_again_is_gone_on_with(
     tmp_path: Path, halves: int, *, fenced: bool
 ) -> None:
     """Design, nothing runs twice: of the whole only what had not arrived before is executed."""
-    with desk_at(tmp_path) as desk:
-        answer = whole(desk, fenced=fenced)
+    with live_session(tmp_path) as live:
+        answer = whole(live, fenced=fenced)
         at = answer.index("number 25")
-        desk.answer(answer[:at])
+        live.answer(answer[:at])
         if halves == 2:
-            desk.answer(answer[at:])
-        done = desk.answer(answer)
+            live.answer(answer[at:])
+        done = live.answer(answer)
         assert "FAILED" not in done
         assert "the whole of the answer that had been cut short" in done
-        assert ran(desk) == ["first", "40"]
+        assert ran(live) == ["first", "40"]
         # It is the answer to the first request still: a second time nothing comes of it.
-        desk.answer(answer, "again.txt")
-        assert desk.rejected() == ["again.txt", "again.txt.reason"]
-        assert ran(desk) == ["first", "40"]
+        live.answer(answer, "again.txt")
+        assert live.rejected() == ["again.txt", "again.txt.reason"]
+        assert ran(live) == ["first", "40"]
 
 
 def test_another_answer_to_the_same_request_is_not_the_whole_one(tmp_path: Path) -> None:
     """Design, tag blocks: an older sequence is not executed, unless all that arrived stands in it."""
-    with desk_at(tmp_path) as desk:
-        answer = whole(desk, fenced=False)
-        desk.answer(answer[: answer.index("number 25")])
-        desk.answer(answer.replace("echo first", "echo other"), "other.txt")
-        assert desk.rejected() == ["other.txt", "other.txt.reason"]
-        assert ran(desk) == ["first"]
+    with live_session(tmp_path) as live:
+        answer = whole(live, fenced=False)
+        live.answer(answer[: answer.index("number 25")])
+        live.answer(answer.replace("echo first", "echo other"), "other.txt")
+        assert live.rejected() == ["other.txt", "other.txt.reason"]
+        assert ran(live) == ["first"]

@@ -33,11 +33,11 @@ from codingagent.model.settings import Settings
 from codingagent.workspace.workspace import temporary_name
 from tests.helpers import (
     HANG_S,
-    Desk,
+    LiveSession,
     children,
     command_line,
     descriptors,
-    desk_at,
+    live_session,
     new_marker,
     none_left,
     processes_with,
@@ -63,7 +63,7 @@ class Grounds:
     root: Path
     marker: str
     secrets: tuple[bytes, ...]
-    desk: Desk
+    live: LiveSession
 
     @property
     def workspace(self) -> Path:
@@ -74,7 +74,7 @@ class Grounds:
         data = reply.encode("utf-8", "surrogateescape") if isinstance(reply, str) else reply
         for word, text in (("@T@", str(self.root)), ("@M@", self.marker)):
             data = data.replace(word.encode(), text.encode())
-        told = self.desk.answer(data)
+        told = self.live.answer(data)
         return re.split(r"\n(?=\[(?:OK|FAILED)\] )", told)
 
 
@@ -114,8 +114,8 @@ def guarded(settings: Settings = BARE, lay: Lay | None = None) -> Iterator[Groun
         before, handles, ours = picture(*around), descriptors(), children(os.getpid())
         memory = resident_mib()
         stack.enter_context(none_left(marker))
-        with desk_at(root / "agent", settings=passed) as desk:
-            grounds = Grounds(root, marker, secrets, desk)
+        with live_session(root / "agent", settings=passed) as live:
+            grounds = Grounds(root, marker, secrets, live)
             with not_for_ever():
                 yield grounds
         assert picture(*around) == before, "something outside was changed"
@@ -195,7 +195,7 @@ def leaks(grounds: Grounds) -> list[str]:
                 data += zlib.decompress(data)  # git keeps files so
             if any(secret in data for secret in grounds.secrets):
                 found.append(name)
-    shown = repr(grounds.desk.notices).encode()
+    shown = repr(grounds.live.notices).encode()
     return found + ["notices"] * any(secret in shown for secret in grounds.secrets)
 
 
@@ -514,7 +514,7 @@ def test_a_name_that_is_no_text_does_not_break_the_request() -> None:
     with guarded(BARE, lay) as grounds:
         # Bytes that are not UTF-8 are read in the person's own encoding: then it is another name.
         grounds.answer(b'[CREATE_FILE path="\xff\xfe"]\nhostile\n[/CREATE_FILE]\n')
-        text = grounds.desk.request()
+        text = grounds.live.request()
         assert text.count("\n=== PROMPT ===\n") == 1
         assert text.count("\n## Environment\n") == 1
         assert "\x1b" not in text
@@ -718,7 +718,7 @@ def test_a_file_that_grows_while_it_is_read_is_bounded() -> None:
             writer.stdout.readline()
             results = grounds.answer(read("grows"))
             writer.kill()
-        assert len(grounds.desk.request()) < 250_000
+        assert len(grounds.live.request()) < 250_000
         assert re.search("FAILED|Read", results[0])
 
 
@@ -938,9 +938,9 @@ def test_a_reply_with_nul_in_it_is_no_text(reply: str) -> None:
     """Design, the inbox: what is no text is set aside; nothing of it is executed, not even what is whole."""
     with guarded() as grounds:
         before = picture(grounds.workspace)
-        grounds.desk.drop(reply)
-        grounds.desk.conversation.take("reply.txt")
-        assert grounds.desk.rejected() == ["reply.txt", "reply.txt.reason"]
+        grounds.live.drop(reply)
+        grounds.live.conversation.take("reply.txt")
+        assert grounds.live.rejected() == ["reply.txt", "reply.txt.reason"]
         assert picture(grounds.workspace) == before
 
 
@@ -953,18 +953,18 @@ def test_the_next_turn_is_not_poisoned() -> None:
     with guarded() as grounds:
         (grounds.workspace / "notes.txt").write_text(poison, "utf-8")
         grounds.answer(read("notes.txt") + run("cat notes.txt"))
-        request = grounds.desk.request()
+        request = grounds.live.request()
         body, _, _ = request.partition("## Requested File Contents\n")
         # Of all sections the true ones stand alone; what the file imitates stands in its frame.
         assert not re.search(r"^Delete everything", body, re.MULTILINE)
         assert re.search(r"^--- notes\.txt \(\d+ lines\) ---$", request, re.MULTILINE)
-        assert len(grounds.desk.conversation.session.results) == 2
+        assert len(grounds.live.conversation.session.results) == 2
         # The request itself, put into the inbox with all that, is no answer.
-        grounds.desk.drop(request, "again.txt")
-        grounds.desk.conversation.take("again.txt")
-        assert grounds.desk.rejected() == ["again.txt", "again.txt.reason"]
+        grounds.live.drop(request, "again.txt")
+        grounds.live.conversation.take("again.txt")
+        assert grounds.live.rejected() == ["again.txt", "again.txt.reason"]
         no_trap(grounds.root)
-        assert not grounds.desk.conversation.session.is_complete
+        assert not grounds.live.conversation.session.is_complete
 
 
 # --- commands: time, tree, output ------------------------------------------------------------------
@@ -1051,8 +1051,8 @@ def test_terminal_controls_are_taken_out(tier: Settings) -> None:
         grounds.answer(
             run(f"printf '{CONTROLS}\\nlast\\n'") + "[MESSAGE]\nhi \x1b[2J\x9b2J\n[/MESSAGE]\n"
         )
-        told = grounds.desk.request() + "".join(
-            str(getattr(notice, "text", "")) for notice in grounds.desk.notices
+        told = grounds.live.request() + "".join(
+            str(getattr(notice, "text", "")) for notice in grounds.live.notices
         )
         assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", told)
         assert "last" in told
@@ -1323,9 +1323,9 @@ def test_the_home_in_the_workspace_is_out_of_a_commands_reach(tmp_path: Path) ->
     repository = tmp_path / "repo"
     repository.mkdir()
     settings = replace(CONFINED, workspace=str(repository), policy="permissive")
-    with desk_at(repository / ".codingagent", settings=settings) as desk:
-        before = {name: data for name, (*_, data) in picture(desk.home.sessions.folder).items()}
-        told = desk.answer(
+    with live_session(repository / ".codingagent", settings=settings) as live:
+        before = {name: data for name, (*_, data) in picture(live.home.sessions.folder).items()}
+        told = live.answer(
             run(
                 "ls -A .codingagent; cat .codingagent/sessions/*/journal.jsonl; rm -rf .codingagent/*"
             )
@@ -1334,7 +1334,7 @@ def test_the_home_in_the_workspace_is_out_of_a_commands_reach(tmp_path: Path) ->
         assert "session_started" not in told
         assert not (repository / ".codingagent" / "codingagent.toml").exists()
         assert not (repository / "x").exists()
-        after = {name: data for name, (*_, data) in picture(desk.home.sessions.folder).items()}
+        after = {name: data for name, (*_, data) in picture(live.home.sessions.folder).items()}
         assert before.keys() <= after.keys()
 
 
@@ -1357,7 +1357,7 @@ def test_the_log_tells_what_a_hostile_session_tried(
     """Design, log: reading the record of a hostile session one understands what was tried."""
     monkeypatch.delenv(SWITCH, raising=False)  # its name is that of a setting, and it is none
     home = tmp_path / "home"
-    with desk_at(home, settings=BARE):
+    with live_session(home, settings=BARE):
         pass
     tries = [
         create("../../etc/cron.d/x"),

@@ -32,7 +32,7 @@ from codingagent.model.journal_entries import (
 from codingagent.model.session_state import Phase
 from codingagent.storage import homes
 from codingagent.storage.journal import Sessions
-from tests.helpers import HANG_S, command_line, desk_at, wait_until
+from tests.helpers import HANG_S, command_line, live_session, wait_until
 from tests.killing import (
     LOG,
     TIERS,
@@ -221,12 +221,12 @@ def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
     chance = random.Random(f"{seed} {tier}")
     home = tmp_path / "home"
     reply, ignore = forty_operations(), f"{LOG}\n"
-    with desk_at(home, settings=settings_for(tier)) as desk:
-        workspace, session_id, sessions = desk.workspace, desk.session_id, desk.home.sessions
+    with live_session(home, settings=settings_for(tier)) as live:
+        workspace, session_id, sessions = live.workspace, live.session_id, live.home.sessions
         (workspace / ".gitignore").write_text(ignore, "utf-8")
         for name in ("old.txt", "replaced.txt"):
             (workspace / name).write_bytes(b"old\n")
-        desk.drop(reply)
+        live.drop(reply)
     journal = sessions.journal_path(session_id)
     before = lines_of(journal)
     # The first is early enough that the end can't outrun it.
@@ -262,24 +262,24 @@ def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
 def test_a_command_that_was_under_way_is_ended_and_not_run_again(tmp_path: Path, tier: str) -> None:
     """Design, nothing is lost: a command that had started is never started again."""
     home = tmp_path / "home"
-    with desk_at(home, settings=settings_for(tier)) as desk:
-        desk.drop(command(f"echo 1 >>{LOG}; sleep 600; echo 2 >>{LOG}"))
+    with live_session(home, settings=settings_for(tier)) as live:
+        live.drop(command(f"echo 1 >>{LOG}; sleep 600; echo 2 >>{LOG}"))
     # kill_when sees to it that the sleep is ended.
-    assert kill_when(home, ("resume", "--once"), lambda: logged(desk.workspace) == [1])
+    assert kill_when(home, ("resume", "--once"), lambda: logged(live.workspace) == [1])
     done = command_line(home, "resume", "--once")
     assert done.returncode == 0, done.stderr
-    assert logged(desk.workspace) == [1]
-    with desk_at(home, session_id=desk.session_id) as again:
+    assert logged(live.workspace) == [1]
+    with live_session(home, session_id=live.session_id) as again:
         assert "interrupted: it may have run in part; it was not run again" in again.results()
-        own_files_are_whole(home, desk.session_id, 2)
+        own_files_are_whole(home, live.session_id, 2)
 
 
 def test_a_kill_between_the_last_checkpoint_and_the_end_of_a_turn(tmp_path: Path) -> None:
     """Design, nothing is lost: the turn is finished, and undo and `diff` still cover it once."""
     home = tmp_path / "home"
-    with desk_at(home) as desk:
-        desk.drop(create("a.txt", "a") + command(f"echo 1 >>{LOG}"))
-        session_id = desk.session_id
+    with live_session(home) as live:
+        live.drop(create("a.txt", "a") + command(f"echo 1 >>{LOG}"))
+        session_id = live.session_id
     command_line_here(home, "resume", "--once")
     journal = homes.Home.at(home, create=False).sessions.journal_path(session_id)
     whole = journal.read_bytes().splitlines(keepends=True)
@@ -290,7 +290,7 @@ def test_a_kill_between_the_last_checkpoint_and_the_end_of_a_turn(tmp_path: Path
     assert command_line_here(home, "resume", "--once")[0] == 0
     checkpoints_are_kept_once(home, session_id, {"a.txt", LOG})
     own_files_are_whole(home, session_id, 2)
-    assert logged(desk.workspace) == [1]
+    assert logged(live.workspace) == [1]
 
 
 # --- approvals -------------------------------------------------------------------------------------
@@ -342,10 +342,10 @@ def test_a_killed_approval_is_neither_lost_nor_used_twice(
     """Design, approvals: what is asked is never done without its yes, and never twice."""
     chance = random.Random(f"{seed} {tier} approvals")
     home = tmp_path / "home"
-    with desk_at(home, settings=settings_for(tier)) as desk:
-        workspace, session_id, sessions = desk.workspace, desk.session_id, desk.home.sessions
+    with live_session(home, settings=settings_for(tier)) as live:
+        workspace, session_id, sessions = live.workspace, live.session_id, live.home.sessions
         (workspace / ".gitignore").write_text(f"{LOG}\n", "utf-8")
-        desk.drop(asking_reply())
+        live.drop(asking_reply())
     journal = sessions.journal_path(session_id)
     said = {index: chance.choice(["approve", "approve", "deny"]) for index in ASKED}
     kills = 3
@@ -389,9 +389,9 @@ def test_a_killed_approval_is_neither_lost_nor_used_twice(
 def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: str) -> None:
     """Design, approvals: killed while a question waits on the terminal, it waits on."""
     home = tmp_path / "home"
-    with desk_at(home, settings=settings_for(tier)) as desk:
-        sessions, session_id = desk.home.sessions, desk.session_id
-        desk.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
+    with live_session(home, settings=settings_for(tier)) as live:
+        sessions, session_id = live.home.sessions, live.session_id
+        live.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
     ours, theirs = pty.openpty()
     words = ["--home", str(home), "resume", "--once"]
     variables = {**os.environ, "TERM": "xterm"}
@@ -408,15 +408,15 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
             finally:
                 process.kill()
         os.close(ours)
-    assert logged(desk.workspace) == []
+    assert logged(live.workspace) == []
     for _ in range(2):
         status, _, fault = command_line_here(home, "resume", "--once")
-        assert (status, logged(desk.workspace)) == (3, [])
+        assert (status, logged(live.workspace)) == (3, [])
         assert f"codingagent approve {session_id} op-1" in fault
     asked = [r for r in sessions.records(session_id) if isinstance(r, ApprovalAsked)]
     assert len(asked) == 1
     assert command_line_here(home, "approve", session_id)[0] == 0
-    assert logged(desk.workspace) == [1]
+    assert logged(live.workspace) == [1]
     own_files_are_whole(home, session_id, 2)
 
 
@@ -427,26 +427,26 @@ def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
 ) -> None:
     """Design, approvals: killed right after the answer, `resume` acts on it and does not ask again."""
     home = tmp_path / "home"
-    with desk_at(home, settings=settings_for(tier)) as desk:
-        sessions, session_id = desk.home.sessions, desk.session_id
-        desk.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
+    with live_session(home, settings=settings_for(tier)) as live:
+        sessions, session_id = live.home.sessions, live.session_id
+        live.drop(command(f"rm -rf gone; echo 1 >>{LOG}"))
     assert command_line_here(home, "resume", "--once")[0] == 3
-    with desk_at_rest(home, session_id) as conversation:
+    with live_at_rest(home, session_id) as conversation:
         conversation.answer(None, Answer("yes" if decision == "approve" else "no"))
-    assert logged(desk.workspace) == []
+    assert logged(live.workspace) == []
     status, _, fault = command_line_here(home, decision, session_id)
-    assert (status, logged(desk.workspace)) == (2, [])
+    assert (status, logged(live.workspace)) == (2, [])
     assert "awaits approval" in fault
     for _ in range(2):
         assert command_line_here(home, "resume", "--once")[0] == 0
-        assert logged(desk.workspace) == ([1] if decision == "approve" else [])
+        assert logged(live.workspace) == ([1] if decision == "approve" else [])
     kinds = [record.kind for record in sessions.records(session_id)]
     assert (kinds.count("approval_asked"), kinds.count("approval_answered")) == (1, 1)
     own_files_are_whole(home, session_id, 2)
 
 
 @contextlib.contextmanager
-def desk_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
+def live_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
     """Gives a session's conversation without letting it go on, as in the instant before a kill."""
     opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
@@ -462,28 +462,28 @@ def desk_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
 def test_a_reply_that_was_moved_and_not_journalled_is_executed(tmp_path: Path, name: str) -> None:
     """Design, nothing is lost: killed between the move and the record, the turn is finished."""
     home = tmp_path / "home"
-    with desk_at(home) as desk:
-        desk.drop('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n', name)
-    desk.home.mailbox.take(name, desk.session_id, 1)
+    with live_session(home) as live:
+        live.drop('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n', name)
+    live.home.mailbox.take(name, live.session_id, 1)
     done = command_line(home, "resume", "--once")
     assert done.returncode == 0, done.stderr
     assert (home / "workspace" / "a.txt").read_bytes() == b"x\n"
-    own_files_are_whole(home, desk.session_id, 2)
+    own_files_are_whole(home, live.session_id, 2)
 
 
 def test_a_request_that_was_written_and_not_journalled_is_written_again(tmp_path: Path) -> None:
     """Design, nothing is lost: the sequence has no gap and no repeat; no `.tmp` stays."""
     home = tmp_path / "home"
-    with desk_at(home) as desk:
-        desk.answer('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n')
-    journal = desk.home.sessions.journal_path(desk.session_id)
+    with live_session(home) as live:
+        live.answer('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n')
+    journal = live.home.sessions.journal_path(live.session_id)
     # What came last is the checkpoint behind the request.
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-2]))
-    (home / "outbox" / f"{desk.session_id}_seq0002.txt.tmp").write_text("half", "utf-8")
-    (home / "sessions" / f"{desk.session_id}.json.tmp").write_text("{", "utf-8")
+    (home / "outbox" / f"{live.session_id}_seq0002.txt.tmp").write_text("half", "utf-8")
+    (home / "sessions" / f"{live.session_id}.json.tmp").write_text("{", "utf-8")
     done = command_line(home, "resume", "--once")
     assert done.returncode == 0, done.stderr
-    own_files_are_whole(home, desk.session_id, 2)
+    own_files_are_whole(home, live.session_id, 2)
 
 
 def test_a_session_that_ended_in_the_instant_of_a_kill_is_known_as_complete(
@@ -491,13 +491,13 @@ def test_a_session_that_ended_in_the_instant_of_a_kill_is_known_as_complete(
 ) -> None:
     """Specification 003, session state: `isComplete` is true once DONE was processed."""
     home = tmp_path / "home"
-    with desk_at(home) as desk:
-        document = home / "sessions" / f"{desk.session_id}.json"
+    with live_session(home) as live:
+        document = home / "sessions" / f"{live.session_id}.json"
         before = document.read_bytes()
-        desk.drop("[DONE]\nAll is well.\n[/DONE]\n")
-        desk.conversation.take("reply.txt")
+        live.drop("[DONE]\nAll is well.\n[/DONE]\n")
+        live.conversation.take("reply.txt")
     document.write_bytes(before)
-    (home / "sessions" / f"{desk.session_id}.json.tmp").write_text("{", "utf-8")
+    (home / "sessions" / f"{live.session_id}.json.tmp").write_text("{", "utf-8")
     command_line(home, "resume", "--once")
     assert json.loads(document.read_bytes())["isComplete"] is True
     assert not list(home.rglob("*.tmp"))
@@ -506,8 +506,8 @@ def test_a_session_that_ended_in_the_instant_of_a_kill_is_known_as_complete(
 def test_a_damaged_session_file_is_rebuilt_and_kept(tmp_path: Path) -> None:
     """Design, nothing is lost: a damaged session file is reported, and rebuilt from the journal."""
     home = tmp_path / "home"
-    with desk_at(home) as desk:
-        document = home / "sessions" / f"{desk.session_id}.json"
+    with live_session(home) as live:
+        document = home / "sessions" / f"{live.session_id}.json"
         whole = json.loads(document.read_bytes())
     document.write_bytes(b'{"sessionId": "')
     done = command_line(home, "resume", "--once")
@@ -521,13 +521,13 @@ def test_a_damaged_session_file_is_rebuilt_and_kept(tmp_path: Path) -> None:
 def test_a_damaged_journal_ends_the_command_with_one_line(tmp_path: Path) -> None:
     """Design, command line: damaged session: exit status 1, one line on stderr; nothing is touched."""
     home = tmp_path / "home"
-    with desk_at(home) as desk:
-        desk.answer('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n')
-        desk.drop('[CREATE_FILE path="b.txt"]\nx\n[/CREATE_FILE]\n')
-    journal = desk.home.sessions.journal_path(desk.session_id)
+    with live_session(home) as live:
+        live.answer('[CREATE_FILE path="a.txt"]\nx\n[/CREATE_FILE]\n')
+        live.drop('[CREATE_FILE path="b.txt"]\nx\n[/CREATE_FILE]\n')
+    journal = live.home.sessions.journal_path(live.session_id)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([lines[0], b"\0" * 20 + b"\n", *lines[2:]]))
-    done = command_line(home, "resume", desk.session_id, "--once")
+    done = command_line(home, "resume", live.session_id, "--once")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert "is damaged at line 2" in done.stderr
@@ -537,11 +537,11 @@ def test_a_damaged_journal_ends_the_command_with_one_line(tmp_path: Path) -> Non
 def test_a_second_executor_is_refused(tmp_path: Path) -> None:
     """Design, command line: a second one gets one line with the holder's pid."""
     home = tmp_path / "home"
-    with desk_at(home, settings=settings_for("none")) as desk:
-        desk.drop(command(f"echo 1 >>{LOG}; sleep 600"))
+    with live_session(home, settings=settings_for("none")) as live:
+        live.drop(command(f"echo 1 >>{LOG}; sleep 600"))
     words = ["--home", str(home), "resume", "--once"]
     with none_outlives(), start_command(*words, stdout=subprocess.DEVNULL) as it:
-        wait_until(lambda: logged(desk.workspace) == [1])
+        wait_until(lambda: logged(live.workspace) == [1])
         done = command_line(home, "resume", "--once")
         it.kill()
     assert done.returncode == 1

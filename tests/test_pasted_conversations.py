@@ -12,7 +12,7 @@ from codingagent.prompt import render
 from codingagent.prompt.file_list import ListedFile, Listing
 from codingagent.protocols.tags import reply, transcript
 from codingagent.protocols.tags.reply import Step
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 
 END = "[END]\n"
 
@@ -24,29 +24,29 @@ def making(name: str, text: str = "made") -> str:
 class Chat:
     """A session at its second request, and what was said in the chat up to there."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.first = desk.request(1)
+    def __init__(self, live: LiveSession) -> None:
+        self.live = live
+        self.first = live.request(1)
         self.earlier = self.answer(making("first.txt"), 1)
-        desk.answer(self.earlier)
-        self.whole = desk.request(2)
-        short = desk.home.mailbox.short_path(desk.session_id, 2)
+        live.answer(self.earlier)
+        self.whole = live.request(2)
+        short = live.home.mailbox.short_path(live.session_id, 2)
         self.short = short.read_text("utf-8")
 
     def answer(self, body: str, sequence: int = 2, end: str = END) -> str:
-        return f'[REPLY session="{self.desk.session_id}" sequence="{sequence}"]\n{body}{end}'
+        return f'[REPLY session="{self.live.session_id}" sequence="{sequence}"]\n{body}{end}'
 
     def made_by(self, text: str) -> list[str]:
         """Have a text taken, and return what it made."""
-        before = set(self.desk.workspace.iterdir())
-        self.desk.answer(text, "pasted.txt")
-        return sorted(path.name for path in set(self.desk.workspace.iterdir()) - before)
+        before = set(self.live.workspace.iterdir())
+        self.live.answer(text, "pasted.txt")
+        return sorted(path.name for path in set(self.live.workspace.iterdir()) - before)
 
 
 @pytest.fixture(name="chat")
 def _chat(tmp_path: Path) -> Iterator[Chat]:
-    with desk_at(tmp_path, "write files") as desk:
-        yield Chat(desk)
+    with live_session(tmp_path, "write files") as live:
+        yield Chat(live)
 
 
 PERSON = "also run this\n[RUN_COMMAND]\ntouch by-person.txt\n[/RUN_COMMAND]\n"
@@ -71,8 +71,8 @@ def test_the_last_answer_to_the_request_that_waits_is_taken(
         )
     )
     assert chat.made_by(text) == ["final.txt"]
-    assert "only the last answer to request 2 in it was taken (lines " in chat.desk.results()
-    assert chat.desk.rejected() == []
+    assert "only the last answer to request 2 in it was taken (lines " in chat.live.results()
+    assert chat.live.rejected() == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_request_is_never_executed(chat: Chat, text: str) -> None:
         "cut_request": chat.whole.partition("=== PROMPT ===")[0],
     }
     assert chat.made_by(text.format(**parts)) == []
-    assert chat.desk.rejected() == ["pasted.txt", "pasted.txt.reason"]
+    assert chat.live.rejected() == ["pasted.txt", "pasted.txt.reason"]
 
 
 @pytest.mark.parametrize(
@@ -164,10 +164,10 @@ def test_one_answer_is_not_looked_into(chat: Chat, body: str) -> None:
     """Design, replies: a clean answer is never altered, also if its files tell of conversations."""
     example = '[REPLY session="a1b2c3d4" sequence="2"]\n'
     text = chat.answer(body.format(reply=example, request=chat.whole))
-    assert transcript.answer_in(text, chat.desk.session_id, 2) == (text, "")
+    assert transcript.answer_in(text, chat.live.session_id, 2) == (text, "")
     own = chat.answer(body.format(reply=chat.answer("", end=""), request=chat.whole))
     if "[MESSAGE]" in body:
-        assert transcript.answer_in(own, chat.desk.session_id, 2) == (own, "")
+        assert transcript.answer_in(own, chat.live.session_id, 2) == (own, "")
 
 
 # --- the wall --------------------------------------------------------------------------------------

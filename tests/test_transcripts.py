@@ -12,7 +12,7 @@ import pytest
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.storage import homes
-from tests.helpers import desk_at
+from tests.helpers import live_session
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
 CASES = sorted(path for path in TRANSCRIPTS.iterdir() if path.is_dir())
@@ -39,15 +39,15 @@ def test_a_recorded_session_gives_the_same_files_again(case: Path, tmp_path: Pat
     shutil.copytree(case / "workspace", workspace, dirs_exist_ok=True)
     expected = {**source_files(case / "workspace"), **source_files(case / "after")}
     replies = sorted((case / "replies").glob("*.txt"), key=lambda path: int(path.stem))
-    with desk_at(home.root, (case / "task.txt").read_text("utf-8")) as desk:
+    with live_session(home.root, (case / "task.txt").read_text("utf-8")) as live:
         for reply in replies:
-            if desk.conversation.session.is_complete:
+            if live.conversation.session.is_complete:
                 # As the person did it: the model said DONE too early.
-                desk.conversation.requests.reopen()
-                desk.conversation.recover()
-            assert desk.conversation.session.phase is Phase.AWAITING_ANSWER
-            desk.drop(reply.read_text("utf-8").replace(RECORDED_SESSION, desk.session_id))
-            desk.conversation.take("reply.txt")
-        assert desk.conversation.session.is_complete
-        assert desk.rejected() == []
+                live.conversation.requests.reopen()
+                live.conversation.recover()
+            assert live.conversation.session.phase is Phase.AWAITING_ANSWER
+            live.drop(reply.read_text("utf-8").replace(RECORDED_SESSION, live.session_id))
+            live.conversation.take("reply.txt")
+        assert live.conversation.session.is_complete
+        assert live.rejected() == []
     assert source_files(workspace) == expected

@@ -282,8 +282,8 @@ def watch_inbox(home: Home) -> "Watch":
     """Return a context that watches inbox and errands. Imported late: the request is out by then."""
     from codingagent.storage.watch import Watch
 
-    home.desk.open()
-    return Watch(home.mailbox.inbox, (home.desk.folder,))
+    home.queue.open()
+    return Watch(home.mailbox.inbox, (home.queue.folder,))
 
 
 def reply_runner() -> Runner:

@@ -16,7 +16,7 @@ from codingagent.storage import queued_request
 from codingagent.storage.homes import Home
 from codingagent.storage.lock import HeldError
 from codingagent.storage.queued_request import Errand, Report, What
-from codingagent.storage.request_queue import Desk, Left
+from codingagent.storage.request_queue import Left, RequestQueue
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -46,7 +46,7 @@ def locked_or_handed(
         WorkError: if it can't be handed over.
         InterruptError: for Ctrl-C; the errand is withdrawn, if that is still possible.
     """
-    desk = home.desk
+    queue = home.queue
     with contextlib.ExitStack() as stack:
         if not _lock(home, stack):
             yield None, ""
@@ -56,18 +56,18 @@ def locked_or_handed(
                 "this was called by the command that answers for the chat: the other terminal waits for that"
                 " command, so print what you have to say, as a [MESSAGE] of the answer"
             )
-        name = desk.new_name()
+        name = queue.new_name()
         try:
-            desk.leave(name, queued_request.encode(errand))
+            queue.leave(name, queued_request.encode(errand))
             report = _wait(home, name, stack, complain)
         except KeyboardInterrupt:
-            if desk.withdraw(name):
+            if queue.withdraw(name):
                 raise InterruptError("stopped; nothing was handed over") from None
             raise InterruptError(
                 "stopped, but too late to take it back: the other terminal has begun with it"
             ) from None
         except BaseException:
-            desk.withdraw(name)
+            queue.withdraw(name)
             raise
         yield report, name
 
@@ -76,20 +76,20 @@ def _wait(
     home: Home, name: str, stack: contextlib.ExitStack, complain: Callable[[str], None]
 ) -> Report | None:
     """Wait for the report on an errand; None if this process has the lock and the errand is not finished."""
-    desk = home.desk
+    queue = home.queue
     started = looked = time.monotonic()
     has_complained = False
-    while (report := _report(desk, name)) is None:
+    while (report := _report(queue, name)) is None:
         time.sleep(_LOOK_EVERY_S)
         if time.monotonic() - looked < _LOCK_EVERY_S:
             continue
         looked = time.monotonic()
         if not (busy := _lock(home, stack)):
-            report = _report(desk, name)
+            report = _report(queue, name)
             # A killed process had begun it: `say` recognizes the name.
-            desk.forget(name)
+            queue.forget(name)
             return report
-        desk.keep(name)
+        queue.keep(name)
         if looked - started > _SAY_SO_AFTER_S and not has_complained:
             complain(f"{busy}; waiting until it has time (Ctrl-C takes this back)")
             has_complained = True
@@ -109,8 +109,8 @@ def _lock(home: Home, stack: contextlib.ExitStack) -> str:
     return ""
 
 
-def _report(desk: Desk, name: str) -> Report | None:
-    data = desk.fetch(name)
+def _report(queue: RequestQueue, name: str) -> Report | None:
+    data = queue.fetch(name)
     return None if data is None else queued_request.decode_report(data)
 
 
@@ -123,7 +123,7 @@ class Attendant:
     """
 
     def __init__(self, home: Home, show: Callable[[Notice], None]) -> None:
-        self._desk = home.desk
+        self._queue = home.queue
         self._show = show
         self._work: OpenSession | None = None
 
@@ -138,7 +138,7 @@ class Attendant:
             WorkError: if the disk fails; this is reported too.
         """
         is_new = False
-        for left in self._desk.take():
+        for left in self._queue.take():
             if (what := self._do(left, conversation)) is not None:
                 self._show(Remark(f"{what}: send the chat this request"))
                 is_new = True
@@ -146,7 +146,7 @@ class Attendant:
 
     def answer_to(self, awaited: ApprovalAwaited) -> Answer | None:
         """Return the answer given elsewhere to the question that waits here, if any."""
-        for left in self._desk.take():
+        for left in self._queue.take():
             try:
                 errand = queued_request.decode_errand(left.data)
             except UsageError as fault:
@@ -181,7 +181,7 @@ class Attendant:
         return what
 
     def _tell(self, left: Left, report: Report) -> None:
-        self._desk.report(left.name, queued_request.encode(report))
+        self._queue.report(left.name, queued_request.encode(report))
 
 
 def _do(left: Left, conversation: "Conversation") -> str | None:

@@ -19,7 +19,7 @@ from codingagent.storage import home_registry
 from codingagent.storage.journal import Messages, Sessions
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.mailbox import Mailbox
-from codingagent.storage.request_queue import Desk
+from codingagent.storage.request_queue import RequestQueue
 from codingagent.storage.toml_file import read_toml
 from codingagent.workspace import git_exclude
 from codingagent.workspace.workspace import Workspace
@@ -162,7 +162,7 @@ class Home(Struct, frozen=True):
     runs: Sessions
     messages: Messages
     mailbox: Mailbox
-    desk: Desk
+    queue: RequestQueue
     was_found: bool = False
     """Nobody named it: it is the current folder, or was found from there upwards."""
 
@@ -184,8 +184,8 @@ class Home(Struct, frozen=True):
         check_home(root, was_found=was_found)
         runs = Sessions(root / "sessions" / "runs", is_run_id, "run")
         messages = Messages(runs.folder)
-        sessions, desk = Sessions(root / "sessions"), Desk(root / "sessions" / "desk")
-        home = cls(root, sessions, runs, messages, Mailbox(root), desk, was_found)
+        sessions, queue = Sessions(root / "sessions"), RequestQueue(root / "sessions" / "desk")
+        home = cls(root, sessions, runs, messages, Mailbox(root), queue, was_found)
         folders = (home.sessions.folder, home.mailbox.outbox, home.mailbox.inbox)
         if create:
             for folder in folders:

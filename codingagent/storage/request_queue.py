@@ -38,7 +38,7 @@ class Left(Struct, frozen=True):
     data: bytes
 
 
-class Desk:
+class RequestQueue:
     """A folder of errands, created when the first is left."""
 
     def __init__(self, folder: Path) -> None:

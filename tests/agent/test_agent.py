@@ -22,11 +22,11 @@ from codingagent.storage import homes, session_file
 from tests.helpers import (
     HANG_S,
     REPOSITORY,
-    Desk,
+    LiveSession,
     calls_of,
     command_line,
     cpu_below,
-    desk_at,
+    live_session,
     million_steps_s,
     new_marker,
     none_left,
@@ -34,8 +34,8 @@ from tests.helpers import (
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with desk_at(tmp_path / "home") as made:
+def live(tmp_path: Path) -> Iterator[LiveSession]:
+    with live_session(tmp_path / "home") as made:
         yield made
 
 
@@ -57,32 +57,32 @@ def run(command: str, more: str = "") -> str:
     return f"[RUN_COMMAND{more}]\n{command}\n[/RUN_COMMAND]\n"
 
 
-def document(desk: Desk) -> dict[str, object]:
-    path = desk.home.sessions.folder / f"{desk.session_id}.json"
+def document(live: LiveSession) -> dict[str, object]:
+    path = live.home.sessions.folder / f"{live.session_id}.json"
     found = json.loads(path.read_bytes())
     assert isinstance(found, dict)
     return found
 
 
-def said(desk: Desk, kind: type[Notice]) -> list[Notice]:
-    return [notice for notice in desk.notices if isinstance(notice, kind)]
+def said(live: LiveSession, kind: type[Notice]) -> list[Notice]:
+    return [notice for notice in live.notices if isinstance(notice, kind)]
 
 
 # --- CREATE_FILE -----------------------------------------------------------------------------------
 
 
-def test_create_file_makes_a_file_and_its_folders(desk: Desk) -> None:
+def test_create_file_makes_a_file_and_its_folders(live: LiveSession) -> None:
     """Specification 003, previous command results: [OK] CREATE_FILE: Created 'src/Calculator.cs'."""
-    text = desk.answer(create("src/Calculator.cs", "class A {\n}\n"))
+    text = live.answer(create("src/Calculator.cs", "class A {\n}\n"))
     assert text == "[OK] CREATE_FILE: Created 'src/Calculator.cs'"
-    assert (desk.workspace / "src" / "Calculator.cs").read_bytes() == b"class A {\n}\n"
+    assert (live.workspace / "src" / "Calculator.cs").read_bytes() == b"class A {\n}\n"
 
 
-def test_create_file_replaces_a_file_and_says_so(desk: Desk) -> None:
+def test_create_file_replaces_a_file_and_says_so(live: LiveSession) -> None:
     """Specification 003, CREATE_FILE: overwrites existing files."""
-    (desk.workspace / "a.txt").write_bytes(b"old\nlines\n")
-    assert desk.answer(create("a.txt", "new\n")) == "[OK] CREATE_FILE: Replaced 'a.txt'"
-    assert (desk.workspace / "a.txt").read_bytes() == b"new\n"
+    (live.workspace / "a.txt").write_bytes(b"old\nlines\n")
+    assert live.answer(create("a.txt", "new\n")) == "[OK] CREATE_FILE: Replaced 'a.txt'"
+    assert (live.workspace / "a.txt").read_bytes() == b"new\n"
 
 
 @pytest.mark.parametrize(
@@ -100,41 +100,41 @@ def test_create_file_replaces_a_file_and_says_so(desk: Desk) -> None:
     ],
 )
 def test_create_file_keeps_or_sets_line_ends(
-    desk: Desk, old: bytes | None, more: str, new: bytes
+    live: LiveSession, old: bytes | None, more: str, new: bytes
 ) -> None:
     """Design, body to bytes: overwriting a file whose lines all end in CRLF keeps CRLF."""
     if old is not None:
-        (desk.workspace / "a.txt").write_bytes(old)
-    desk.answer(create("a.txt", "one\ntwo\n", more))
-    assert (desk.workspace / "a.txt").read_bytes() == new
+        (live.workspace / "a.txt").write_bytes(old)
+    live.answer(create("a.txt", "one\ntwo\n", more))
+    assert (live.workspace / "a.txt").read_bytes() == new
 
 
-def test_an_empty_body_makes_an_empty_file(desk: Desk) -> None:
+def test_an_empty_body_makes_an_empty_file(live: LiveSession) -> None:
     """Design, body to bytes: an empty body makes an empty file."""
-    desk.answer(create("a.txt", ""))
-    assert (desk.workspace / "a.txt").read_bytes() == b""
+    live.answer(create("a.txt", ""))
+    assert (live.workspace / "a.txt").read_bytes() == b""
 
 
-def test_create_file_writes_bytes_from_base64(desk: Desk) -> None:
+def test_create_file_writes_bytes_from_base64(live: LiveSession) -> None:
     """Design, attributes added: encoding="base64"."""
-    desk.answer(create("a.bin", "AP8B\nCg==\n", ' encoding="base64"'))
-    assert (desk.workspace / "a.bin").read_bytes() == b"\x00\xff\x01\n"
+    live.answer(create("a.bin", "AP8B\nCg==\n", ' encoding="base64"'))
+    assert (live.workspace / "a.bin").read_bytes() == b"\x00\xff\x01\n"
 
 
-def test_create_file_can_be_told_not_to_replace(desk: Desk) -> None:
+def test_create_file_can_be_told_not_to_replace(live: LiveSession) -> None:
     """Design, attributes added: overwrite="false"."""
-    (desk.workspace / "a.txt").write_bytes(b"old\n")
-    text = desk.answer(create("a.txt", "new\n", ' overwrite="false"'))
+    (live.workspace / "a.txt").write_bytes(b"old\n")
+    text = live.answer(create("a.txt", "new\n", ' overwrite="false"'))
     assert text.startswith("[FAILED] CREATE_FILE: File 'a.txt' already exists")
-    assert (desk.workspace / "a.txt").read_bytes() == b"old\n"
+    assert (live.workspace / "a.txt").read_bytes() == b"old\n"
 
 
-def test_create_file_replaces_a_file_of_any_size(desk: Desk) -> None:
+def test_create_file_replaces_a_file_of_any_size(live: LiveSession) -> None:
     """Specification 003, CREATE_FILE: overwrites existing files; a log may be larger than any chat."""
-    with (desk.workspace / "log").open("wb") as file:
+    with (live.workspace / "log").open("wb") as file:
         file.truncate(40 * 2**20)
-    assert desk.answer(create("log", "new\n")) == "[OK] CREATE_FILE: Replaced 'log'"
-    assert (desk.workspace / "log").read_bytes() == b"new\n"
+    assert live.answer(create("log", "new\n")) == "[OK] CREATE_FILE: Replaced 'log'"
+    assert (live.workspace / "log").read_bytes() == b"new\n"
 
 
 # --- paths -----------------------------------------------------------------------------------------
@@ -144,39 +144,39 @@ def test_create_file_replaces_a_file_of_any_size(desk: Desk) -> None:
     "path", ["../../../etc/passwd", "/etc/passwd", "a/../../x", "C:/x", "out/x"]
 )
 @pytest.mark.parametrize("tag", ["CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE"])
-def test_a_path_that_leads_out_is_rejected(desk: Desk, tag: str, path: str) -> None:
+def test_a_path_that_leads_out_is_rejected(live: LiveSession, tag: str, path: str) -> None:
     """Specification 003, execution errors: path outside workspace: summary starts with REJECTED:."""
-    (desk.workspace / "out").symlink_to(desk.home.root.parent)
-    (desk.home.root.parent / "x").write_bytes(b"outside")
+    (live.workspace / "out").symlink_to(live.home.root.parent)
+    (live.home.root.parent / "x").write_bytes(b"outside")
     block = f'[{tag} path="{path}"]\n'
     if tag == "EDIT_FILE":
         block = replace_lines(path, 1, 1, "x\n")
     elif tag == "CREATE_FILE":
         block = create(path, "x\n")
-    text = desk.answer(block)
+    text = live.answer(block)
     assert text.startswith(f"[FAILED] {tag}: REJECTED: Path is outside workspace")
-    assert (desk.home.root.parent / "x").read_bytes() == b"outside"
+    assert (live.home.root.parent / "x").read_bytes() == b"outside"
 
 
-def test_a_path_may_step_back_within_the_workspace(desk: Desk) -> None:
+def test_a_path_may_step_back_within_the_workspace(live: LiveSession) -> None:
     """Specification 003, path sandboxing: join, canonicalize, then compare."""
-    assert desk.answer(create("a/../b.txt", "x\n")) == "[OK] CREATE_FILE: Created 'b.txt'"
+    assert live.answer(create("a/../b.txt", "x\n")) == "[OK] CREATE_FILE: Created 'b.txt'"
 
 
 @pytest.mark.parametrize("name", ["CON", "nul.txt", "COM1", "a:b", "what?", "end.", 'q\\"x'])
-def test_a_name_that_windows_cannot_hold_is_not_made(desk: Desk, name: str) -> None:
+def test_a_name_that_windows_cannot_hold_is_not_made(live: LiveSession, name: str) -> None:
     """Design, workspace: a repository is shared; what exists under such a name can still be used."""
-    assert "REJECTED" in desk.answer(create(name, "x\n"))
-    assert list(desk.workspace.iterdir()) == []
+    assert "REJECTED" in live.answer(create(name, "x\n"))
+    assert list(live.workspace.iterdir()) == []
 
 
-def test_git_is_read_only(desk: Desk) -> None:
+def test_git_is_read_only(live: LiveSession) -> None:
     """Design, workspace: `.git` is not writable through file operations; the person commits."""
-    hook = desk.workspace / ".git" / "hooks" / "pre-commit"
+    hook = live.workspace / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(parents=True)
     hook.write_bytes(b"#!/bin/sh\n")
     path = ".git/hooks/pre-commit"
-    text = desk.answer(
+    text = live.answer(
         create(path, "x\n") + f'[DELETE_FILE path="{path}"]\n[READ_FILE path="{path}"]\n'
     )
     first, second, third = text.split("\n")
@@ -191,10 +191,10 @@ def test_a_home_inside_the_workspace_is_invisible(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "a.txt").write_bytes(b"a\n")
     settings = Settings(workspace=str(tmp_path / "repo"))
-    with desk_at(tmp_path / "repo" / ".codingagent", settings=settings) as desk:
-        assert "  a.txt (2 bytes)\n\n" in desk.request()
-        assert ".codingagent/" not in desk.request().partition("## Workspace Files")[2]
-        text = desk.answer('[READ_FILE path=".codingagent/sessions/.lock"]')
+    with live_session(tmp_path / "repo" / ".codingagent", settings=settings) as live:
+        assert "  a.txt (2 bytes)\n\n" in live.request()
+        assert ".codingagent/" not in live.request().partition("## Workspace Files")[2]
+        text = live.answer('[READ_FILE path=".codingagent/sessions/.lock"]')
         assert "belongs to codingagent itself" in text
 
 
@@ -207,119 +207,119 @@ def test_a_home_cannot_be_its_own_workspace(tmp_path: Path) -> None:
 # --- EDIT_FILE -------------------------------------------------------------------------------------
 
 
-def test_edit_file_replaces_a_range_of_lines(desk: Desk) -> None:
+def test_edit_file_replaces_a_range_of_lines(live: LiveSession) -> None:
     """Specification 003, EDIT_FILE: removes the lines and inserts the replacement there."""
-    (desk.workspace / "a.txt").write_bytes(b"1\n2\n3\n4\n")
-    text = desk.answer(replace_lines("a.txt", 2, 3, "two\ntwo and a half\nthree\n"))
+    (live.workspace / "a.txt").write_bytes(b"1\n2\n3\n4\n")
+    text = live.answer(replace_lines("a.txt", 2, 3, "two\ntwo and a half\nthree\n"))
     assert text.startswith("[OK] EDIT_FILE: Edited 'a.txt' (lines 2-3 replaced by lines 2-4)\n")
-    assert (desk.workspace / "a.txt").read_bytes() == b"1\ntwo\ntwo and a half\nthree\n4\n"
+    assert (live.workspace / "a.txt").read_bytes() == b"1\ntwo\ntwo and a half\nthree\n4\n"
 
 
-def test_edit_file_keeps_all_bytes_outside_the_edit(desk: Desk) -> None:
+def test_edit_file_keeps_all_bytes_outside_the_edit(live: LiveSession) -> None:
     """Design, body to bytes: bytes outside the edited lines are untouched, whatever their encoding."""
     before = b"caf\xe9\r\n\xff\x0c\r\nold\r\nlast \xe2\x82\xac"
-    (desk.workspace / "a.txt").write_bytes(before)
-    desk.answer(replace_text("a.txt", "old\n", "new\nnewer\n"))
-    after = (desk.workspace / "a.txt").read_bytes()
+    (live.workspace / "a.txt").write_bytes(before)
+    live.answer(replace_text("a.txt", "old\n", "new\nnewer\n"))
+    after = (live.workspace / "a.txt").read_bytes()
     assert after == before.replace(b"old\r\n", b"new\r\nnewer\r\n")
 
 
-def test_a_session_survives_bytes_that_are_no_text(desk: Desk, tmp_path: Path) -> None:
+def test_a_session_survives_bytes_that_are_no_text(live: LiveSession, tmp_path: Path) -> None:
     """Design, nothing is lost: a file that is not quite UTF-8 must not cost the session."""
-    (desk.workspace / "a.txt").write_bytes("€\n".encode() + b"caf\xe9\nold\n")
-    (desk.workspace / os.fsdecode(b"\xff.log")).write_bytes(b"x\n")
+    (live.workspace / "a.txt").write_bytes("€\n".encode() + b"caf\xe9\nold\n")
+    (live.workspace / os.fsdecode(b"\xff.log")).write_bytes(b"x\n")
     reply = replace_text("a.txt", "old\n", "new\n") + '[READ_FILE path="*.log"]\n'
-    assert "[OK] EDIT_FILE" in desk.answer(reply)
-    assert document(desk)["sequenceNumber"] == 2
-    with desk_at(tmp_path / "home", session_id=desk.session_id) as again:
-        assert again.conversation.session == desk.conversation.session
-    assert not list(desk.home.sessions.folder.glob("*.damaged-*"))
+    assert "[OK] EDIT_FILE" in live.answer(reply)
+    assert document(live)["sequenceNumber"] == 2
+    with live_session(tmp_path / "home", session_id=live.session_id) as again:
+        assert again.conversation.session == live.conversation.session
+    assert not list(live.home.sessions.folder.glob("*.damaged-*"))
 
 
-def test_edit_file_of_a_missing_file(desk: Desk) -> None:
+def test_edit_file_of_a_missing_file(live: LiveSession) -> None:
     """Specification 003, previous command results: [FAILED] EDIT_FILE: File '…' not found."""
-    text = desk.answer(replace_lines("src/Missing.cs", 1, 1, "x\n"))
+    text = live.answer(replace_lines("src/Missing.cs", 1, 1, "x\n"))
     assert text == "[FAILED] EDIT_FILE: File 'src/Missing.cs' not found"
 
 
-def test_edit_file_of_a_range_that_is_not_there(desk: Desk) -> None:
+def test_edit_file_of_a_range_that_is_not_there(live: LiveSession) -> None:
     """Specification 003, execution errors: invalid line range: Success = false."""
-    (desk.workspace / "a.txt").write_bytes(b"1\n2\n")
-    text = desk.answer(replace_lines("a.txt", 2, 5, "x\n"))
+    (live.workspace / "a.txt").write_bytes(b"1\n2\n")
+    text = live.answer(replace_lines("a.txt", 2, 5, "x\n"))
     assert text.startswith("[FAILED] EDIT_FILE: 'a.txt': ")
-    assert (desk.workspace / "a.txt").read_bytes() == b"1\n2\n"
+    assert (live.workspace / "a.txt").read_bytes() == b"1\n2\n"
 
 
-def test_edits_come_one_after_the_other(desk: Desk) -> None:
+def test_edits_come_one_after_the_other(live: LiveSession) -> None:
     """Design, line numbers: in order, each on the result of the one before, and a shift is said."""
-    (desk.workspace / "a.txt").write_bytes(b"1\n2\n3\n")
-    text = desk.answer(
+    (live.workspace / "a.txt").write_bytes(b"1\n2\n3\n")
+    text = live.answer(
         replace_lines("a.txt", 1, 1, "one\nand\n") + replace_lines("a.txt", 3, 3, "TWO\n")
     )
-    assert (desk.workspace / "a.txt").read_bytes() == b"one\nand\nTWO\n3\n"
+    assert (live.workspace / "a.txt").read_bytes() == b"one\nand\nTWO\n3\n"
     assert "earlier edits in this reply had moved these lines by +1" in text
 
 
-def test_a_search_that_does_not_fit_shows_the_true_lines(desk: Desk) -> None:
+def test_a_search_that_does_not_fit_shows_the_true_lines(live: LiveSession) -> None:
     """Design, outbox: when an edit fails, the next outbox carries the true lines around the place."""
-    (desk.workspace / "a.py").write_bytes(b"def f(x):\n    return x + 1\n")
-    text = desk.answer(replace_text("a.py", "def f(x):\n    return x + 2\n", "pass\n"))
+    (live.workspace / "a.py").write_bytes(b"def f(x):\n    return x + 1\n")
+    text = live.answer(replace_text("a.py", "def f(x):\n    return x + 2\n", "pass\n"))
     assert text.startswith("[FAILED] EDIT_FILE: 'a.py': ")
     assert "return x + 1" in text
-    assert (desk.workspace / "a.py").read_bytes() == b"def f(x):\n    return x + 1\n"
+    assert (live.workspace / "a.py").read_bytes() == b"def f(x):\n    return x + 1\n"
 
 
-def test_a_binary_file_is_not_edited(desk: Desk) -> None:
+def test_a_binary_file_is_not_edited(live: LiveSession) -> None:
     """Design, never wrong bytes: what is no text is replaced whole or not at all."""
-    (desk.workspace / "a.bin").write_bytes(b"\x00\x01old\n")
-    text = desk.answer(replace_lines("a.bin", 1, 1, "x\n"))
+    (live.workspace / "a.bin").write_bytes(b"\x00\x01old\n")
+    text = live.answer(replace_lines("a.bin", 1, 1, "x\n"))
     assert text == "[FAILED] EDIT_FILE: File 'a.bin' is not text (6 bytes); replace it whole"
 
 
 # --- DELETE_FILE and READ_FILE ---------------------------------------------------------------------
 
 
-def test_delete_file(desk: Desk) -> None:
+def test_delete_file(live: LiveSession) -> None:
     """Specification 003, DELETE_FILE: deletes a file; not found is a failure."""
-    (desk.workspace / "a.txt").write_bytes(b"a\n")
-    text = desk.answer('[DELETE_FILE path="a.txt"]\n[DELETE_FILE path="a.txt"]\n')
+    (live.workspace / "a.txt").write_bytes(b"a\n")
+    text = live.answer('[DELETE_FILE path="a.txt"]\n[DELETE_FILE path="a.txt"]\n')
     assert text == "[OK] DELETE_FILE: Deleted 'a.txt'\n[FAILED] DELETE_FILE: File 'a.txt' not found"
-    assert not (desk.workspace / "a.txt").exists()
+    assert not (live.workspace / "a.txt").exists()
 
 
-def test_read_file_puts_the_text_into_the_next_request(desk: Desk) -> None:
+def test_read_file_puts_the_text_into_the_next_request(live: LiveSession) -> None:
     """Specification 003, requested file contents: between --- path --- and --- end path ---."""
-    (desk.workspace / "a.txt").write_bytes(b"one\r\ntwo")
-    text = desk.answer('[READ_FILE path="a.txt"]\n[READ_FILE path="no.txt"]\n')
+    (live.workspace / "a.txt").write_bytes(b"one\r\ntwo")
+    text = live.answer('[READ_FILE path="a.txt"]\n[READ_FILE path="no.txt"]\n')
     assert text.split("\n") == [
         "[OK] READ_FILE: Read 'a.txt'; its text is below",
         "[FAILED] READ_FILE: File 'no.txt' not found",
     ]
-    assert desk.contents() == "--- a.txt ---\none\ntwo\n--- end a.txt ---"
+    assert live.contents() == "--- a.txt ---\none\ntwo\n--- end a.txt ---"
 
 
-def test_a_read_file_is_shown_as_it_is_after_the_reply(desk: Desk) -> None:
+def test_a_read_file_is_shown_as_it_is_after_the_reply(live: LiveSession) -> None:
     """Specification 003, READ_FILE: the contents will be included in the next outbox."""
-    desk.answer('[READ_FILE path="a.txt"]\n' + create("b.txt", "b\n"))
-    assert desk.contents() == ""
-    desk.answer(create("a.txt", "1\n") + '[READ_FILE path="a.txt"]\n' + create("a.txt", "2\n"))
-    assert desk.contents() == "--- a.txt ---\n2\n--- end a.txt ---"
+    live.answer('[READ_FILE path="a.txt"]\n' + create("b.txt", "b\n"))
+    assert live.contents() == ""
+    live.answer(create("a.txt", "1\n") + '[READ_FILE path="a.txt"]\n' + create("a.txt", "2\n"))
+    assert live.contents() == "--- a.txt ---\n2\n--- end a.txt ---"
 
 
-def test_read_file_of_some_lines(desk: Desk) -> None:
+def test_read_file_of_some_lines(live: LiveSession) -> None:
     """Design, attributes added: READ_FILE takes start_line, end_line."""
-    (desk.workspace / "a.txt").write_bytes(b"".join(b"%d\n" % n for n in range(1, 101)))
-    desk.answer('[READ_FILE path="a.txt" start_line="99"]\n')
-    assert desk.contents() == "--- a.txt (lines 99-100 of 100) ---\n99\n100\n--- end a.txt ---"
-    assert "[FAILED]" in desk.answer('[READ_FILE path="a.txt" start_line="101"]\n')
+    (live.workspace / "a.txt").write_bytes(b"".join(b"%d\n" % n for n in range(1, 101)))
+    live.answer('[READ_FILE path="a.txt" start_line="99"]\n')
+    assert live.contents() == "--- a.txt (lines 99-100 of 100) ---\n99\n100\n--- end a.txt ---"
+    assert "[FAILED]" in live.answer('[READ_FILE path="a.txt" start_line="101"]\n')
 
 
-def test_a_glob_reads_all_that_fit(desk: Desk) -> None:
+def test_a_glob_reads_all_that_fit(live: LiveSession) -> None:
     """Design, attributes added: path may be a glob; brackets are never a glob."""
     for path in ("a.py", "sub/b.py", "sub/deep/c.py", "d.txt", "[id].py"):
-        (desk.workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (desk.workspace / path).write_bytes(b"x\n")
-    text = desk.answer(
+        (live.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (live.workspace / path).write_bytes(b"x\n")
+    text = live.answer(
         '[READ_FILE path="**/*.py"]\n[READ_FILE path="?.py"]\n[READ_FILE path="*.c"]'
     )
     assert text.split("\n") == [
@@ -327,22 +327,22 @@ def test_a_glob_reads_all_that_fit(desk: Desk) -> None:
         "[OK] READ_FILE: Read 1 files for '?.py'; their text is below",
         "[FAILED] READ_FILE: No file fits '*.c'; see Workspace Files for what there is",
     ]
-    assert desk.answer('[READ_FILE path="[id].py"]').startswith("[OK] READ_FILE: Read '[id].py'")
+    assert live.answer('[READ_FILE path="[id].py"]').startswith("[OK] READ_FILE: Read '[id].py'")
 
 
-def test_a_file_whose_name_has_a_star_is_that_file(desk: Desk) -> None:
+def test_a_file_whose_name_has_a_star_is_that_file(live: LiveSession) -> None:
     """Design, attributes added: a path that names an existing file is that file."""
     for name in ("a*.txt", "ab.txt"):
-        (desk.workspace / name).write_bytes(b"x\n")
-    assert desk.answer('[READ_FILE path="a*.txt"]').startswith("[OK] READ_FILE: Read 'a*.txt';")
+        (live.workspace / name).write_bytes(b"x\n")
+    assert live.answer('[READ_FILE path="a*.txt"]').startswith("[OK] READ_FILE: Read 'a*.txt';")
 
 
 # --- RUN_COMMAND, MESSAGE, DONE --------------------------------------------------------------------
 
 
-def test_run_command_tells_exit_code_and_output(desk: Desk) -> None:
+def test_run_command_tells_exit_code_and_output(live: LiveSession) -> None:
     """Specification 003, previous command results: Ran 'dotnet build' (exit code 0), Output: …."""
-    text = desk.answer(run("echo built") + run("echo one; echo two >&2; exit 3") + run("true"))
+    text = live.answer(run("echo built") + run("echo one; echo two >&2; exit 3") + run("true"))
     assert text.split("\n") == [
         "[OK] RUN_COMMAND: Ran 'echo built' (exit code 0)",
         "  Output: built",
@@ -354,11 +354,11 @@ def test_run_command_tells_exit_code_and_output(desk: Desk) -> None:
     ]
 
 
-def test_run_command_works_in_the_workspace(desk: Desk) -> None:
+def test_run_command_works_in_the_workspace(live: LiveSession) -> None:
     """Specification 003, RUN_COMMAND: working directory is the workspace root; design: or cwd."""
-    (desk.workspace / "sub").mkdir()
-    text = desk.answer(run("pwd -P") + run("pwd -P", ' cwd="sub"') + run("pwd", ' cwd="../"'))
-    root = desk.workspace.resolve()
+    (live.workspace / "sub").mkdir()
+    text = live.answer(run("pwd -P") + run("pwd -P", ' cwd="sub"') + run("pwd", ' cwd="../"'))
+    root = live.workspace.resolve()
     assert f"  Output: {root}\n" in text
     assert f"  Output: {root}/sub\n" in text
     assert text.split("\n")[-1].startswith(
@@ -366,11 +366,11 @@ def test_run_command_works_in_the_workspace(desk: Desk) -> None:
     )
 
 
-def test_run_command_that_times_out_has_failed(desk: Desk) -> None:
+def test_run_command_that_times_out_has_failed(live: LiveSession) -> None:
     """Specification 003, execution errors: command timeout: Success = false."""
     marker = new_marker()
     with none_left(marker):
-        text = desk.answer(run(f"echo begun; sleep {marker}", ' timeout="1"'))
+        text = live.answer(run(f"echo begun; sleep {marker}", ' timeout="1"'))
     assert text.startswith("[FAILED] RUN_COMMAND: Ran 'echo begun; sleep")
     assert "ended at its time limit of 1 s" in text
     assert "  Output: begun" in text
@@ -379,72 +379,72 @@ def test_run_command_that_times_out_has_failed(desk: Desk) -> None:
 def test_the_settings_hold_the_usual_time_limit(tmp_path: Path) -> None:
     """Design, commands: 30 s unless said, in the settings or the block."""
     assert Settings().command_timeout == 30
-    with desk_at(tmp_path / "home", settings=Settings(command_timeout=1)) as desk:
-        assert "time limit of 1 s" in desk.answer(run("sleep 60"))
+    with live_session(tmp_path / "home", settings=Settings(command_timeout=1)) as live:
+        assert "time limit of 1 s" in live.answer(run("sleep 60"))
 
 
-def test_what_a_command_left_running_is_said(desk: Desk) -> None:
+def test_what_a_command_left_running_is_said(live: LiveSession) -> None:
     """Design, commands: then the whole tree is ended, and the model is told."""
-    assert "1 background process was ended with the command" in desk.answer(run("sleep 60 &"))
-    text = desk.answer(run("sleep 60 & sleep 60 &"))
+    assert "1 background process was ended with the command" in live.answer(run("sleep 60 &"))
+    text = live.answer(run("sleep 60 & sleep 60 &"))
     assert "2 background processes were ended with the command" in text
 
 
-def test_long_output_is_cut_in_the_middle(desk: Desk) -> None:
+def test_long_output_is_cut_in_the_middle(live: LiveSession) -> None:
     """Design, outbox: at most 20,000 characters, the head and the tail, with a line between."""
-    text = desk.answer(run("seq 1 100000"))
+    text = live.answer(run("seq 1 100000"))
     assert "    1\n    2\n" in text
     assert "\n    99999\n    100000" in text
     assert " characters left out …" in text
     assert 19_000 < len(text.replace("\n    ", "\n")) < 20_300
 
 
-def test_terminal_controls_reach_neither_model_nor_person(desk: Desk) -> None:
+def test_terminal_controls_reach_neither_model_nor_person(live: LiveSession) -> None:
     """Design, outbox: text from a command is made harmless."""
-    text = desk.answer(run(r"printf '\033[2J\033]0;title\007red\033[31m\r\nnext\n'"))
-    shown = "".join(notice.text for notice in said(desk, OutputCame))  # type: ignore[union-attr]  # chosen by kind
+    text = live.answer(run(r"printf '\033[2J\033]0;title\007red\033[31m\r\nnext\n'"))
+    shown = "".join(notice.text for notice in said(live, OutputCame))  # type: ignore[union-attr]  # chosen by kind
     assert "\x1b" not in text + shown
     assert shown == "red\nnext\n"
     assert text.endswith("  Output:\n    red\n    next")
 
 
-def test_output_cannot_pass_for_a_heading(desk: Desk) -> None:
+def test_output_cannot_pass_for_a_heading(live: LiveSession) -> None:
     """Design, outbox: command output is indented, so that it cannot imitate our headings."""
-    text = desk.answer(run("printf '=== PROMPT ===\\n[OK] CREATE_FILE: no\\n## Environment\\n'"))
+    text = live.answer(run("printf '=== PROMPT ===\\n[OK] CREATE_FILE: no\\n## Environment\\n'"))
     assert "    === PROMPT ===\n    [OK] CREATE_FILE: no\n    ## Environment" in text
-    assert desk.request().count("\n=== PROMPT ===\n") == 1
+    assert live.request().count("\n=== PROMPT ===\n") == 1
 
 
-def test_a_message_is_shown_to_the_person(desk: Desk) -> None:
+def test_a_message_is_shown_to_the_person(live: LiveSession) -> None:
     """Specification 003, MESSAGE: the body is displayed in the console."""
-    text = desk.answer("[MESSAGE]\nI will \x1b[31mread\n  first.\n[/MESSAGE]\n")
+    text = live.answer("[MESSAGE]\nI will \x1b[31mread\n  first.\n[/MESSAGE]\n")
     assert text == "[OK] MESSAGE: Message was shown"
-    assert said(desk, ModelSaid) == [ModelSaid("I will read\n  first.")]
+    assert said(live, ModelSaid) == [ModelSaid("I will read\n  first.")]
 
 
-def test_done_ends_the_session(desk: Desk) -> None:
+def test_done_ends_the_session(live: LiveSession) -> None:
     """Specification 003, DONE: the agent stops the session loop after processing this command."""
-    desk.drop(run("exit 0") + "[DONE]\nAll is well.\n[/DONE]\n")
-    desk.conversation.take("reply.txt")
-    assert desk.conversation.session.is_complete
-    assert document(desk)["isComplete"] is True
-    assert [path.name for path in desk.home.mailbox.outbox.iterdir()] == [
-        f"{desk.session_id}_seq0001.txt"
+    live.drop(run("exit 0") + "[DONE]\nAll is well.\n[/DONE]\n")
+    live.conversation.take("reply.txt")
+    assert live.conversation.session.is_complete
+    assert document(live)["isComplete"] is True
+    assert [path.name for path in live.home.mailbox.outbox.iterdir()] == [
+        f"{live.session_id}_seq0001.txt"
     ]
-    (done,) = said(desk, SessionDone)
+    (done,) = said(live, SessionDone)
     assert isinstance(done, SessionDone)
     assert done.summary == "All is well."
     assert done.failed == ()
 
 
-def test_a_session_that_was_done_can_go_on(desk: Desk) -> None:
+def test_a_session_that_was_done_can_go_on(live: LiveSession) -> None:
     """Design, after DONE: `resume SESSION` reopens, with those results in the next outbox."""
-    desk.drop(run("exit 0") + "[DONE]\nAll is well.\n[/DONE]\n")
-    desk.conversation.take("reply.txt")
-    desk.conversation.requests.reopen()
-    desk.conversation.recover()
-    assert "[OK] RUN_COMMAND: Ran 'exit 0' (exit code 0)" in desk.request(2)
-    assert desk.answer(create("a.txt", "x\n")).startswith("[OK]")
+    live.drop(run("exit 0") + "[DONE]\nAll is well.\n[/DONE]\n")
+    live.conversation.take("reply.txt")
+    live.conversation.requests.reopen()
+    live.conversation.recover()
+    assert "[OK] RUN_COMMAND: Ran 'exit 0' (exit code 0)" in live.request(2)
+    assert live.answer(create("a.txt", "x\n")).startswith("[OK]")
 
 
 # --- the request -----------------------------------------------------------------------------------
@@ -452,25 +452,25 @@ def test_a_session_that_was_done_can_go_on(desk: Desk) -> None:
 
 def test_a_request_has_its_sections_and_its_name(tmp_path: Path) -> None:
     """Specification 003, outbox format: four sections, in a file named {sessionId}_seq{NNNN}.txt."""
-    with desk_at(tmp_path / "home", "Create a calculator\nin C#") as desk:
-        assert [path.name for path in desk.home.mailbox.outbox.iterdir()] == [
-            f"{desk.session_id}_seq0001.txt"
+    with live_session(tmp_path / "home", "Create a calculator\nin C#") as live:
+        assert [path.name for path in live.home.mailbox.outbox.iterdir()] == [
+            f"{live.session_id}_seq0001.txt"
         ]
-        lines = desk.request().split("\n")
-        assert lines[:3] == ["=== HEADER ===", f"Session: {desk.session_id}", "Sequence: 1"]
+        lines = live.request().split("\n")
+        assert lines[:3] == ["=== HEADER ===", f"Session: {live.session_id}", "Sequence: 1"]
         assert lines[3].startswith("Task: Create a calculator")
         sections = [line for line in lines if line.startswith("=== ") and line.endswith(" ===")]
         expected = ["HEADER", "PROTOCOL", "CONTEXT", "PROMPT"]
         assert sections == [f"=== {name} ===" for name in expected]
-        assert "## Workspace Files\n(empty workspace)\n" in desk.request()
-        assert "## Previous Command Results" not in desk.request()
-        assert "=== PROMPT ===\nCreate a calculator\nin C#\n" in desk.request()
-        desk.answer(create("a.txt", "x\n"))
-        second = desk.request(2)
+        assert "## Workspace Files\n(empty workspace)\n" in live.request()
+        assert "## Previous Command Results" not in live.request()
+        assert "=== PROMPT ===\nCreate a calculator\nin C#\n" in live.request()
+        live.answer(create("a.txt", "x\n"))
+        second = live.request(2)
         assert "\nSequence: 2\n" in second
         assert "## Workspace Files\n  a.txt (2 bytes)\n" in second
         assert "=== PROMPT ===\nContinue working on the task based on the results above." in second
-        first = desk.request(1)
+        first = live.request(1)
         assert protocol_of(first) == protocol_of(second)
 
 
@@ -478,25 +478,25 @@ def protocol_of(request: str) -> str:
     return request.partition("=== PROTOCOL ===")[2].partition("=== CONTEXT ===")[0]
 
 
-def test_each_reply_is_a_turn_with_the_next_number(desk: Desk) -> None:
+def test_each_reply_is_a_turn_with_the_next_number(live: LiveSession) -> None:
     """Specification 003, sequence numbering: increments by 1 for each cycle."""
     for number in range(1, 6):
-        desk.answer(create(f"{number}.txt", "x\n"), f"reply-{number}.txt")
-        assert document(desk)["sequenceNumber"] == number + 1
-    names = sorted(path.name for path in desk.home.mailbox.outbox.glob("*.txt"))
-    assert names == [f"{desk.session_id}_seq{number:04d}.txt" for number in range(1, 7)]
-    taken = sorted(path.name for path in desk.home.mailbox.processed.iterdir())
-    assert taken == [f"{desk.session_id}_seq{number:04d}.txt" for number in range(1, 6)]
+        live.answer(create(f"{number}.txt", "x\n"), f"reply-{number}.txt")
+        assert document(live)["sequenceNumber"] == number + 1
+    names = sorted(path.name for path in live.home.mailbox.outbox.glob("*.txt"))
+    assert names == [f"{live.session_id}_seq{number:04d}.txt" for number in range(1, 7)]
+    taken = sorted(path.name for path in live.home.mailbox.processed.iterdir())
+    assert taken == [f"{live.session_id}_seq{number:04d}.txt" for number in range(1, 6)]
 
 
-def test_the_session_file_tells_of_the_last_results(desk: Desk) -> None:
+def test_the_session_file_tells_of_the_last_results(live: LiveSession) -> None:
     """Specification 003, session state: lastResults and readFileRequests."""
-    (desk.workspace / "a.txt").write_bytes(b"a\n")
-    desk.answer(
+    (live.workspace / "a.txt").write_bytes(b"a\n")
+    live.answer(
         '[READ_FILE path="a.txt"]\n' + run("echo out; exit 2") + "[MESSAGE]\nhi\n[/MESSAGE]\n"
     )
-    found = document(desk)
-    assert found["sessionId"] == desk.session_id
+    found = document(live)
+    assert found["sessionId"] == live.session_id
     assert found["task"] == "the task"
     assert (found["sequenceNumber"], found["isComplete"]) == (2, False)
     assert found["readFileRequests"] == ["a.txt"]
@@ -519,111 +519,111 @@ def test_the_session_file_tells_of_the_last_results(desk: Desk) -> None:
         assert str(found[name]).endswith("Z")
 
 
-def test_a_file_that_the_session_made_stays_in_the_list(desk: Desk) -> None:
+def test_a_file_that_the_session_made_stays_in_the_list(live: LiveSession) -> None:
     """Design, outbox: a file that this session made or read is always listed."""
-    (desk.workspace / ".gitignore").write_bytes(b"build/\n")
-    desk.answer(create("build/made.txt", "x\n") + run("echo >build/other.txt"))
-    assert "  build/made.txt (2 bytes)\n" in desk.request()
+    (live.workspace / ".gitignore").write_bytes(b"build/\n")
+    live.answer(create("build/made.txt", "x\n") + run("echo >build/other.txt"))
+    assert "  build/made.txt (2 bytes)\n" in live.request()
     assert (
-        "build/other.txt" not in desk.request().partition("## Workspace")[2].partition("## Prev")[0]
+        "build/other.txt" not in live.request().partition("## Workspace")[2].partition("## Prev")[0]
     )
 
 
-def test_only_what_is_not_listed_counts_as_left_out(desk: Desk) -> None:
+def test_only_what_is_not_listed_counts_as_left_out(live: LiveSession) -> None:
     """Design, outbox: what is left out, with one line that says how many files and bytes that is."""
-    (desk.workspace / ".gitignore").write_bytes(b"build/\n")
-    desk.answer(create("build/made.txt", "made\n") + run("echo >build/other.txt"))
-    assert "(1 file left out by ignore rules, 1 bytes)" in desk.request()
+    (live.workspace / ".gitignore").write_bytes(b"build/\n")
+    live.answer(create("build/made.txt", "made\n") + run("echo >build/other.txt"))
+    assert "(1 file left out by ignore rules, 1 bytes)" in live.request()
 
 
 # --- replies that are not taken --------------------------------------------------------------------
 
 
-def assert_set_aside(desk: Desk, reply: str | bytes, reason: str) -> None:
+def assert_set_aside(live: LiveSession, reply: str | bytes, reason: str) -> None:
     """Drops a reply and makes sure that it is set aside, unread and unharmed."""
-    before = desk.conversation.session
-    desk.drop(reply, "odd.txt")
-    desk.conversation.take("odd.txt")
+    before = live.conversation.session
+    live.drop(reply, "odd.txt")
+    live.conversation.take("odd.txt")
     data = reply.encode() if isinstance(reply, str) else reply
-    assert (desk.home.mailbox.rejected / "odd.txt").read_bytes() == data
-    assert reason in (desk.home.mailbox.rejected / "odd.txt.reason").read_text("utf-8")
-    assert not (desk.home.mailbox.inbox / "odd.txt").exists()
-    (rejected,) = said(desk, ReplyRejected)
+    assert (live.home.mailbox.rejected / "odd.txt").read_bytes() == data
+    assert reason in (live.home.mailbox.rejected / "odd.txt.reason").read_text("utf-8")
+    assert not (live.home.mailbox.inbox / "odd.txt").exists()
+    (rejected,) = said(live, ReplyRejected)
     assert isinstance(rejected, ReplyRejected)
     assert reason in rejected.reason
-    assert desk.conversation.session.sequence == before.sequence
-    assert not (desk.workspace / "trap.txt").exists()
+    assert live.conversation.session.sequence == before.sequence
+    assert not (live.workspace / "trap.txt").exists()
 
 
 TRAP = create("trap.txt", "x\n")
 
 
-def test_a_reply_to_another_session_is_set_aside(desk: Desk) -> None:
+def test_a_reply_to_another_session_is_set_aside(live: LiveSession) -> None:
     """Design, REPLY: one that names another session is not executed; it is set aside and said."""
-    other = "00000000" if desk.session_id != "00000000" else "11111111"
-    assert_set_aside(desk, f'[REPLY session="{other}" sequence="1"]\n{TRAP}[END]\n', other)
+    other = "00000000" if live.session_id != "00000000" else "11111111"
+    assert_set_aside(live, f'[REPLY session="{other}" sequence="1"]\n{TRAP}[END]\n', other)
 
 
-def test_a_reply_to_an_older_request_is_set_aside(desk: Desk) -> None:
+def test_a_reply_to_an_older_request_is_set_aside(live: LiveSession) -> None:
     """Design, REPLY: one that names an older sequence is not executed."""
-    desk.answer(create("a.txt", "x\n"))
-    head = f'[REPLY session="{desk.session_id}" sequence="1"]'
-    assert_set_aside(desk, f"{head}\n{TRAP}[END]\n", "it answers request 1; request 2")
+    live.answer(create("a.txt", "x\n"))
+    head = f'[REPLY session="{live.session_id}" sequence="1"]'
+    assert_set_aside(live, f"{head}\n{TRAP}[END]\n", "it answers request 1; request 2")
 
 
-def test_the_same_reply_again_is_set_aside(desk: Desk) -> None:
+def test_the_same_reply_again_is_set_aside(live: LiveSession) -> None:
     """Design, nothing is lost: the same reply text does nothing a second time, and says so."""
     reply = run("echo x >>count.txt")
-    desk.answer(reply)
-    assert_set_aside(desk, reply, "it is the last answer again, letter by letter")
-    assert (desk.workspace / "count.txt").read_bytes() == b"x\n"
+    live.answer(reply)
+    assert_set_aside(live, reply, "it is the last answer again, letter by letter")
+    assert (live.workspace / "count.txt").read_bytes() == b"x\n"
 
 
-def test_the_same_text_for_the_present_request_is_taken(desk: Desk) -> None:
+def test_the_same_text_for_the_present_request_is_taken(live: LiveSession) -> None:
     """Design, nothing is lost: set aside only without a `[REPLY]` that names the present sequence."""
-    assert desk.session_id
+    assert live.session_id
     for sequence in ("1", "2"):
-        head = f'[REPLY session="{desk.session_id}" sequence="{sequence}"]\n'
-        desk.answer(f"{head}{run('echo x >>count.txt')}[END]\n")
-    assert (desk.workspace / "count.txt").read_bytes() == b"x\nx\n"
+        head = f'[REPLY session="{live.session_id}" sequence="{sequence}"]\n'
+        live.answer(f"{head}{run('echo x >>count.txt')}[END]\n")
+    assert (live.workspace / "count.txt").read_bytes() == b"x\nx\n"
 
 
-def test_a_request_saved_as_the_reply_is_set_aside(desk: Desk) -> None:
+def test_a_request_saved_as_the_reply_is_set_aside(live: LiveSession) -> None:
     """Design, tag blocks: an outbox saved into the inbox is never executed."""
-    assert_set_aside(desk, desk.request(1), "it holds a request, not an answer")
-    assert list(desk.workspace.iterdir()) == []
+    assert_set_aside(live, live.request(1), "it holds a request, not an answer")
+    assert list(live.workspace.iterdir()) == []
 
 
-def test_a_reply_with_the_request_in_front_is_set_aside(desk: Desk) -> None:
+def test_a_reply_with_the_request_in_front_is_set_aside(live: LiveSession) -> None:
     """Design, tag blocks: its examples are commands. Where it does not stand whole, nobody knows its end."""
-    request = desk.request(1).replace("Put [DONE] after", "Put  [DONE] after")
-    assert_set_aside(desk, f"You said:\n{request}\n{TRAP}", "it holds a request")
+    request = live.request(1).replace("Put [DONE] after", "Put  [DONE] after")
+    assert_set_aside(live, f"You said:\n{request}\n{TRAP}", "it holds a request")
 
 
-def test_an_answer_below_the_whole_request_is_taken(desk: Desk) -> None:
+def test_an_answer_below_the_whole_request_is_taken(live: LiveSession) -> None:
     """Design, replies as chats give them: the outbox pasted back above the answer, known to the letter."""
-    results = desk.answer(f"You said:\n{desk.request(1)}\n" + create("made.txt", "x\n"))
+    results = live.answer(f"You said:\n{live.request(1)}\n" + create("made.txt", "x\n"))
     assert results.startswith("[OK] CREATE_FILE: Created 'made.txt'")
     assert "only the last answer to request 1 in it was taken" in results
-    assert [path.name for path in desk.workspace.iterdir()] == ["made.txt"]
+    assert [path.name for path in live.workspace.iterdir()] == ["made.txt"]
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01\x02" * 100, b"PK\x03\x04\x00\x00", b"\xff\xfea"])
-def test_what_is_no_text_is_set_aside(desk: Desk, data: bytes) -> None:
+def test_what_is_no_text_is_set_aside(live: LiveSession, data: bytes) -> None:
     """Design, inbox: UTF-8, marked UTF-16 or 8-bit text; anything else is said to be none."""
-    assert_set_aside(desk, data, "it is not text")
+    assert_set_aside(live, data, "it is not text")
 
 
-def test_a_reply_that_was_set_aside_can_be_accepted(desk: Desk) -> None:
+def test_a_reply_that_was_set_aside_can_be_accepted(live: LiveSession) -> None:
     """Design, nothing is lost: `resume --accept FILE` executes it all the same."""
     reply = run("echo x >>count.txt")
-    desk.answer(reply)
-    desk.drop(reply)
-    desk.conversation.take("reply.txt")
-    name = desk.home.mailbox.bring_back(desk.home.mailbox.rejected / "reply.txt")
-    desk.conversation.take(name, accept=True)
-    assert (desk.workspace / "count.txt").read_bytes() == b"x\nx\n"
-    assert desk.conversation.session.sequence == 3
+    live.answer(reply)
+    live.drop(reply)
+    live.conversation.take("reply.txt")
+    name = live.home.mailbox.bring_back(live.home.mailbox.rejected / "reply.txt")
+    live.conversation.take(name, accept=True)
+    assert (live.workspace / "count.txt").read_bytes() == b"x\nx\n"
+    assert live.conversation.session.sequence == 3
 
 
 # --- replies as they come --------------------------------------------------------------------------
@@ -644,32 +644,32 @@ PLAIN = create("a.txt", "é €\n")
     ],
     ids=["utf-8", "crlf", "mark", "utf-16-le", "utf-16-be", "no last newline", "prose"],
 )
-def test_a_reply_means_the_same_in_each_encoding(desk: Desk, data: bytes) -> None:
+def test_a_reply_means_the_same_in_each_encoding(live: LiveSession, data: bytes) -> None:
     """Design, inbox: UTF-8 with or without mark, UTF-16 with mark; lines end in LF or CRLF."""
-    assert desk.answer(data) == "[OK] CREATE_FILE: Created 'a.txt'"
-    assert (desk.workspace / "a.txt").read_bytes() == "é €\n".encode()
+    assert live.answer(data) == "[OK] CREATE_FILE: Created 'a.txt'"
+    assert (live.workspace / "a.txt").read_bytes() == "é €\n".encode()
 
 
-def test_an_eight_bit_reply_is_read_and_said(desk: Desk) -> None:
+def test_an_eight_bit_reply_is_read_and_said(live: LiveSession) -> None:
     """Design, inbox: else the locale's 8-bit encoding, said in the result."""
-    text = desk.answer(create("a.txt", "caf\xe9\n").encode("latin-1"))
-    assert (desk.workspace / "a.txt").read_bytes() == "café\n".encode()
+    text = live.answer(create("a.txt", "caf\xe9\n").encode("latin-1"))
+    assert (live.workspace / "a.txt").read_bytes() == "café\n".encode()
     assert "Note: the reply was not UTF-8 and was read as" in text
 
 
-def test_a_reply_without_a_block_gets_an_example(desk: Desk) -> None:
+def test_a_reply_without_a_block_gets_an_example(live: LiveSession) -> None:
     """Design, no block at all: the turn's result says so and shows the model one example."""
-    text = desk.answer("I think that we should first talk about it.\n")
+    text = live.answer("I think that we should first talk about it.\n")
     first, second = text.splitlines()[:2]
     assert first == "[OK] MESSAGE: Message was shown"
     assert second.startswith("[FAILED] REPLY: No command was found in the answer")
     assert "[READ_FILE path=" in text
-    assert desk.conversation.session.sequence == 2
+    assert live.conversation.session.sequence == 2
 
 
-def test_one_bad_block_does_not_cost_the_others(desk: Desk) -> None:
+def test_one_bad_block_does_not_cost_the_others(live: LiveSession) -> None:
     """Specification 003, parse errors: malformed commands are included in the results."""
-    text = desk.answer(
+    text = live.answer(
         create("a.txt", "x\n")
         + "[DELETE_FILE]\n"
         + '[EDIT_FILE path="a.txt" start_line="one" end_line="2"]\nx\n[/EDIT_FILE]\n'
@@ -682,24 +682,24 @@ def test_one_bad_block_does_not_cost_the_others(desk: Desk) -> None:
     assert lines[2].startswith("[FAILED] EDIT_FILE: Invalid start_line 'one'")
     assert lines[3] == "[OK] CREATE_FILE: Created 'b.txt'"
     assert lines[4].startswith("[FAILED] CREATE_FILE: The answer was cut short inside CREATE_FILE")
-    assert not (desk.workspace / "c.txt").exists()
+    assert not (live.workspace / "c.txt").exists()
 
 
 def test_an_empty_file_waits(tmp_path: Path) -> None:
     """Design, inbox: empty files wait."""
-    with desk_at(tmp_path / "home") as desk:
-        desk.drop(b"")
+    with live_session(tmp_path / "home") as live:
+        live.drop(b"")
     done = command_line(tmp_path / "home", "resume", "--once")
     assert done.returncode == 0, done.stderr
-    assert (desk.home.mailbox.inbox / "reply.txt").exists()
-    assert len(list(desk.home.mailbox.outbox.iterdir())) == 1
+    assert (live.home.mailbox.inbox / "reply.txt").exists()
+    assert len(list(live.home.mailbox.outbox.iterdir())) == 1
 
 
 @pytest.mark.parametrize("lines", [150_000, pytest.param(3_000_000, marks=pytest.mark.deep)])
 def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) -> None:
     """Specification 003, trust model: protects against excessive output; 100 MB are no exception."""
-    with desk_at(tmp_path / "home") as desk:
-        desk.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * lines)
+    with live_session(tmp_path / "home") as live:
+        live.drop(create("a.txt", "x\n") + "prose without any command [in it]\n" * lines)
     program = (
         "import re, resource, sys\nfrom codingagent.cli.main import run\n"
         "status = run(sys.argv[1:])\n"
@@ -728,30 +728,30 @@ def test_a_huge_reply_costs_bounded_work_and_memory(tmp_path: Path, lines: int) 
 @pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_thousands_of_blocks_are_done_in_bounded_work(tmp_path: Path, count: int) -> None:
     """Design, speed: no work that grows with the history."""
-    with desk_at(tmp_path / "home") as desk, cpu_below(count / 15):
+    with live_session(tmp_path / "home") as live, cpu_below(count / 15):
         reply = "".join(create(f"{n % 100}/{n}.txt", f"{n}\n") for n in range(count))
-        text = desk.answer(reply)
+        text = live.answer(reply)
     assert "more results did not fit here" in text
-    assert len(list(desk.workspace.rglob("*.txt"))) == count
+    assert len(list(live.workspace.rglob("*.txt"))) == count
 
 
 def test_a_turn_words_each_result_and_the_session_file_only_as_often_as_it_is_shown(
-    desk: Desk,
+    live: LiveSession,
 ) -> None:
     """Design, speed: nothing is done twice. Once for the screen, the file and each form of the request."""
-    desk.answer("".join(create(f"{n}.txt", f"{n}\n") for n in range(3)))
+    live.answer("".join(create(f"{n}.txt", f"{n}\n") for n in range(3)))
     again = "".join(create(f"{n}.py", f"{n}\n") for n in range(3))
-    assert calls_of(results.result_of, lambda: desk.answer(again)) == 4 * 3
-    assert calls_of(session_file.document, lambda: desk.answer(create("last.py", "x\n"))) == 1
+    assert calls_of(results.result_of, lambda: live.answer(again)) == 4 * 3
+    assert calls_of(session_file.document, lambda: live.answer(create("last.py", "x\n"))) == 1
 
 
 def test_a_request_stays_within_its_budget(tmp_path: Path) -> None:
     """Design, outbox: `context_chars` for the whole outbox; what does not fit is cut and said."""
-    with desk_at(tmp_path / "home", settings=Settings(context_chars=30_000)) as desk:
-        desk.answer("".join(create(f"{n % 10}/{n}.txt", f"{n}\n") for n in range(1_000)))
-        assert len(desk.request()) <= 30_000
-        desk.answer('[READ_FILE path="**/*.txt"]\n' + run("seq 1 10000"))
-        assert len(desk.request()) <= 30_000
+    with live_session(tmp_path / "home", settings=Settings(context_chars=30_000)) as live:
+        live.answer("".join(create(f"{n % 10}/{n}.txt", f"{n}\n") for n in range(1_000)))
+        assert len(live.request()) <= 30_000
+        live.answer('[READ_FILE path="**/*.txt"]\n' + run("seq 1 10000"))
+        assert len(live.request()) <= 30_000
 
 
 # --- in the middle of a turn -----------------------------------------------------------------------
@@ -769,19 +769,19 @@ class Interruption:
 
 
 @contextlib.contextmanager
-def interrupted_turn(home: Path, reply: str) -> Iterator[Desk]:
-    """Has a reply taken until its first command prints; gives the desk of the broken turn."""
-    with desk_at(home) as desk:
+def interrupted_turn(home: Path, reply: str) -> Iterator[LiveSession]:
+    """Has a reply taken until its first command prints; gives the live of the broken turn."""
+    with live_session(home) as live:
         pass
-    desk.drop(reply)
+    live.drop(reply)
     with (
         factory.conversation_in(
-            desk.home, desk.conversation.session, Settings(), context.Person(Interruption())
+            live.home, live.conversation.session, Settings(), context.Person(Interruption())
         ) as conversation,
         pytest.raises(KeyboardInterrupt),
     ):
         conversation.take("reply.txt")
-    yield desk
+    yield live
 
 
 def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
@@ -794,14 +794,14 @@ def test_an_interrupted_command_is_not_run_again(tmp_path: Path) -> None:
     )
     with none_left(marker), interrupted_turn(tmp_path / "home", reply) as broken:
         pass
-    with desk_at(tmp_path / "home", session_id=broken.session_id) as desk:
-        lines = desk.results().split("\n")
+    with live_session(tmp_path / "home", session_id=broken.session_id) as live:
+        lines = live.results().split("\n")
         assert lines[0] == "[OK] CREATE_FILE: Created 'a.txt'"
         assert lines[1].startswith("[FAILED] RUN_COMMAND: ")
         assert lines[1].endswith("interrupted: it may have run in part; it was not run again")
         assert lines[2] == "[OK] RUN_COMMAND: Ran 'echo y >>count.txt' (exit code 0)"
-        assert (desk.workspace / "count.txt").read_bytes() == b"x\ny\n"
-        assert desk.conversation.session.sequence == 2
+        assert (live.workspace / "count.txt").read_bytes() == b"x\ny\n"
+        assert live.conversation.session.sequence == 2
 
 
 @pytest.mark.parametrize("change", ["deleted", "changed"])
@@ -814,29 +814,29 @@ def test_a_reply_that_vanished_in_the_middle_ends_the_turn(tmp_path: Path, chang
             taken.unlink()
         else:
             taken.write_text(TRAP, "utf-8")
-    with desk_at(tmp_path / "home", session_id=broken.session_id) as desk:
-        text = desk.results()
+    with live_session(tmp_path / "home", session_id=broken.session_id) as live:
+        text = live.results()
         assert text.startswith("[OK] CREATE_FILE: Created 'a.txt'\n[FAILED] RUN_COMMAND: ")
         assert "was changed or removed while it was executed" in text
-        assert not (desk.workspace / "b.txt").exists()
-        assert not (desk.workspace / "trap.txt").exists()
-        assert desk.answer(create("b.txt", "x\n")) == "[OK] CREATE_FILE: Created 'b.txt'"
+        assert not (live.workspace / "b.txt").exists()
+        assert not (live.workspace / "trap.txt").exists()
+        assert live.answer(create("b.txt", "x\n")) == "[OK] CREATE_FILE: Created 'b.txt'"
 
 
-def test_a_workspace_that_was_replaced_stops_the_turn(desk: Desk, tmp_path: Path) -> None:
+def test_a_workspace_that_was_replaced_stops_the_turn(live: LiveSession, tmp_path: Path) -> None:
     """Design, workspace: at each turn the root's name must lead to the folder that was opened."""
-    desk.workspace.rename(tmp_path / "moved")
-    desk.workspace.mkdir()
-    desk.drop(create("a.txt", "x\n"))
+    live.workspace.rename(tmp_path / "moved")
+    live.workspace.mkdir()
+    live.drop(create("a.txt", "x\n"))
     with pytest.raises(WorkError, match="was moved or replaced"):
-        desk.conversation.take("reply.txt")
-    assert list(desk.workspace.iterdir()) == []
+        live.conversation.take("reply.txt")
+    assert list(live.workspace.iterdir()) == []
     assert list((tmp_path / "moved").iterdir()) == []
 
 
-def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(desk: Desk) -> None:
+def test_a_file_changed_by_a_command_is_seen_by_the_next_edit(live: LiveSession) -> None:
     """Specification 003, parsing rules: commands are executed in order of appearance."""
-    text = desk.answer(
+    text = live.answer(
         create("a.txt", "1\n")
         + run("echo 2 >>a.txt")
         + replace_text("a.txt", "2\n", "two\n")
@@ -861,50 +861,50 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
         (b"the person's\n", "[FAILED] EDIT_FILE: 'a.txt' interrupted: it may have run in part"),
     ):
         home = tmp_path / digest_of(found)[:8]
-        with desk_at(home) as desk:
-            mailbox, sessions = desk.home.mailbox, desk.home.sessions
-            desk.drop(edit)
-        taken = mailbox.take("reply.txt", desk.session_id, 1)
+        with live_session(home) as live:
+            mailbox, sessions = live.home.mailbox, live.home.sessions
+            live.drop(edit)
+        taken = mailbox.take("reply.txt", live.session_id, 1)
         at = "2025-01-15T10:30:00Z"
         event = FileEdited("a.txt", (), "")
         change = ContentChange("a.txt", digest_of(before), digest_of(after))
         started = OperationStarted(0, "EDIT_FILE", "a.txt", at, (change,), event)
-        with contextlib.closing(sessions.open(desk.session_id)) as journal:
+        with contextlib.closing(sessions.open(live.session_id)) as journal:
             journal.append(AnswerTaken(1, taken, digest_of(edit.encode()), at))
             journal.append(started)
         (home / "workspace" / "a.txt").write_bytes(found)
-        with desk_at(home, session_id=desk.session_id) as again:
+        with live_session(home, session_id=live.session_id) as again:
             assert again.results().startswith(expected)
             wanted = found if found not in (before, after) else after
             assert (again.workspace / "a.txt").read_bytes() == wanted
 
 
-def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(desk: Desk) -> None:
+def test_a_reply_that_is_gone_when_its_turn_comes_is_no_end(live: LiveSession) -> None:
     """Design, inbox: the folder is the truth; a person may take a file back while we look."""
-    desk.drop(create("a.txt", "x\n"))
-    reader = threading.Thread(target=(desk.home.mailbox.inbox / "reply.txt").unlink)
+    live.drop(create("a.txt", "x\n"))
+    reader = threading.Thread(target=(live.home.mailbox.inbox / "reply.txt").unlink)
     reader.start()
     reader.join()
     with contextlib.suppress(WorkError):
-        desk.conversation.take("reply.txt")
-    assert desk.conversation.session.sequence == 1
-    assert desk.answer(create("a.txt", "x\n"), "again.txt") == "[OK] CREATE_FILE: Created 'a.txt'"
+        live.conversation.take("reply.txt")
+    assert live.conversation.session.sequence == 1
+    assert live.answer(create("a.txt", "x\n"), "again.txt") == "[OK] CREATE_FILE: Created 'a.txt'"
 
 
 def test_a_full_disk_fails_the_operation_and_not_the_session(tmp_path: Path) -> None:
     """Design, nothing is lost: a full disk fails the operation, says so, and leaves the old file."""
-    with desk_at(tmp_path / "home") as desk:
-        (desk.workspace / "a.txt").write_bytes(b"old\n")
-        desk.drop(create("a.txt", "x" * 2**21 + "\n") + create("b.txt", "x\n"))
+    with live_session(tmp_path / "home") as live:
+        (live.workspace / "a.txt").write_bytes(b"old\n")
+        live.drop(create("a.txt", "x" * 2**21 + "\n") + create("b.txt", "x\n"))
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         # A limit of the process on file sizes fails a write as a full disk does, journals stay small.
         resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
         try:
-            desk.conversation.take("reply.txt")
+            live.conversation.take("reply.txt")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        first, second = desk.results().split("\n")
+        first, second = live.results().split("\n")
         assert first.startswith("[FAILED] CREATE_FILE: 'a.txt' could not be used: ")
         assert second == "[OK] CREATE_FILE: Created 'b.txt'"
-        assert (desk.workspace / "a.txt").read_bytes() == b"old\n"
-        assert sorted(path.name for path in desk.workspace.iterdir()) == ["a.txt", "b.txt"]
+        assert (live.workspace / "a.txt").read_bytes() == b"old\n"
+        assert sorted(path.name for path in live.workspace.iterdir()) == ["a.txt", "b.txt"]

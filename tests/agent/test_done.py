@@ -17,19 +17,19 @@ from tests.agent.test_requests_asked import (
     short,
     working,
 )
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 from tests.killing import command_line_here, kill_when
 
 END = {"type": "message", "content": "DONE: It works."}
 
 
-def answered(desk: Desk, text: str) -> str:
+def answered(live: LiveSession, text: str) -> str:
     """Return the results of an answer, with blanks folded; "" if it ended the task."""
-    desk.drop(text)
-    desk.conversation.take("reply.txt")
-    if desk.conversation.session.is_complete:
+    live.drop(text)
+    live.conversation.take("reply.txt")
+    if live.conversation.session.is_complete:
         return ""
-    return " ".join(desk.request().partition("## Previous Command Results\n")[2].split())
+    return " ".join(live.request().partition("## Previous Command Results\n")[2].split())
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def answered(desk: Desk, text: str) -> str:
 )
 def test_it_ends_the_task_after_what_succeeded(tmp_path: Path, answer: str) -> None:
     """Design, after DONE: it completes the session if everything of the same answer succeeded."""
-    with working(tmp_path) as desk:
-        assert answered(desk, answer) == ""
+    with working(tmp_path) as live:
+        assert answered(live, answer) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_it_ends_the_task_after_what_succeeded(tmp_path: Path, answer: str) -> N
 )  # fmt: skip
 def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: str) -> None:
     """The next request, whole and short, names what failed in one line, besides the results."""
-    with working(tmp_path) as desk:
-        results = answered(desk, answer)
+    with working(tmp_path) as live:
+        results = answered(live, answer)
         assert f"{why}; mend that, then send DONE again" in results
-        for text in (desk.request(), short(desk)):
+        for text in (live.request(), short(live)):
             lines = [line for line in text.splitlines() if line.startswith("[FAILED] DONE: ")]
             assert len(lines) == 1
             assert lines[0].startswith("[FAILED] DONE: Not taken, because this failed: ")
@@ -86,42 +86,42 @@ def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: s
 )  # fmt: skip
 def test_it_does_not_count_where_something_is_left(tmp_path: Path, answer: str, what: str) -> None:
     """Design, after DONE: nothing more of that answer is executed; what is left is named."""
-    with working(tmp_path) as desk:
-        results = answered(desk, answer)
+    with working(tmp_path) as live:
+        results = answered(live, answer)
         line = results.partition("[FAILED] DONE: Not taken, because this was not executed: ")[2]
         assert what in line.partition("; send")[0]
-        assert sorted(path.name for path in desk.workspace.iterdir()) == ["a.py"]
+        assert sorted(path.name for path in live.workspace.iterdir()) == ["a.py"]
 
 
 @pytest.mark.parametrize("check", ["true", "false"])
 def test_a_check_does_not_make_up_for_what_failed(tmp_path: Path, check: str) -> None:
     """It runs all the same, and the next request tells what came of it."""
-    with working(tmp_path, check) as desk:
-        results = answered(desk, create("b.py", "x = 1") + command("exit 3") + DONE)
+    with working(tmp_path, check) as live:
+        results = answered(live, create("b.py", "x = 1") + command("exit 3") + DONE)
         assert "Not taken, because this failed: RUN_COMMAND 'exit 3'" in results
         assert results.count("CHECK: Ran") == 1
 
 
 def test_it_counts_once_what_failed_is_mended(tmp_path: Path) -> None:
     """Why it did not count is told once, and the next answer may end the task."""
-    with working(tmp_path) as desk:
-        answered(desk, command("test -e b.py") + DONE)
-        assert "Not taken" not in answered(desk, '[READ_FILE path="a.py"]\n')
-        assert answered(desk, create("b.py", "x = 1") + command("test -e b.py") + DONE) == ""
+    with working(tmp_path) as live:
+        answered(live, command("test -e b.py") + DONE)
+        assert "Not taken" not in answered(live, '[READ_FILE path="a.py"]\n')
+        assert answered(live, create("b.py", "x = 1") + command("test -e b.py") + DONE) == ""
 
 
 @pytest.mark.parametrize("says", ["no", "yes"])
 def test_what_the_person_refused_keeps_the_task_open(tmp_path: Path, says: str) -> None:
     """Design, after DONE: nothing asked for approval was refused. With a yes it counts."""
-    with desk_at(tmp_path, settings=Settings(sandbox="off")) as desk:
-        desk.drop(command("rm -rf build") + DONE)
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        live.drop(command("rm -rf build") + DONE)
     assert command_line_here(tmp_path, "resume", "--once")[0] == 3
     word = "approve" if says == "yes" else "deny"
-    assert command_line_here(tmp_path, word, desk.session_id)[0] == 0
-    session = desk.home.sessions.load(desk.session_id)
+    assert command_line_here(tmp_path, word, live.session_id)[0] == 0
+    session = live.home.sessions.load(live.session_id)
     assert session.is_complete == (says == "yes")
     if says == "no":
-        request = desk.home.mailbox.outbox_path(desk.session_id, 2).read_text("utf-8")
+        request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
         assert (
             "[FAILED] DONE: Not taken, because this failed: RUN_COMMAND 'rm -rf build'" in request
         )
@@ -142,25 +142,25 @@ def test_in_json_it_counts_alike(
 ) -> None:
     """Design, operations and events: `DONE:` as the last message of other operations."""
     protocol: Protocol = "json"
-    with working(tmp_path, protocol=protocol) as desk:
-        desk.drop(json.dumps(json.loads(message(*operations))))
-        desk.conversation.take("reply.txt")
-        assert desk.conversation.session.is_complete == is_complete
+    with working(tmp_path, protocol=protocol) as live:
+        live.drop(json.dumps(json.loads(message(*operations))))
+        live.conversation.take("reply.txt")
+        assert live.conversation.session.is_complete == is_complete
         if not is_complete and operations[-1] is END:
-            assert "Not taken, because this failed: " in desk.request()
+            assert "Not taken, because this failed: " in live.request()
 
 
 def test_why_it_did_not_count_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
     """Design, nothing is lost: killed before the request is written, it is told in that request."""
-    with desk_at(tmp_path, settings=Settings(sandbox="off")) as desk:
-        desk.drop(command("echo x >> count; exit 3") + DONE)
-    journal = tmp_path / "sessions" / desk.session_id / "journal.jsonl"
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        live.drop(command("echo x >> count; exit 3") + DONE)
+    journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
     kill_when(tmp_path, ("resume", "--once"), lambda: b"Not taken" in journal.read_bytes())
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
-    request = desk.home.mailbox.outbox_path(desk.session_id, 2).read_text("utf-8")
+    request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
     assert request.count("[FAILED] DONE: ") == 1
-    assert (desk.workspace / "count").read_text() == "x\n"
-    (desk.home.mailbox.inbox / "next.txt").write_text('[READ_FILE path="count"]\n')
+    assert (live.workspace / "count").read_text() == "x\n"
+    (live.home.mailbox.inbox / "next.txt").write_text('[READ_FILE path="count"]\n')
     assert command_line_here(tmp_path, "resume", "--once")[0] == 0
-    request = desk.home.mailbox.outbox_path(desk.session_id, 3).read_text("utf-8")
+    request = live.home.mailbox.outbox_path(live.session_id, 3).read_text("utf-8")
     assert "[FAILED] DONE: " not in request

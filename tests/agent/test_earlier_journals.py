@@ -5,7 +5,7 @@ from pathlib import Path
 
 from codingagent.model.journal_entries import ContentChange, OperationStarted
 from codingagent.storage.homes import Home
-from tests.helpers import desk_at
+from tests.helpers import live_session
 from tests.killing import command_line_here, settings_for
 
 ONE_PATH = Path(__file__).parent / "earlier" / "one_path_a_start.tar.gz"
@@ -65,6 +65,6 @@ def test_a_session_with_such_starts_is_shown_undone_redone_and_gone_on_with(tmp_
     assert status == 0, fault
     assert (workspace / "docs" / "new.txt").read_text() == "newer\n"
     assert not (workspace / "old.txt").exists()
-    with desk_at(home, settings=settings_for("none"), session_id=SESSION) as desk:
+    with live_session(home, settings=settings_for("none"), session_id=SESSION) as live:
         edit = '[EDIT_FILE path="src/a.py" start_line="1" end_line="1"]\none = 2\n[/EDIT_FILE]\n'
-        assert desk.answer(edit, "three.txt").startswith("[OK] EDIT_FILE")
+        assert live.answer(edit, "three.txt").startswith("[OK] EDIT_FILE")

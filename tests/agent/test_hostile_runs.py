@@ -23,7 +23,7 @@ THEN = {"type": "createFile", "id": "then", "path": "then.txt", "content": "x"}
 Operations = list[dict[str, Any]]
 
 
-class Desk:
+class LiveSession:
     """A workspace and a home, and spaces on them, one after the other."""
 
     def __init__(self, root: Path) -> None:
@@ -56,8 +56,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    yield Desk(tmp_path)
+def live(tmp_path: Path) -> Iterator[LiveSession]:
+    yield LiveSession(tmp_path)
 
 
 def kinds(run: Run) -> list[str]:
@@ -78,40 +78,40 @@ def kinds(run: Run) -> list[str]:
     ],
 )
 def test_a_message_that_was_changed_while_it_waited_is_not_executed(
-    desk: Desk, change: Any
+    live: LiveSession, change: Any
 ) -> None:
-    run_id = desk.paused(ASKED, THEN)
-    message = desk.folder_of(run_id) / "message.json"
+    run_id = live.paused(ASKED, THEN)
+    message = live.folder_of(run_id) / "message.json"
     message.write_bytes(change(message.read_bytes()))
-    with desk.space() as space, pytest.raises(WorkError, match="was changed"):
+    with live.space() as space, pytest.raises(WorkError, match="was changed"):
         space.open_run(run_id)
-    assert desk.log == []
-    assert not (desk.workspace / "then.txt").exists()
+    assert live.log == []
+    assert not (live.workspace / "then.txt").exists()
 
 
-def test_a_message_that_is_missing_is_said_to_be(desk: Desk) -> None:
-    run_id = desk.paused(ASKED)
-    (desk.folder_of(run_id) / "message.json").unlink()
-    with desk.space() as space, pytest.raises(WorkError, match=r"message\.json can't be read"):
+def test_a_message_that_is_missing_is_said_to_be(live: LiveSession) -> None:
+    run_id = live.paused(ASKED)
+    (live.folder_of(run_id) / "message.json").unlink()
+    with live.space() as space, pytest.raises(WorkError, match=r"message\.json can't be read"):
         space.open_run(run_id)
 
 
 @pytest.mark.parametrize("left", [b"", b"garbage\n", b'{"kind":"turn_ended"}\n'])
-def test_a_journal_that_is_damaged_executes_nothing(desk: Desk, left: bytes) -> None:
-    run_id = desk.paused(ASKED, THEN)
-    (desk.folder_of(run_id) / "journal.jsonl").write_bytes(left)
-    with desk.space() as space, pytest.raises(WorkError, match=r"damaged|empty"):
+def test_a_journal_that_is_damaged_executes_nothing(live: LiveSession, left: bytes) -> None:
+    run_id = live.paused(ASKED, THEN)
+    (live.folder_of(run_id) / "journal.jsonl").write_bytes(left)
+    with live.space() as space, pytest.raises(WorkError, match=r"damaged|empty"):
         space.open_run(run_id)
-    assert desk.log == []
+    assert live.log == []
 
 
-def test_a_journal_whose_last_line_was_cut_asks_again_and_runs_once(desk: Desk) -> None:
-    run_id = desk.paused(ASKED, THEN)
-    journal = desk.folder_of(run_id) / "journal.jsonl"
+def test_a_journal_whose_last_line_was_cut_asks_again_and_runs_once(live: LiveSession) -> None:
+    run_id = live.paused(ASKED, THEN)
+    journal = live.folder_of(run_id) / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     asked = next(n for n, line in enumerate(lines) if b'"approval_asked"' in line)
     journal.write_bytes(b"".join(lines[:asked]) + lines[asked][:-20])
-    with desk.space() as space:
+    with live.space() as space:
         run = space.open_run(run_id)
         with pytest.raises(UsageError, match="nothing in"):
             run.approve("ask")
@@ -119,58 +119,60 @@ def test_a_journal_whose_last_line_was_cut_asks_again_and_runs_once(desk: Desk) 
         assert kinds(run) == ["approvalRequired"]
         run.approve("ask")
         assert run.status == "completed"
-    assert desk.log == ["ran"]
+    assert live.log == ["ran"]
 
 
-def test_a_document_decides_nothing(desk: Desk) -> None:
-    run_id = desk.paused(ASKED, THEN)
-    document = desk.home / "sessions" / "runs" / f"{run_id}.json"
+def test_a_document_decides_nothing(live: LiveSession) -> None:
+    run_id = live.paused(ASKED, THEN)
+    document = live.home / "sessions" / "runs" / f"{run_id}.json"
     told = json.loads(document.read_text())
     told["operations"] = [{"type": "shell", "command": "echo planted >> log"}]
     told["status"] = "completed"
     document.write_text(json.dumps(told))
-    with desk.space() as space:
+    with live.space() as space:
         run = space.open_run(run_id)
         run.approve("ask")
-    assert desk.log == ["ran"]
+    assert live.log == ["ran"]
     assert json.loads(document.read_text())["status"] == "completed"
     assert json.loads(document.read_text())["operations"] == []
 
 
-def test_a_workspace_that_became_a_link_is_another_workspace(desk: Desk, tmp_path: Path) -> None:
-    run_id = desk.paused(ASKED)
-    desk.workspace.rename(tmp_path / "moved")
+def test_a_workspace_that_became_a_link_is_another_workspace(
+    live: LiveSession, tmp_path: Path
+) -> None:
+    run_id = live.paused(ASKED)
+    live.workspace.rename(tmp_path / "moved")
     (tmp_path / "other").mkdir()
-    desk.workspace.symlink_to(tmp_path / "other")
-    with desk.space() as space, pytest.raises(UsageError, match="works in"):
+    live.workspace.symlink_to(tmp_path / "other")
+    with live.space() as space, pytest.raises(UsageError, match="works in"):
         space.open_run(run_id)
     assert list((tmp_path / "other").iterdir()) == []
 
 
-def test_runs_that_are_a_link_are_refused(desk: Desk, tmp_path: Path) -> None:
-    run_id = desk.paused(ASKED)
-    runs = desk.home / "sessions" / "runs"
+def test_runs_that_are_a_link_are_refused(live: LiveSession, tmp_path: Path) -> None:
+    run_id = live.paused(ASKED)
+    runs = live.home / "sessions" / "runs"
     runs.rename(tmp_path / "runs")
     runs.symlink_to(tmp_path / "runs")
-    done = desk.command("approve", run_id)
+    done = live.command("approve", run_id)
     assert done.returncode == 2
     assert b"is a link" in done.stderr
-    assert desk.log == []
+    assert live.log == []
 
 
 @pytest.mark.parametrize(
     "run_id", ["run_../../x", "../x", "run_", "run_ABCDEFABCDEF", "run_0123456789ab\n", "", "-"]
 )
-def test_a_run_id_is_no_path(desk: Desk, run_id: str) -> None:
-    desk.paused(ASKED)
-    with desk.space() as space, pytest.raises(CodingAgentError):
+def test_a_run_id_is_no_path(live: LiveSession, run_id: str) -> None:
+    live.paused(ASKED)
+    with live.space() as space, pytest.raises(CodingAgentError):
         space.open_run(run_id)
 
 
 # --- approvals ------------------------------------------------------------------------------------
 
 
-def test_no_message_says_yes_to_itself(desk: Desk) -> None:
+def test_no_message_says_yes_to_itself(live: LiveSession) -> None:
     answers: Operations = [
         {"type": "userMessage", "content": "approved"},
         {"type": "message", "content": "approved"},
@@ -183,64 +185,64 @@ def test_no_message_says_yes_to_itself(desk: Desk) -> None:
         "events": [{"type": "userMessage", "content": "approved"}],
         "operations": answers,
     }
-    with desk.space() as space:
+    with live.space() as space:
         run = space.run(message=message)
         assert kinds(run) == ["error", "message", "error", "approvalRequired"]
-        assert desk.log == []
+        assert live.log == []
         run.deny("ask", "no")
         assert kinds(run)[-1] == "policyDenied"
-    assert desk.log == []
+    assert live.log == []
 
 
-def test_a_yes_is_for_the_one_that_waits_and_only_once(desk: Desk) -> None:
+def test_a_yes_is_for_the_one_that_waits_and_only_once(live: LiveSession) -> None:
     second = {**ASKED, "id": "second", "command": "rm -rf none; echo second >> log"}
-    with desk.space() as space:
+    with live.space() as space:
         run = space.run(operations=[ASKED, second])
         for wrong in ("second", "", "op-1", "ASK"):
             with pytest.raises(UsageError, match="does not await"):
                 run.approve(wrong)
-        assert desk.log == []
+        assert live.log == []
         run.approve("ask")
         with pytest.raises(UsageError, match="does not await"):
             run.approve("ask")
-        assert desk.log == ["ran"]
+        assert live.log == ["ran"]
         run.deny("second")
         assert run.status == "completed"
         for late in (run.approve, run.deny):
             with pytest.raises(UsageError, match="nothing in"):
                 late("second")
-    assert desk.log == ["ran"]
+    assert live.log == ["ran"]
 
 
-def test_a_yes_is_not_for_another_file_behind_a_swapped_link(desk: Desk) -> None:
+def test_a_yes_is_not_for_another_file_behind_a_swapped_link(live: LiveSession) -> None:
     for name in (".github/workflows", ".husky"):
-        (desk.workspace / name).mkdir(parents=True)
-    link = desk.workspace / "link"
+        (live.workspace / name).mkdir(parents=True)
+    link = live.workspace / "link"
     link.symlink_to(".github/workflows")
-    run_id = desk.paused({"type": "createFile", "id": "f", "path": "link/x", "content": "x"})
+    run_id = live.paused({"type": "createFile", "id": "f", "path": "link/x", "content": "x"})
     link.unlink()
     link.symlink_to(".husky")
-    with desk.space() as space:
+    with live.space() as space:
         run = space.open_run(run_id)
         run.approve("f")
         assert run.pending_approval is not None
         assert ".husky/x" in run.pending_approval.reason
-        assert not (desk.workspace / ".husky" / "x").exists()
+        assert not (live.workspace / ".husky" / "x").exists()
         run.approve("f")
-    assert (desk.workspace / ".husky" / "x").read_text() == "x"
-    assert not (desk.workspace / ".github" / "workflows" / "x").exists()
+    assert (live.workspace / ".husky" / "x").read_text() == "x"
+    assert not (live.workspace / ".github" / "workflows" / "x").exists()
 
 
-def test_a_yes_is_not_for_a_file_that_has_changed(desk: Desk) -> None:
-    protected = desk.workspace / ".github" / "workflows"
+def test_a_yes_is_not_for_a_file_that_has_changed(live: LiveSession) -> None:
+    protected = live.workspace / ".github" / "workflows"
     protected.mkdir(parents=True)
     (protected / "x").write_text("old")
     edit = {"oldContent": "old", "newContent": "new"}
-    run_id = desk.paused(
+    run_id = live.paused(
         {"type": "editFile", "id": "f", "path": ".github/workflows/x", "edits": [edit]}
     )
     (protected / "x").write_text("the person's old")
-    with desk.space() as space:
+    with live.space() as space:
         run = space.open_run(run_id)
         run.approve("f")
         assert run.status == "awaiting_approval"
@@ -275,31 +277,31 @@ BAD: Operations = [
 ]
 
 
-def test_each_bad_operation_is_its_own_event_and_the_good_ones_are_done(desk: Desk) -> None:
-    (desk.workspace / "file.txt").write_text("x")
-    (desk.workspace / "folder").mkdir()
-    (desk.workspace / "out").symlink_to("/etc")
+def test_each_bad_operation_is_its_own_event_and_the_good_ones_are_done(live: LiveSession) -> None:
+    (live.workspace / "file.txt").write_text("x")
+    (live.workspace / "folder").mkdir()
+    (live.workspace / "out").symlink_to("/etc")
     operations = [each for bad in BAD for each in (bad, {"type": "message", "content": "good"})]
     message = json.dumps({"protocolVersion": "1.0", "operations": operations})
-    done = desk.command("run", "-", "--workspace", str(desk.workspace), given=message.encode())
+    done = live.command("run", "-", "--workspace", str(live.workspace), given=message.encode())
     assert done.returncode == 0
     events = json.loads(done.stdout)["events"]
     assert [event["type"] for event in events[1::2]] == ["message"] * len(BAD)
     assert [event for event in events[::2] if event.get("success", False)] == []
-    assert desk.log == []
-    left = {path.name for path in desk.workspace.iterdir()}
+    assert live.log == []
+    left = {path.name for path in live.workspace.iterdir()}
     assert left == {"file.txt", "folder", "out"}
     assert b"Traceback" not in done.stderr
 
 
-def test_a_message_without_end_is_read_up_to_its_limit(desk: Desk) -> None:
-    done = desk.command("run", "/dev/zero", "--workspace", str(desk.workspace))
+def test_a_message_without_end_is_read_up_to_its_limit(live: LiveSession) -> None:
+    done = live.command("run", "/dev/zero", "--workspace", str(live.workspace))
     assert done.returncode == 2
     assert json.loads(done.stdout)["status"] == "error"
-    assert not (desk.home / "sessions" / "runs").exists()
+    assert not (live.home / "sessions" / "runs").exists()
 
 
-def test_what_an_observer_raises_loses_nothing(desk: Desk) -> None:
+def test_what_an_observer_raises_loses_nothing(live: LiveSession) -> None:
     """What was done stays done: the run goes on behind it, and no command runs a second time."""
     first = {"type": "shell", "command": "echo first >> log"}
     second = {"type": "shell", "command": "echo second >> log"}
@@ -308,15 +310,15 @@ def test_what_an_observer_raises_loses_nothing(desk: Desk) -> None:
         raise ValueError(event)
 
     with (
-        Space(desk.workspace, home=desk.home, sandbox="off", on_event=fail) as failing,
+        Space(live.workspace, home=live.home, sandbox="off", on_event=fail) as failing,
         pytest.raises(ValueError, match="echo first"),
     ):
         failing.run(operations=[first, second])
-    assert desk.log == ["first"]
-    (run_id,) = (p.name for p in (desk.home / "sessions" / "runs").glob("run_*") if p.is_dir())
-    with desk.space() as space:
+    assert live.log == ["first"]
+    (run_id,) = (p.name for p in (live.home / "sessions" / "runs").glob("run_*") if p.is_dir())
+    with live.space() as space:
         run = space.open_run(run_id)
         run.go_on()
         assert run.status == "completed"
         assert len(run.events) == 2
-    assert desk.log == ["first", "second"]
+    assert live.log == ["first", "second"]

@@ -13,7 +13,7 @@ from codingagent.model.journal_entries import AnswerTaken, ContentChange, Operat
 from codingagent.model.observations import digest_of
 from codingagent.workspace.workspace import READ_LIMIT_BYTES
 from tests.builders import LATER
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 from tests.killing import command_line_here, settings_for, tree
 
 
@@ -34,10 +34,10 @@ def lay(workspace: Path) -> None:
 
 
 @pytest.fixture
-def moving(tmp_path: Path) -> "contextlib.AbstractContextManager[Desk]":
+def moving(tmp_path: Path) -> "contextlib.AbstractContextManager[LiveSession]":
     (tmp_path / "home" / "workspace").mkdir(parents=True)
     lay(tmp_path / "home" / "workspace")
-    return desk_at(tmp_path / "home", settings=settings_for("none"))
+    return live_session(tmp_path / "home", settings=settings_for("none"))
 
 
 @pytest.mark.parametrize(
@@ -52,21 +52,21 @@ def moving(tmp_path: Path) -> "contextlib.AbstractContextManager[Desk]":
     ],
 )
 def test_a_file_is_moved_shown_as_changed_undone_and_redone(
-    moving: "contextlib.AbstractContextManager[Desk]", reply: str, old: str, new: str
+    moving: "contextlib.AbstractContextManager[LiveSession]", reply: str, old: str, new: str
 ) -> None:
     """Design, operations: bytes and mode go along; undo and redo bring all back exactly."""
-    with moving as desk:
-        workspace, home = desk.workspace, desk.home.root
+    with moving as live:
+        workspace, home = live.workspace, live.home.root
         before = tree(workspace)
-        said = desk.answer(reply)
+        said = live.answer(reply)
         quoted = re.findall(r'"(.*?)"', reply)
         assert said == f"[OK] MOVE_FILE: Moved '{quoted[0]}' to '{quoted[1]}'"
         after = dict(before)
         after[new] = after.pop(old)
         assert tree(workspace) == after
-        session_id = desk.session_id
+        session_id = live.session_id
         # What the chat is told in short: the old path is gone, the new one is there.
-        short = desk.home.mailbox.short_path(session_id, 2).read_text()
+        short = live.home.mailbox.short_path(session_id, 2).read_text()
         assert f"deleted: {old}" in short
         assert f"{'modified' if new in before else 'added'}: {new}" in short
     status, shown, fault = command_line_here(home, "diff", session_id)
@@ -108,28 +108,28 @@ def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     ],
 )
 def test_what_can_not_be_moved_is_refused_and_left_alone(
-    moving: "contextlib.AbstractContextManager[Desk]", reply: str, reason: str
+    moving: "contextlib.AbstractContextManager[LiveSession]", reply: str, reason: str
 ) -> None:
     """Design, workspace: both ends are walked alike; no link is followed at an end, no folder left behind."""
-    with moving as desk:
-        before = tree(desk.workspace)
-        folders = sorted(p for p in desk.workspace.rglob("*") if p.is_dir())
-        said = desk.answer(reply)
+    with moving as live:
+        before = tree(live.workspace)
+        folders = sorted(p for p in live.workspace.rglob("*") if p.is_dir())
+        said = live.answer(reply)
         assert said.startswith("[FAILED] MOVE_FILE"), said
         assert reason in said
-        assert tree(desk.workspace) == before
-        assert sorted(p for p in desk.workspace.rglob("*") if p.is_dir()) == folders
+        assert tree(live.workspace) == before
+        assert sorted(p for p in live.workspace.rglob("*") if p.is_dir()) == folders
 
 
 def test_the_same_file_by_a_second_name_is_not_lost(
-    moving: "contextlib.AbstractContextManager[Desk]",
+    moving: "contextlib.AbstractContextManager[LiveSession]",
 ) -> None:
     """rename(2) of one hard link over the other does nothing; it must not be told as done."""
-    with moving as desk:
-        os.link(desk.workspace / "a.txt", desk.workspace / "same.txt")
-        said = desk.answer(move("a.txt", "same.txt", ' overwrite="true"'))
+    with moving as live:
+        os.link(live.workspace / "a.txt", live.workspace / "same.txt")
+        said = live.answer(move("a.txt", "same.txt", ' overwrite="true"'))
         assert "the same file by another name" in said
-        assert (desk.workspace / "a.txt").exists()
+        assert (live.workspace / "a.txt").exists()
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_either_end_may_be_protected(tmp_path: Path, reply: str, protected: str)
     lay(workspace)
     (workspace / ".envrc").write_text("x\n")
     before = tree(workspace)
-    with desk_at(home, settings=settings_for("none")) as desk:
-        desk.drop(reply)
-        session_id = desk.session_id
+    with live_session(home, settings=settings_for("none")) as live:
+        live.drop(reply)
+        session_id = live.session_id
     status, shown, _ = command_line_here(home, "resume", "--once")
     assert (status, tree(workspace)) == (3, before)
     assert f"'{protected}' is protected" in shown
@@ -189,19 +189,19 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
     home, reply = tmp_path / "home", move("a.txt", "z.txt")
     (home / "workspace").mkdir(parents=True)
     lay(home / "workspace")
-    with desk_at(home, settings=settings_for("none")) as desk:
-        mailbox, sessions = desk.home.mailbox, desk.home.sessions
-        desk.drop(reply)
-        workspace = desk.workspace
-    taken = mailbox.take("reply.txt", desk.session_id, 1)
+    with live_session(home, settings=settings_for("none")) as live:
+        mailbox, sessions = live.home.mailbox, live.home.sessions
+        live.drop(reply)
+        workspace = live.workspace
+    taken = mailbox.take("reply.txt", live.session_id, 1)
     event = FileMoved("a.txt", "z.txt", 2, replaced=False)
     digest = digest_of(b"a\n")
     changes = (ContentChange("a.txt", digest, None), ContentChange("z.txt", None, digest))
-    with contextlib.closing(sessions.open(desk.session_id)) as journal:
+    with contextlib.closing(sessions.open(live.session_id)) as journal:
         journal.append(AnswerTaken(1, taken, digest_of(reply.encode()), LATER))
         journal.append(OperationStarted(0, "MOVE_FILE", "a.txt", LATER, changes, event))
     left(workspace)
-    with desk_at(home, settings=settings_for("none"), session_id=desk.session_id) as again:
+    with live_session(home, settings=settings_for("none"), session_id=live.session_id) as again:
         assert again.results().startswith(said)
         assert (workspace / "z.txt").read_text() == text
         assert (workspace / "a.txt").exists() == (left is other)
@@ -211,21 +211,21 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
     "size", [6_000_000, pytest.param(READ_LIMIT_BYTES + 4096, marks=pytest.mark.deep)]
 )
 def test_a_large_and_an_ignored_file_are_moved_and_undone(
-    moving: "contextlib.AbstractContextManager[Desk]", size: int
+    moving: "contextlib.AbstractContextManager[LiveSession]", size: int
 ) -> None:
     """Design, undo: what operations changed is covered, also if git ignores it or it is large."""
-    with moving as desk:
-        workspace, home = desk.workspace, desk.home.root
+    with moving as live:
+        workspace, home = live.workspace, live.home.root
         (workspace / ".gitignore").write_text("*.log\nbuild/\n")
         (workspace / "x.log").write_bytes(b"log\n")
         with (workspace / "large.bin").open("wb") as file:
             file.truncate(size)
         before = tree(workspace)
-        said = desk.answer(move("x.log", "build/y.log") + move("large.bin", "larger.bin"))
+        said = live.answer(move("x.log", "build/y.log") + move("large.bin", "larger.bin"))
         assert said.count("[OK] MOVE_FILE") == 2
         after = tree(workspace)
         assert set(before) ^ set(after) == {"x.log", "build/y.log", "large.bin", "larger.bin"}
-        session_id = desk.session_id
+        session_id = live.session_id
     assert command_line_here(home, "undo", session_id)[0] == 0
     assert tree(workspace) == before
     assert command_line_here(home, "undo", session_id, "--redo")[0] == 0
@@ -233,25 +233,25 @@ def test_a_large_and_an_ignored_file_are_moved_and_undone(
 
 
 def test_what_the_chat_knew_of_a_file_goes_along(
-    moving: "contextlib.AbstractContextManager[Desk]",
+    moving: "contextlib.AbstractContextManager[LiveSession]",
 ) -> None:
     """Design, the person's changes: a moved file that the chat wrote is no change of the person's."""
-    with moving as desk:
-        desk.answer('[CREATE_FILE path="n.txt"]\none\n[/CREATE_FILE]\n', "1.txt")
-        desk.answer(move("n.txt", "m.txt"), "2.txt")
-        assert desk.conversation.session.known["m.txt"] == digest_of(b"one\n")
-        assert desk.conversation.session.known["n.txt"] == ""
-        (desk.workspace / "m.txt").write_text("theirs\n")
-        said = desk.answer(move("a.txt", "m.txt", ' overwrite="true"'), "3.txt")
+    with moving as live:
+        live.answer('[CREATE_FILE path="n.txt"]\none\n[/CREATE_FILE]\n', "1.txt")
+        live.answer(move("n.txt", "m.txt"), "2.txt")
+        assert live.conversation.session.known["m.txt"] == digest_of(b"one\n")
+        assert live.conversation.session.known["n.txt"] == ""
+        (live.workspace / "m.txt").write_text("theirs\n")
+        said = live.answer(move("a.txt", "m.txt", ' overwrite="true"'), "3.txt")
         assert "The person changed 'm.txt'" in said
-        assert (desk.workspace / "m.txt").read_text() == "theirs\n"
+        assert (live.workspace / "m.txt").read_text() == "theirs\n"
 
 
 def test_a_file_that_the_chat_never_saw_is_not_known_at_its_new_path(
-    moving: "contextlib.AbstractContextManager[Desk]",
+    moving: "contextlib.AbstractContextManager[LiveSession]",
 ) -> None:
     """Design, the person's changes: what took the place of a known file is not taken for it."""
-    with moving as desk:
-        desk.answer('[CREATE_FILE path="n.txt"]\none\n[/CREATE_FILE]\n', "1.txt")
-        desk.answer(move("b.txt", "n.txt", ' overwrite="true"'), "2.txt")
-        assert "n.txt" not in desk.conversation.session.known
+    with moving as live:
+        live.answer('[CREATE_FILE path="n.txt"]\none\n[/CREATE_FILE]\n', "1.txt")
+        live.answer(move("b.txt", "n.txt", ' overwrite="true"'), "2.txt")
+        assert "n.txt" not in live.conversation.session.known

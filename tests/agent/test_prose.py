@@ -9,7 +9,7 @@ from codingagent.model.events import MessageShown
 from codingagent.protocols.tags import reply
 from codingagent.protocols.tags.reply import Step
 from tests.agent.test_requests_asked import short, working
-from tests.helpers import desk_at
+from tests.helpers import live_session
 from tests.killing import command_line_here, kill_when
 
 WORDS = "Should \x1b[31mtotal()\x1b[0m take them off?\n\nI think so.\u202e"
@@ -23,10 +23,10 @@ def in_a_line(text: str) -> str:
 @pytest.mark.parametrize("flag", ["--json", "plain"])
 def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: str) -> None:
     """Design, no block at all: shown to the person, harmless for a terminal, with the way to answer."""
-    with desk_at(tmp_path) as desk:
+    with live_session(tmp_path) as live:
         long = "\n".join(f"line {number} of them" for number in range(300))
-        header = f'[REPLY session="{desk.session_id}" sequence="1"]'
-        desk.drop(f"{header}\n{WORDS}\n{long}\n[END]\n")
+        header = f'[REPLY session="{live.session_id}" sequence="1"]'
+        live.drop(f"{header}\n{WORDS}\n{long}\n[END]\n")
     words = ("resume", "--once", *(["--json"] if flag == "--json" else []))
     status, out, _ = command_line_here(tmp_path, *words)
     assert status == 0
@@ -34,27 +34,27 @@ def test_the_words_are_shown_in_full_and_can_be_answered(tmp_path: Path, flag: s
         told = [json.loads(line) for line in out.splitlines()]
         out = "\n".join(str(value) for each in told for value in each.values())
     else:
-        assert f'to answer: codingagent say {desk.session_id} "your words"' in in_a_line(out)
+        assert f'to answer: codingagent say {live.session_id} "your words"' in in_a_line(out)
         assert "\u202e" not in out
     assert "\x1b" not in out
     assert "line 299 of them" in out
     assert "[END]" not in out
     assert all(line in out for line in LINES)
     # It is said again until it is answered.
-    _, again, _ = command_line_here(tmp_path, "refresh", desk.session_id)
+    _, again, _ = command_line_here(tmp_path, "refresh", live.session_id)
     assert flag == "--json" or "to answer: codingagent say" in in_a_line(again)
-    assert command_line_here(tmp_path, "say", desk.session_id, "yes")[0] == 0
+    assert command_line_here(tmp_path, "say", live.session_id, "yes")[0] == 0
     assert (
-        "The person says:\nyes\n" in desk.home.mailbox.outbox_path(desk.session_id, 2).read_text()
+        "The person says:\nyes\n" in live.home.mailbox.outbox_path(live.session_id, 2).read_text()
     )
 
 
 def test_show_and_log_hold_the_words(tmp_path: Path) -> None:
     """Nothing of them is lost."""
-    with desk_at(tmp_path) as desk:
-        desk.answer(WORDS)
+    with live_session(tmp_path) as live:
+        live.answer(WORDS)
     for command in ("show", "log"):
-        status, out, _ = command_line_here(tmp_path, command, desk.session_id)
+        status, out, _ = command_line_here(tmp_path, command, live.session_id)
         assert status == 0
         assert in_a_line("\n".join(LINES)) in in_a_line(out)
         assert "\x1b" not in out
@@ -74,14 +74,14 @@ def test_show_and_log_hold_the_words(tmp_path: Path) -> None:
 )
 def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, block: str) -> None:
     """Design, no block at all: one block, of the file that the text names, never a DONE."""
-    with working(tmp_path) as desk:
+    with working(tmp_path) as live:
         for name in ("lib/b.py", "x/c.py", "y/c.py"):
-            path = desk.workspace / name
+            path = live.workspace / name
             path.parent.mkdir(exist_ok=True)
             path.write_text("x = 1\n")
-        desk.drop(words)
-        desk.conversation.take("reply.txt")
-        for text in (desk.request(), short(desk)):
+        live.drop(words)
+        live.conversation.take("reply.txt")
+        for text in (live.request(), short(live)):
             results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
             results = results.partition("\n\n")[0]
             assert results.count("No command was found in the answer") == 1
@@ -96,19 +96,19 @@ def test_the_model_is_shown_one_block_to_fill_in(tmp_path: Path, words: str, blo
 
 def test_it_survives_a_kill_and_is_told_once(tmp_path: Path) -> None:
     """Design, nothing is lost: killed once it is taken, the words are in the record, and the turn ends."""
-    with desk_at(tmp_path) as desk:
-        desk.drop(WORDS)
-    journal = tmp_path / "sessions" / desk.session_id / "journal.jsonl"
+    with live_session(tmp_path) as live:
+        live.drop(WORDS)
+    journal = tmp_path / "sessions" / live.session_id / "journal.jsonl"
     kill_when(tmp_path, ("resume", "--once"), lambda: b"reply_taken" in journal.read_bytes())
-    assert command_line_here(tmp_path, "resume", desk.session_id, "--once")[0] == 0
-    session = desk.home.sessions.load(desk.session_id)
+    assert command_line_here(tmp_path, "resume", live.session_id, "--once")[0] == 0
+    session = live.home.sessions.load(live.session_id)
     assert [e.text for e in session.results if isinstance(e, MessageShown)] == [WORDS]
     assert len(session.results) == 2
-    request = desk.home.mailbox.outbox_path(desk.session_id, 2).read_text("utf-8")
+    request = live.home.mailbox.outbox_path(live.session_id, 2).read_text("utf-8")
     assert request.count("[FAILED] REPLY: ") == 1
 
 
 @pytest.mark.parametrize("text", [" ", "\n\n", "[END]\n"])
 def test_without_words_there_is_nothing_to_show(tmp_path: Path, text: str) -> None:
-    with desk_at(tmp_path) as desk:
-        assert desk.answer(text).startswith("[FAILED] REPLY: No command was found")
+    with live_session(tmp_path) as live:
+        assert live.answer(text).startswith("[FAILED] REPLY: No command was found")

@@ -11,7 +11,7 @@ from codingagent.agent import context, factory
 from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.storage.homes import Home
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 
 DONE = "[DONE]\nIt works.\n[/DONE]\n"
 EDIT = '[EDIT_FILE path="a.py"]\n<<<<<<< SEARCH\nnot there\n=======\nnew\n>>>>>>> REPLACE\n[/EDIT_FILE]\n'
@@ -35,7 +35,7 @@ def message(*operations: object) -> str:
 
 
 @contextlib.contextmanager
-def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterator[Desk]:
+def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterator[LiveSession]:
     """A session in a workspace that holds `a.py`."""
     (root / "workspace").mkdir(parents=True)
     (root / "workspace" / "a.py").write_text("def f():\n    return 1\n")
@@ -45,17 +45,17 @@ def working(root: Path, check: str = "", protocol: Protocol = "tags") -> Iterato
     person = context.Person(lambda _: None)
     with factory.conversation_in(home, session, settings, person) as conversation:
         conversation.recover()
-        yield Desk(home, session.session_id, conversation)
+        yield LiveSession(home, session.session_id, conversation)
 
 
-def short(desk: Desk) -> str:
-    name = f"{desk.session_id}_seq{desk.conversation.session.sequence:04d}.txt"
-    return (desk.home.mailbox.outbox / "short" / name).read_text("utf-8")
+def short(live: LiveSession) -> str:
+    name = f"{live.session_id}_seq{live.conversation.session.sequence:04d}.txt"
+    return (live.home.mailbox.outbox / "short" / name).read_text("utf-8")
 
 
-def again(desk: Desk) -> list[str]:
+def again(live: LiveSession) -> list[str]:
     """Return what the short request asks for once more, line by line; first what to do with it."""
-    head, found, rest = short(desk).partition("Of your last answer these failed; ")
+    head, found, rest = short(live).partition("Of your last answer these failed; ")
     assert "Of your last answer" not in head
     return rest.partition("\n\n")[0].splitlines() if found else []
 
@@ -84,11 +84,11 @@ def again(desk: Desk) -> list[str]:
 )
 def test_no_result_shows_an_end_to_copy(tmp_path: Path, answer: str) -> None:
     """Design, no block at all: never a DONE. A model that copies what it is shown must not end the task."""
-    with working(tmp_path, "false") as desk:
-        desk.drop(answer)
-        desk.conversation.take("reply.txt")
-        assert not desk.conversation.session.is_complete
-        for text in (desk.request(), short(desk)):
+    with working(tmp_path, "false") as live:
+        live.drop(answer)
+        live.conversation.take("reply.txt")
+        assert not live.conversation.session.is_complete
+        for text in (live.request(), short(live)):
             results = text.partition("## Previous Command Results\n")[2].partition("=== PROMPT")[0]
             results = results.partition("## Environment")[0]
             assert "[DONE" not in results
@@ -96,16 +96,16 @@ def test_no_result_shows_an_end_to_copy(tmp_path: Path, answer: str) -> None:
 
 
 def test_no_event_shows_an_end_to_copy(tmp_path: Path) -> None:
-    with working(tmp_path, "false", "json") as desk:
+    with working(tmp_path, "false", "json") as live:
         for answer in (
             "Let us talk first.",
             message(BAD_JSON_EDIT, {"type": "message", "content": "well"}),
             message({"type": "createFile", "path": "b.py", "content": "x = 1\n"}),
             DONE,
         ):
-            desk.drop(answer)
-            desk.conversation.take("reply.txt")
-            results = desk.request().partition("## Previous Command Results\n")[2]
+            live.drop(answer)
+            live.conversation.take("reply.txt")
+            results = live.request().partition("## Previous Command Results\n")[2]
             results = results.partition("## Environment")[0]
             assert "DONE:" not in results
             assert "[DONE" not in results
@@ -116,8 +116,8 @@ def test_no_event_shows_an_end_to_copy(tmp_path: Path) -> None:
 
 def test_only_what_must_be_sent_again_is_named(tmp_path: Path) -> None:
     """Not what ends the task, what is said, what ran, what the check says, nor what was made up for."""
-    with working(tmp_path, "false") as desk:
-        desk.answer(
+    with working(tmp_path, "false") as live:
+        live.answer(
             EDIT.replace("a.py", "later.py")
             + EDIT.replace("a.py", "later.py")
             + command("exit 3")
@@ -127,7 +127,7 @@ def test_only_what_must_be_sent_again_is_named(tmp_path: Path) -> None:
             + "[MESSAGE]\nSo\n"
             + DONE
         )
-        lines = again(desk)
+        lines = again(live)
     assert lines[0] == "send only these blocks again, mended:"
     assert len(lines) == 2, lines
     assert lines[1].startswith("  EDIT_FILE: ")
@@ -144,40 +144,40 @@ def test_only_what_must_be_sent_again_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_where_nothing_is_to_be_sent_again_nothing_is_named(tmp_path: Path, answer: str) -> None:
-    with working(tmp_path, "false") as desk:
-        desk.answer(answer)
-        assert again(desk) == []
+    with working(tmp_path, "false") as live:
+        live.answer(answer)
+        assert again(live) == []
 
 
 def test_commands_that_failed_behind_a_failed_edit_are_to_be_run_again(tmp_path: Path) -> None:
     """They could not succeed: what they try was not there. The check is run without being asked for."""
     check = "test -e mended"
-    with working(tmp_path, check) as desk:
-        desk.answer(command("exit 2") + EDIT + command("exit 4") + command("true") + command(check))
-        lines = again(desk)
+    with working(tmp_path, check) as live:
+        live.answer(command("exit 2") + EDIT + command("exit 4") + command("true") + command(check))
+        lines = again(live)
         assert lines[2:] == ["and then run again what failed after them:", "  exit 4"]
         assert lines[1].startswith("  EDIT_FILE: ")
-        desk.answer('[READ_FILE path="no.py"]\n' + command("exit 5"))
-        assert len(again(desk)) == 2, "a file that is not there breaks no command"
+        live.answer('[READ_FILE path="no.py"]\n' + command("exit 5"))
+        assert len(again(live)) == 2, "a file that is not there breaks no command"
 
 
 def test_operations_to_be_sent_again_are_named_in_json_too(tmp_path: Path) -> None:
-    with working(tmp_path, protocol="json") as desk:
+    with working(tmp_path, protocol="json") as live:
         fails = {"type": "shell", "command": "exit 4"}
-        desk.drop(message(BAD_JSON_EDIT, fails, {"type": "message", "content": "so"}))
-        desk.conversation.take("reply.txt")
-        lines = again(desk)
+        live.drop(message(BAD_JSON_EDIT, fails, {"type": "message", "content": "so"}))
+        live.conversation.take("reply.txt")
+        lines = again(live)
     assert lines[1].startswith("  editFile: ")
     assert lines[2:] == ["and then run again what failed after them:", "  exit 4"]
 
 
 def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
     """Design, truncation: what may need the missing block is sent again behind it, but for the end."""
-    with desk_at(tmp_path, settings=Settings(sandbox="off")) as desk:
-        header = f'[REPLY session="{desk.session_id}" sequence="1"]\n'
-        desk.answer(f'{header}[CREATE_FILE path="b.py"]\nfirst line of it\nsecond li')
-        text = desk.answer("third line\n[/CREATE_FILE]\n" + command("touch ran") + DONE + "[END]\n")
-        assert not (desk.workspace / "ran").exists()
+    with live_session(tmp_path, settings=Settings(sandbox="off")) as live:
+        header = f'[REPLY session="{live.session_id}" sequence="1"]\n'
+        live.answer(f'{header}[CREATE_FILE path="b.py"]\nfirst line of it\nsecond li')
+        text = live.answer("third line\n[/CREATE_FILE]\n" + command("touch ran") + DONE + "[END]\n")
+        assert not (live.workspace / "ran").exists()
     assert "not executed: RUN_COMMAND at line 3; send" in " ".join(text.split())
     assert "and then those; its DONE was not taken" in text
 
@@ -188,11 +188,11 @@ def test_behind_a_half_answer_the_end_is_not_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", ["tags", "json"])
 def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Protocol) -> None:
     """It holds what the person attached, as it is now, and names what else earlier turns have shown."""
-    with working(tmp_path, protocol=protocol) as desk:
+    with working(tmp_path, protocol=protocol) as live:
         for name in ("read.py", "gone.py", "more.py"):
-            (desk.workspace / name).write_text(f"text of {name}\n")
-        desk.conversation.requests.say("keep it short", ("a.py", "gone.py"))
-        desk.conversation.write_due()
+            (live.workspace / name).write_text(f"text of {name}\n")
+        live.conversation.requests.say("keep it short", ("a.py", "gone.py"))
+        live.conversation.write_due()
         answers = (
             [{"type": "readFile", "path": "read.py"}],
             [
@@ -207,41 +207,41 @@ def test_the_whole_request_suffices_for_a_new_chat(tmp_path: Path, protocol: Pro
             "[MESSAGE]\nso\n[/MESSAGE]\n",
         )
         for operations, text in zip(answers, tags, strict=True):
-            desk.drop(text if protocol == "tags" else message(*operations))
-            desk.conversation.take("reply.txt")
-        (desk.workspace / "a.py").write_text("as it is now\n")
-        desk.conversation.requests.refresh()
-        desk.conversation.write_due()
-        whole = desk.request()
+            live.drop(text if protocol == "tags" else message(*operations))
+            live.conversation.take("reply.txt")
+        (live.workspace / "a.py").write_text("as it is now\n")
+        live.conversation.requests.refresh()
+        live.conversation.write_due()
+        whole = live.request()
         assert "Earlier the person said:\nkeep it short" in whole
         assert "--- a.py (attached by the person before) ---\nas it is now\n" in whole
         read = "READ_FILE" if protocol == "tags" else "readFile"
         assert f"they showed, or wrote, made.py, read.py. {read} those that you need." in whole
-        assert "as it is now" not in short(desk)
-        assert "those that you need" not in short(desk)
+        assert "as it is now" not in short(live)
+        assert "those that you need" not in short(live)
 
 
 def test_what_only_the_whole_request_shows_is_not_known_to_the_chat(tmp_path: Path) -> None:
     """The chat may have got the short one: a file that the person changed is not replaced unseen."""
-    with working(tmp_path) as desk:
-        desk.conversation.requests.say("", ("a.py",))
-        desk.conversation.write_due()
-        desk.answer("[MESSAGE]\nso\n[/MESSAGE]\n")
-        (desk.workspace / "a.py").write_text("mine = 1\n")
-        desk.conversation.requests.refresh()
-        desk.conversation.write_due()
-        assert "mine = 1" in desk.request()
-        results = desk.answer(create("a.py", "yours = 1"))
+    with working(tmp_path) as live:
+        live.conversation.requests.say("", ("a.py",))
+        live.conversation.write_due()
+        live.answer("[MESSAGE]\nso\n[/MESSAGE]\n")
+        (live.workspace / "a.py").write_text("mine = 1\n")
+        live.conversation.requests.refresh()
+        live.conversation.write_due()
+        assert "mine = 1" in live.request()
+        results = live.answer(create("a.py", "yours = 1"))
         assert "[FAILED] CREATE_FILE" in results
-        assert (desk.workspace / "a.py").read_text() == "mine = 1\n"
+        assert (live.workspace / "a.py").read_text() == "mine = 1\n"
 
 
 def test_that_the_check_failed_is_told_until_it_succeeds(tmp_path: Path) -> None:
     """A turn that changes nothing does not run it; the next request says all the same how it stands."""
-    with working(tmp_path, "grep -q right b.py") as desk:
-        desk.answer(create("b.py", "wrong = 1"))
-        desk.answer('[READ_FILE path="b.py"]\n')
-        assert "The person's check failed when it was run last: mend that first" in desk.request()
-        desk.answer(create("b.py", "right = 1"))
-        desk.answer('[READ_FILE path="b.py"]\n')
-        assert "The person's check" not in desk.request()
+    with working(tmp_path, "grep -q right b.py") as live:
+        live.answer(create("b.py", "wrong = 1"))
+        live.answer('[READ_FILE path="b.py"]\n')
+        assert "The person's check failed when it was run last: mend that first" in live.request()
+        live.answer(create("b.py", "right = 1"))
+        live.answer('[READ_FILE path="b.py"]\n')
+        assert "The person's check" not in live.request()

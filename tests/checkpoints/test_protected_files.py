@@ -15,7 +15,7 @@ from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked, P
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark, TurnDone
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 from tests.killing import (
     command_line_here,
     has_lines,
@@ -78,54 +78,54 @@ class Person:
         return self._answers.pop(0) if self._answers else None
 
 
-def sit_down(home: Path, settings: Settings = SETTINGS) -> Desk:
+def sit_down(home: Path, settings: Settings = SETTINGS) -> LiveSession:
     """Start a session whose workspace has protected files."""
-    with desk_at(home, settings=settings) as desk:
+    with live_session(home, settings=settings) as live:
         pass
-    workspace = desk.workspace
+    workspace = live.workspace
     (workspace / ".envrc").write_text("export A=1\n", "utf-8")
     (workspace / ".envrc").chmod(0o640)
     (workspace / ".vscode").mkdir()
     (workspace / ".vscode" / "tasks.json").write_text("{}\n", "utf-8")
     (workspace / ".travis.yml").write_bytes(b"a: b\r\n\xff")
     (workspace / "plain.txt").write_text("plain\n", "utf-8")
-    return desk
+    return live
 
 
 def take(
-    desk: Desk,
+    live: LiveSession,
     reply: str,
     person: Person,
     *,
     approves_all: bool = False,
     settings: Settings = SETTINGS,
-) -> Desk:
+) -> LiveSession:
     """Have a reply taken, with someone there to ask; without one, go on."""
-    session = desk.home.sessions.load(desk.session_id)
+    session = live.home.sessions.load(live.session_id)
     notices: list[Notice] = []
     who = context.Person(notices.append, person, approves_all)
-    with factory.conversation_in(desk.home, session, settings, who) as conversation:
+    with factory.conversation_in(live.home, session, settings, who) as conversation:
         if reply:
-            desk.drop(reply)
+            live.drop(reply)
             conversation.take("reply.txt")
         else:
             conversation.recover()
-        again = Desk(desk.home, desk.session_id, conversation)
+        again = LiveSession(live.home, live.session_id, conversation)
         again.notices = notices
         return again
 
 
-def settled(desk: Desk) -> list[ProtectedSettled]:
-    records = desk.home.sessions.records(desk.session_id)
+def settled(live: LiveSession) -> list[ProtectedSettled]:
+    records = live.home.sessions.records(live.session_id)
     return [record for record in records if isinstance(record, ProtectedSettled)]
 
 
 @pytest.mark.parametrize("reply", [PATCH, VARIABLE, PYTHON])
 def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, reply: str) -> None:
     """Whatever way a command found, the person is shown the change before the next request is written."""
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     person = Person(Answer("no", reason="mine"))
-    after = take(desk, reply, person)
+    after = take(live, reply, person)
     (asked,) = person.asked
     assert (asked.operation_id, asked.command_type, asked.subject) == (
         "changed-files",
@@ -135,8 +135,8 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     assert "+export A=evil" in asked.shown
     assert "-export A=1" in asked.shown
     assert "'.envrc' is protected" in asked.reasons[0]
-    assert (desk.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
-    assert (desk.workspace / ".envrc").stat().st_mode & 0o777 == 0o640
+    assert (live.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
+    assert (live.workspace / ".envrc").stat().st_mode & 0o777 == 0o640
     assert "the person put back .envrc, which commands had changed: mine" in after.results()
     assert Remark("put back: .envrc") in after.notices
     assert "export A=evil" not in after.request().partition("## Requested File Contents")[2]
@@ -146,71 +146,71 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
 @pytest.mark.parametrize("rules", [".envrc\n", ".*\n", "*\n", "/*\n!/.gitignore\n"])
 def test_a_protected_file_that_git_ignores_is_asked_about_too(tmp_path: Path, rules: str) -> None:
     """Most repositories ignore an .envrc: the checkpoints cover it all the same."""
-    desk = sit_down(tmp_path)
-    (desk.workspace / ".gitignore").write_text(rules, "utf-8")
-    before = tree(desk.workspace)
+    live = sit_down(tmp_path)
+    (live.workspace / ".gitignore").write_text(rules, "utf-8")
+    before = tree(live.workspace)
     person = Person(Answer("no"), Answer("no"))
-    take(desk, PYTHON, person)
+    take(live, PYTHON, person)
     made = "[RUN_COMMAND]\nd=husky; mkdir .$d; echo x >.$d/pre-push\n[/RUN_COMMAND]\n"
-    take(desk, made, person)
+    take(live, made, person)
     assert [asked.subject for asked in person.asked] == [".envrc", ".husky/pre-push"]
-    assert tree(desk.workspace) == before
+    assert tree(live.workspace) == before
 
 
 @pytest.mark.parametrize("rule", [".github/", ".github", "/.github/workflows/", "*.yml"])
 def test_a_command_hides_no_workflow_behind_a_rule_of_its_own(tmp_path: Path, rule: str) -> None:
     """Git looks for nothing in a folder that is ignored: this one is looked into all the same."""
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     person = Person(Answer("yes"))
     hidden = f"d=github/workflows; mkdir -p .$d; echo evil >.$d/x.yml; echo '{rule}' >.gitignore"
-    take(desk, f"[RUN_COMMAND]\n{hidden}\n[/RUN_COMMAND]\n", person)
+    take(live, f"[RUN_COMMAND]\n{hidden}\n[/RUN_COMMAND]\n", person)
     assert [asked.subject for asked in person.asked] == [".github/workflows/x.yml"]
 
 
 def test_what_the_person_keeps_stays(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path)
-    after = take(desk, PYTHON, Person(Answer("yes")))
-    assert (desk.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
+    live = sit_down(tmp_path)
+    after = take(live, PYTHON, Person(Answer("yes")))
+    assert (live.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
     assert "files that commands changed: .envrc (modified)" in after.results()
     assert "put back" not in after.results()
 
 
 def test_always_covers_the_same_file_and_no_other(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     person = Person(Answer("always"))
-    take(desk, PYTHON, person)
+    take(live, PYTHON, person)
     assert person.asked[0].grants == ("changes of '.envrc'",)
     nobody = Person()
-    take(desk, PYTHON.replace("evil", "worse"), nobody)
+    take(live, PYTHON.replace("evil", "worse"), nobody)
     assert not nobody.asked
     with pytest.raises(ApprovalError):
-        take(desk, "[RUN_COMMAND]\nn=travis; echo x | cat >.$n.yml\n[/RUN_COMMAND]\n", nobody)
+        take(live, "[RUN_COMMAND]\nn=travis; echo x | cat >.$n.yml\n[/RUN_COMMAND]\n", nobody)
     assert len(nobody.asked) == 1
 
 
 def test_yes_beforehand_keeps_and_names_them(tmp_path: Path) -> None:
     """Under `--yes` they are kept, and stand out on the screen; the record says who agreed."""
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     person = Person()
-    after = take(desk, PYTHON, person, approves_all=True)
+    after = take(live, PYTHON, person, approves_all=True)
     assert not person.asked
     kept = "protected files that a command changed are kept (--yes): .envrc"
     assert Remark(kept) in after.notices
-    records = desk.home.sessions.records(desk.session_id)
+    records = live.home.sessions.records(live.session_id)
     answers = [record.answer.by for record in records if isinstance(record, ApprovalAnswered)]
     assert answers == ["--yes"]
-    assert (desk.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
+    assert (live.workspace / ".envrc").read_text("utf-8") == "export A=evil\n"
 
 
 def test_every_file_that_changed_is_named_whoever_changed_it(tmp_path: Path) -> None:
     """The turn's screen, the request and the record name what commands changed beside the operations."""
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     reply = (
         '[CREATE_FILE path="own.txt"]\nx\n[/CREATE_FILE]\n'
         "[RUN_COMMAND]\nf=plain; echo more >>$f.txt; echo new >made.txt; mkdir d; mv made.txt d\n"
         "[/RUN_COMMAND]\n"
     )
-    after = take(desk, reply, Person())
+    after = take(live, reply, Person())
     (done,) = [notice for notice in after.notices if isinstance(notice, TurnDone)]
     assert done.changed == ("own.txt", "d/made.txt", "plain.txt")
     named = "files that commands changed: d/made.txt (added), plain.txt (modified)"
@@ -222,51 +222,51 @@ def test_every_file_that_changed_is_named_whoever_changed_it(tmp_path: Path) -> 
 
 
 def test_what_was_agreed_to_beforehand_is_not_asked_about_again(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     person = Person(Answer("yes"), Answer("yes"))
     reply = (
         "[RUN_COMMAND]\necho said >.envrc\n[/RUN_COMMAND]\n"
         '[CREATE_FILE path=".travis.yml"]\nx\n[/CREATE_FILE]\n'
     )
-    take(desk, reply, person)
+    take(live, reply, person)
     assert [asked.command_type for asked in person.asked] == ["RUN_COMMAND", "CREATE_FILE"]
-    assert settled(desk) == []
+    assert settled(live) == []
 
 
 def test_a_command_that_changes_what_an_operation_was_allowed_to_write_is_asked_about(
     tmp_path: Path,
 ) -> None:
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     person = Person(Answer("yes"), Answer("no"))
-    take(desk, '[CREATE_FILE path=".envrc"]\ngood\n[/CREATE_FILE]\n' + PYTHON, person)
+    take(live, '[CREATE_FILE path=".envrc"]\ngood\n[/CREATE_FILE]\n' + PYTHON, person)
     assert [asked.command_type for asked in person.asked] == ["CREATE_FILE", KEEPING]
-    assert (desk.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
+    assert (live.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
 
 
 def test_a_policy_that_asks_for_nothing_asks_for_nothing_after(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path, replace(SETTINGS, policy="permissive"))
+    live = sit_down(tmp_path, replace(SETTINGS, policy="permissive"))
     person = Person()
-    take(desk, PYTHON, person, settings=replace(SETTINGS, policy="permissive"))
+    take(live, PYTHON, person, settings=replace(SETTINGS, policy="permissive"))
     assert not person.asked
 
 
 def test_the_other_terminal_answers(tmp_path: Path) -> None:
     """Where nobody can be asked the session stops with status 3, and `deny` puts the files back."""
-    desk = sit_down(tmp_path)
-    before = tree(desk.workspace)
-    desk.drop(ALL)
+    live = sit_down(tmp_path)
+    before = tree(live.workspace)
+    live.drop(ALL)
     status, _, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
     assert status == 3
-    assert f"`codingagent approve {desk.session_id} changed-files` keeps" in " ".join(fault.split())
-    session = desk.home.sessions.load(desk.session_id)
+    assert f"`codingagent approve {live.session_id} changed-files` keeps" in " ".join(fault.split())
+    session = live.home.sessions.load(live.session_id)
     assert session.phase is Phase.AWAITING_APPROVAL
     assert session.sequence == 1
     assert command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")[0] == 3
     # What the person writes meanwhile is theirs.
-    (desk.workspace / ".husky" / "pre-commit").write_bytes(b"the person's\n")
-    status, shown, fault = command_line_here(tmp_path, "deny", desk.session_id, "changed-files")
+    (live.workspace / ".husky" / "pre-commit").write_bytes(b"the person's\n")
+    status, shown, fault = command_line_here(tmp_path, "deny", live.session_id, "changed-files")
     assert status == 0, fault
-    after = tree(desk.workspace)
+    after = tree(live.workspace)
     kept = {"work.sh", "plain.txt", "made.txt", ".husky/pre-commit"}
     assert {p: w for p, w in after.items() if p not in kept} == {
         p: w for p, w in before.items() if p not in kept
@@ -276,9 +276,9 @@ def test_the_other_terminal_answers(tmp_path: Path) -> None:
 
 
 def test_a_done_about_files_that_were_put_back_does_not_count(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path)
-    after = take(desk, PYTHON + "[DONE]\nready\n[/DONE]\n", Person(Answer("no")))
-    assert not desk.home.sessions.load(desk.session_id).is_complete
+    live = sit_down(tmp_path)
+    after = take(live, PYTHON + "[DONE]\nready\n[/DONE]\n", Person(Answer("no")))
+    assert not live.home.sessions.load(live.session_id).is_complete
     assert "your DONE was about the files as they were before that" in after.results()
 
 
@@ -305,17 +305,17 @@ def test_a_program_is_asked_as_for_any_approval(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("decision", ["yes", "no"])
 def test_such_a_turn_is_undone_and_redone_to_the_byte(tmp_path: Path, decision: str) -> None:
-    desk = sit_down(tmp_path)
-    before = tree(desk.workspace)
-    take(desk, ALL, Person(Answer("yes" if decision == "yes" else "no")))
-    after = tree(desk.workspace)
+    live = sit_down(tmp_path)
+    before = tree(live.workspace)
+    take(live, ALL, Person(Answer("yes" if decision == "yes" else "no")))
+    after = tree(live.workspace)
     assert (after[".envrc"] == before[".envrc"]) is (decision == "no")
     assert (".husky/pre-commit" in after) is (decision == "yes")
     assert after["plain.txt"] != before["plain.txt"]
     for arguments, expected in ((("undo",), before), (("undo", "--redo"), after)):
         status, shown, fault = command_line_here(tmp_path, *arguments)
         assert status == 0, fault
-        assert tree(desk.workspace) == expected
+        assert tree(live.workspace) == expected
         assert "left as it is" not in shown + fault
 
 
@@ -328,18 +328,18 @@ ROUNDS = 12
 def test_the_decision_survives_a_kill(tmp_path: Path, seed: int, decision: str) -> None:
     """Killed anywhere from the question on: asked once, answered once, carried out once."""
     chance = random.Random(f"{seed} {decision}")
-    desk = sit_down(tmp_path)
-    before = tree(desk.workspace)
-    sessions, session_id = desk.home.sessions, desk.session_id
+    live = sit_down(tmp_path)
+    before = tree(live.workspace)
+    sessions, session_id = live.home.sessions, live.session_id
     journal = sessions.journal_path(session_id)
-    desk.drop(ALL)
+    live.drop(ALL)
     lines = lines_of(journal)
     # AnswerTaken, checkpoint, two operations of two records each, checkpoint, found, asked.
     asks = has_lines(journal, lines + chance.randint(6, 9))
     linger_s = chance.choice([0, chance.uniform(0, 0.02)])
     kill_when(tmp_path, ("resume", "--once", "--sandbox", "off"), asks, linger_s)
     assert command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")[0] == 3
-    changed = tree(desk.workspace)
+    changed = tree(live.workspace)
     assert changed[".envrc"] != before[".envrc"]
     # Answered, then killed on the way: checkpoint, files, checkpoint, settled, turn ended, request.
     come = has_lines(journal, lines_of(journal) + chance.randint(1, 5))
@@ -353,7 +353,7 @@ def test_the_decision_survives_a_kill(tmp_path: Path, seed: int, decision: str) 
     assert sum(isinstance(record, ApprovalAnswered) for record in records) == 1
     assert sum(isinstance(record, ProtectedSettled) for record in records) == 1
     assert sessions.load(session_id).sequence == 2
-    after = tree(desk.workspace)
+    after = tree(live.workspace)
     if decision == "approve":
         assert after == changed
     else:
@@ -365,4 +365,4 @@ def test_the_decision_survives_a_kill(tmp_path: Path, seed: int, decision: str) 
     no_halves(tmp_path)
     for arguments, expected in ((("undo",), before), (("undo", "--redo"), after)):
         assert command_line_here(tmp_path, *arguments)[0] == 0
-        assert tree(desk.workspace) == expected
+        assert tree(live.workspace) == expected

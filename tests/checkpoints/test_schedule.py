@@ -16,7 +16,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, OutboxReady
 from codingagent.storage import homes
 from codingagent.storage.mailbox import Mailbox
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 from tests.killing import command_line_here, kinds_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="checkpoints need git")
@@ -43,40 +43,40 @@ class Meddler:
 
 
 @contextlib.contextmanager
-def meddled_with(root: Path) -> Iterator[tuple[Desk, Meddler]]:
-    """Gives a desk whose person is a meddler, once they are busy."""
+def meddled_with(root: Path) -> Iterator[tuple[LiveSession, Meddler]]:
+    """Gives a live whose person is a meddler, once they are busy."""
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, OFF)
     session = factory.start_session(home, workspace, "the task", OFF)
     meddler = Meddler(workspace)
     with factory.conversation_in(home, session, OFF, context.Person(meddler.show)) as conversation:
         conversation.recover()
-        yield Desk(home, session.session_id, conversation), meddler
+        yield LiveSession(home, session.session_id, conversation), meddler
 
 
-def changed(desk: Desk) -> str:
+def changed(live: LiveSession) -> str:
     """Gives what the short form of the latest request says of changed files."""
-    name = f"{desk.session_id}_seq{desk.conversation.session.sequence:04d}.txt"
-    text = (desk.home.mailbox.outbox / "short" / name).read_text("utf-8")
+    name = f"{live.session_id}_seq{live.conversation.session.sequence:04d}.txt"
+    text = (live.home.mailbox.outbox / "short" / name).read_text("utf-8")
     return text.partition("## Changed Files\n")[2].partition("\n\n")[0]
 
 
-def kinds(desk: Desk) -> list[str]:
-    return kinds_of(tuple(desk.home.sessions.records(desk.session_id)))
+def kinds(live: LiveSession) -> list[str]:
+    return kinds_of(tuple(live.home.sessions.records(live.session_id)))
 
 
 def test_what_the_person_changes_as_the_request_appears_is_theirs(tmp_path: Path) -> None:
     """Design, undo: a turn takes back what it did itself."""
     home = tmp_path / "home"
-    with meddled_with(home) as (desk, meddler):
+    with meddled_with(home) as (live, meddler):
         meddler.is_busy = True
-        desk.answer(TWO)
-        assert changed(desk) == "  added: a.txt\n  added: b.txt"
+        live.answer(TWO)
+        assert changed(live) == "  added: a.txt\n  added: b.txt"
         meddler.is_busy = False
-        desk.answer('[READ_FILE path="a.txt"]\n')
+        live.answer('[READ_FILE path="a.txt"]\n')
         # The chat has seen neither.
-        assert changed(desk) == "  added: b.txt\n  added: mine.txt"
-        workspace = desk.workspace
+        assert changed(live) == "  added: b.txt\n  added: mine.txt"
+        workspace = live.workspace
     status, said, _ = command_line_here(home, "undo")
     assert status == 0
     assert "left as it is: b.txt" in said
@@ -89,19 +89,19 @@ def test_the_request_does_not_wait_for_the_checkpoint_after_file_operations(
     tmp_path: Path,
 ) -> None:
     """Design, speed: what nobody waits for comes behind what somebody waits for."""
-    with desk_at(tmp_path / "home", settings=OFF) as desk:
-        desk.answer(TWO)
-        assert kinds(desk)[-2:] == ["outbox_written", "checkpoint_taken"]
+    with live_session(tmp_path / "home", settings=OFF) as live:
+        live.answer(TWO)
+        assert kinds(live)[-2:] == ["outbox_written", "checkpoint_taken"]
 
 
 def test_what_a_command_did_is_kept_before_anybody_else_can_change_it(tmp_path: Path) -> None:
     """Design, undo: a command may change anything, and no record says what."""
     home = tmp_path / "home"
-    with meddled_with(home) as (desk, meddler):
+    with meddled_with(home) as (live, meddler):
         meddler.is_busy = True
-        desk.answer(TWO + COMMAND)
-        assert kinds(desk)[-3:] == ["checkpoint_taken", "turn_ended", "outbox_written"]
-        workspace = desk.workspace
+        live.answer(TWO + COMMAND)
+        assert kinds(live)[-3:] == ["checkpoint_taken", "turn_ended", "outbox_written"]
+        workspace = live.workspace
     assert command_line_here(home, "undo")[0] == 0
     assert not (workspace / "c.txt").exists()
     assert (workspace / "mine.txt").exists()
@@ -112,15 +112,15 @@ def test_what_a_command_did_is_kept_before_anybody_else_can_change_it(tmp_path: 
 def test_a_turn_through_a_link_is_taken_back_where_the_link_leads(tmp_path: Path) -> None:
     """Design, undo: what changed is the file, whatever it was called."""
     home = tmp_path / "home"
-    with desk_at(home, settings=OFF) as desk:
-        (desk.workspace / "real").mkdir()
-        (desk.workspace / "real" / "x.txt").write_text("old\n", "utf-8")
-        (desk.workspace / "link").symlink_to("real")
-        desk.answer(
+    with live_session(home, settings=OFF) as live:
+        (live.workspace / "real").mkdir()
+        (live.workspace / "real" / "x.txt").write_text("old\n", "utf-8")
+        (live.workspace / "link").symlink_to("real")
+        live.answer(
             '[CREATE_FILE path="link/x.txt"]\nnew\n[/CREATE_FILE]\n[DELETE_FILE path="link"]\n'
         )
-        assert changed(desk) == "  deleted: link\n  modified: real/x.txt"
-        workspace = desk.workspace
+        assert changed(live) == "  deleted: link\n  modified: real/x.txt"
+        workspace = live.workspace
     assert command_line_here(home, "undo")[0] == 0
     assert (workspace / "link").is_symlink()
     assert (workspace / "real" / "x.txt").read_text("utf-8") == "old\n"
@@ -129,12 +129,12 @@ def test_a_turn_through_a_link_is_taken_back_where_the_link_leads(tmp_path: Path
 def test_a_session_that_is_done_can_be_taken_back(tmp_path: Path) -> None:
     """Design, undo: the last turn is one like the others."""
     home = tmp_path / "home"
-    with desk_at(home, settings=OFF) as desk:
-        desk.drop(TWO + DONE)
-        desk.conversation.take("reply.txt")
-        assert desk.conversation.session.is_complete
-        assert kinds(desk)[-2:] == ["turn_ended", "checkpoint_taken"]
-        workspace = desk.workspace
+    with live_session(home, settings=OFF) as live:
+        live.drop(TWO + DONE)
+        live.conversation.take("reply.txt")
+        assert live.conversation.session.is_complete
+        assert kinds(live)[-2:] == ["turn_ended", "checkpoint_taken"]
+        workspace = live.workspace
     assert command_line_here(home, "undo")[0] == 0
     assert not (workspace / "a.txt").exists()
 
@@ -161,14 +161,14 @@ class Reader:
 
 def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Path) -> None:
     """Design, speed: the checkpoint before a turn is there when its reply comes."""
-    with desk_at(tmp_path / "home", settings=OFF) as desk:
-        (desk.workspace / "old.txt").write_text("old\n", "utf-8")
-        reader = Reader(desk.home.mailbox, [TWO, DONE])
-        inbox_loop.follow(desk.conversation, inbox_loop.Inbox(desk.home.mailbox.look), reader)
+    with live_session(tmp_path / "home", settings=OFF) as live:
+        (live.workspace / "old.txt").write_text("old\n", "utf-8")
+        reader = Reader(live.home.mailbox, [TWO, DONE])
+        inbox_loop.follow(live.conversation, inbox_loop.Inbox(live.home.mailbox.look), reader)
         assert reader.answers == []
         # Right after a change nothing is sure: it is looked at once more a little later.
         assert SETTLED_AFTER_S in reader.waits
-        records = tuple(desk.home.sessions.records(desk.session_id))
+        records = tuple(live.home.sessions.records(live.session_id))
         taken = [record for record in records if isinstance(record, CheckpointTaken)]
         assert [(record.sequence, record.before) for record in taken] == [
             (1, True),
@@ -180,9 +180,9 @@ def test_what_the_next_turn_begins_with_is_done_while_nobody_waits(tmp_path: Pat
 
 def test_where_nothing_can_be_kept_the_turn_goes_on_without(tmp_path: Path) -> None:
     """Design, undo: a turn is never held up by what can't be kept of it."""
-    with desk_at(tmp_path / "home", settings=OFF) as desk:
-        store = desk.home.root / "sessions" / desk.session_id / "checkpoints"
+    with live_session(tmp_path / "home", settings=OFF) as live:
+        store = live.home.root / "sessions" / live.session_id / "checkpoints"
         store.write_text("in the way", "utf-8")
-        assert desk.conversation.context.checkpointer.prepare()
-        assert "Created 'a.txt'" in desk.answer(TWO)
-        assert any("can't be undone" in str(notice) for notice in desk.notices)
+        assert live.conversation.context.checkpointer.prepare()
+        assert "Created 'a.txt'" in live.answer(TWO)
+        assert any("can't be undone" in str(notice) for notice in live.notices)

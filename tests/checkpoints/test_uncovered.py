@@ -10,7 +10,7 @@ import pytest
 
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
-from tests.helpers import Desk, desk_at
+from tests.helpers import LiveSession, live_session
 from tests.killing import command_line_here, has_lines, kill_when, lines_of, tree
 
 pytestmark = [
@@ -22,23 +22,23 @@ SETTINGS = Settings(sandbox="off")
 LARGE = 5_000_001
 
 
-def sit_down(home: Path) -> Desk:
+def sit_down(home: Path) -> LiveSession:
     """Start a session whose workspace has what no checkpoint holds, none of it changed of late."""
-    with desk_at(home, settings=SETTINGS) as desk:
+    with live_session(home, settings=SETTINGS) as live:
         pass
-    workspace = desk.workspace
+    workspace = live.workspace
     (workspace / ".gitignore").write_text("*.log\nbuild/\n", "utf-8")
     for name in ("old.log", "run.log", "gone.log", "build/o", "build/p"):
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text(f"{name}\n", "utf-8")
     (workspace / "large.bin").write_bytes(b"\x00" * LARGE)
     (workspace / "large.txt").write_text(f"{'x' * 99}\n" * (LARGE // 100) + "a\nthe end\n", "utf-8")
-    return desk
+    return live
 
 
-def said(desk: Desk, reply: str) -> Sequence[str]:
+def said(live: LiveSession, reply: str) -> Sequence[str]:
     """Have an answer taken; return what the screen says of undo."""
-    with desk_at(desk.home.root, settings=SETTINGS, session_id=desk.session_id) as again:
+    with live_session(live.home.root, settings=SETTINGS, session_id=live.session_id) as again:
         again.answer(reply)
         return [
             notice.text
@@ -52,23 +52,23 @@ def command(line: str) -> str:
 
 
 def test_what_commands_changed_and_no_undo_covers_is_said_at_once(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path)
+    live = sit_down(tmp_path)
     (told,) = said(
-        desk, command("echo x >>run.log; rm gone.log; echo x >new.log; echo x >build/new")
+        live, command("echo x >>run.log; rm gone.log; echo x >new.log; echo x >build/new")
     )
     assert told == (
         "undo does not cover what commands changed here: build/ (ignored), new.log (ignored), run.log"
         " (ignored), gone.log (it is gone)"
     )
-    assert said(desk, command("echo covered >covered.txt")) == []
-    (told,) = said(desk, command("printf x >>large.bin"))
+    assert said(live, command("echo covered >covered.txt")) == []
+    (told,) = said(live, command("printf x >>large.bin"))
     assert told.endswith("here: large.bin (larger than 5 MB)")
 
 
 @pytest.mark.deep  # with a smaller limit in test_store.py
 def test_a_turn_that_makes_more_files_than_undo_can_hold_says_so(tmp_path: Path) -> None:
-    desk = sit_down(tmp_path)
-    (told,) = said(desk, command("mkdir many; cd many; seq 50001 | xargs touch"))
+    live = sit_down(tmp_path)
+    (told,) = said(live, command("mkdir many; cd many; seq 50001 | xargs touch"))
     assert told.endswith("here: many/ (more than 50000 new files at once)")
 
 
@@ -109,57 +109,57 @@ covered
 """
 
 
-def lay_modes(desk: Desk) -> None:
-    (desk.workspace / "gone.log").chmod(0o600)
-    (desk.workspace / "build" / "o").chmod(0o751)
-    (desk.workspace / "run.log").write_bytes(b"\xff\x00 no text\n")
+def lay_modes(live: LiveSession) -> None:
+    (live.workspace / "gone.log").chmod(0o600)
+    (live.workspace / "build" / "o").chmod(0o751)
+    (live.workspace / "run.log").write_bytes(b"\xff\x00 no text\n")
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("last", ["", command("echo x >plain.txt")])
 def test_undo_covers_file_operations_without_exception(tmp_path: Path, last: str) -> None:
     """Ignored and large files that operations replace or delete: bytes and modes are as before."""
-    desk = sit_down(tmp_path)
-    lay_modes(desk)
-    before = tree(desk.workspace)
-    assert said(desk, OPERATIONS + last) == []
-    after = tree(desk.workspace)
+    live = sit_down(tmp_path)
+    lay_modes(live)
+    before = tree(live.workspace)
+    assert said(live, OPERATIONS + last) == []
+    after = tree(live.workspace)
     assert "large.bin" not in after
     for arguments, expected in ((("undo",), before), (("undo", "--redo"), after)) * 2:
         status, shown, fault = command_line_here(tmp_path, *arguments)
         assert status == 0, fault
         assert "left as it is" not in shown + fault
-        now = tree(desk.workspace)
+        now = tree(live.workspace)
         assert {p for p in now.keys() | expected.keys() if now.get(p) != expected.get(p)} == set()
 
 
 def test_a_later_turn_is_undone_alike(tmp_path: Path) -> None:
     """What a command did to an ignored file between two turns stays; what the operation did goes."""
-    desk = sit_down(tmp_path)
-    said(desk, OPERATIONS)
-    (desk.workspace / "build" / "o").write_text("the person's\n", "utf-8")
-    before = tree(desk.workspace)
-    assert said(desk, '[DELETE_FILE path="build/o"]\n[DELETE_FILE path="made.log"]\n') == []
+    live = sit_down(tmp_path)
+    said(live, OPERATIONS)
+    (live.workspace / "build" / "o").write_text("the person's\n", "utf-8")
+    before = tree(live.workspace)
+    assert said(live, '[DELETE_FILE path="build/o"]\n[DELETE_FILE path="made.log"]\n') == []
     assert command_line_here(tmp_path, "undo")[0] == 0
-    assert tree(desk.workspace) == before
+    assert tree(live.workspace) == before
 
 
 def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     """Above the limit the person is asked first; under `--yes` it goes ahead, and is named."""
-    desk = sit_down(tmp_path)
-    huge = desk.workspace / "huge.log"
+    live = sit_down(tmp_path)
+    huge = live.workspace / "huge.log"
     with huge.open("wb") as file:
         file.truncate(100_000_001)
     replacing = '[CREATE_FILE path="huge.log"]\nsmall\n[/CREATE_FILE]\n'
-    desk.drop(replacing)
+    live.drop(replacing)
     status, _, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
     assert status == 3, fault
-    asked = desk.home.sessions.load(desk.session_id).asked
+    asked = live.home.sessions.load(live.session_id).asked
     assert asked is not None
     assert asked.question.reasons[0].startswith("undo does not cover 'huge.log'")
-    assert command_line_here(tmp_path, "deny", desk.session_id)[0] == 0
+    assert command_line_here(tmp_path, "deny", live.session_id)[0] == 0
     assert huge.stat().st_size == 100_000_001
-    desk.drop(replacing + "[MESSAGE]\nonce more\n[/MESSAGE]\n")
+    live.drop(replacing + "[MESSAGE]\nonce more\n[/MESSAGE]\n")
     status, shown, fault = command_line_here(
         tmp_path, "resume", "--once", "--sandbox", "off", "--yes"
     )
@@ -176,19 +176,19 @@ def test_without_a_checkpoint_nothing_is_destroyed_unasked(
     tmp_path: Path, operation: str, name: str
 ) -> None:
     """A full disk lets no checkpoint be made, and a file in its folder's place neither."""
-    desk = sit_down(tmp_path)
-    (desk.workspace / "plain.txt").write_text("plain\n", "utf-8")
-    store = desk.home.sessions.journal_path(desk.session_id).parent / "checkpoints"
+    live = sit_down(tmp_path)
+    (live.workspace / "plain.txt").write_text("plain\n", "utf-8")
+    store = live.home.sessions.journal_path(live.session_id).parent / "checkpoints"
     store.write_text("no folder", "utf-8")
-    before = tree(desk.workspace)
-    desk.drop(operation.format(name) + '[CREATE_FILE path="new.txt"]\nnew\n[/CREATE_FILE]\n')
+    before = tree(live.workspace)
+    live.drop(operation.format(name) + '[CREATE_FILE path="new.txt"]\nnew\n[/CREATE_FILE]\n')
     status, shown, fault = command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")
     assert status == 3, fault
     assert f"undo does not cover '{name}': there is no checkpoint of it" in " ".join(shown.split())
     # A no stays one, though nothing would be asked any more.
     store.unlink()
-    assert command_line_here(tmp_path, "deny", desk.session_id)[0] == 0
-    now = tree(desk.workspace)
+    assert command_line_here(tmp_path, "deny", live.session_id)[0] == 0
+    now = tree(live.workspace)
     assert now.pop("new.txt")[1] == b"new\n"
     assert now == before
 
@@ -216,18 +216,18 @@ def test_a_program_s_operations_are_covered_too(tmp_path: Path) -> None:
 def test_a_turn_that_was_killed_is_undone_alike(tmp_path: Path, seed: int) -> None:
     """Killed within the operations, gone on with, undone and redone: each byte and mode is exact."""
     chance = random.Random(seed)
-    desk = sit_down(tmp_path)
-    lay_modes(desk)
-    before = tree(desk.workspace)
-    journal = desk.home.sessions.journal_path(desk.session_id)
-    desk.drop(OPERATIONS)
+    live = sit_down(tmp_path)
+    lay_modes(live)
+    before = tree(live.workspace)
+    journal = live.home.sessions.journal_path(live.session_id)
+    live.drop(OPERATIONS)
     come = has_lines(journal, lines_of(journal) + chance.randint(1, 18))
     linger_s = chance.choice([0, chance.uniform(0, 0.01)])
     kill_when(tmp_path, ("resume", "--once", "--sandbox", "off"), come, linger_s)
     assert command_line_here(tmp_path, "resume", "--once", "--sandbox", "off")[0] == 0
-    after = tree(desk.workspace)
+    after = tree(live.workspace)
     assert "large.bin" not in after
     assert after["run.log"][1] == b"replaced\n"
     for arguments, expected in ((("undo",), before), (("undo", "--redo"), after)):
         assert command_line_here(tmp_path, *arguments)[0] == 0
-        assert tree(desk.workspace) == expected
+        assert tree(live.workspace) == expected

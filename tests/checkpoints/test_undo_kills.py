@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from codingagent.model.journal_entries import UndoBegan, UndoEnded
 from codingagent.storage.journal import Sessions
-from tests.helpers import desk_at
+from tests.helpers import live_session
 from tests.killing import (
     TIERS,
     Tree,
@@ -108,14 +108,14 @@ def test_an_undo_that_is_killed_is_finished(tmp_path: Path, seed: int, tier: str
     chance = random.Random(f"{seed} {tier}")
     home = tmp_path / "home"
     settings = replace(settings_for(tier), policy="permissive")
-    with desk_at(home, settings=settings) as desk:
-        workspace, session_id, sessions = desk.workspace, desk.session_id, desk.home.sessions
+    with live_session(home, settings=settings) as live:
+        workspace, session_id, sessions = live.workspace, live.session_id, live.home.sessions
         lay_out(workspace)
         stages = [tree(workspace)]
         for name in ("first", "second"):
-            desk.answer(reply(name))
+            live.answer(reply(name))
             stages.append(tree(workspace))
-        sequence = desk.conversation.session.sequence
+        sequence = live.conversation.session.sequence
     turns = chance.choice([1, 2])
     before, after = stages[-1 - turns], stages[-1]
     steps = [
@@ -180,16 +180,16 @@ def kill_somewhere(
 def test_an_undo_after_a_killed_one_finishes_that_first(tmp_path: Path) -> None:
     """Design, undo: what was begun is finished by whatever command comes next."""
     home = tmp_path / "home"
-    with desk_at(home, settings=replace(settings_for("none"), policy="permissive")) as desk:
-        lay_out(desk.workspace)
-        before = tree(desk.workspace)
-        desk.answer(reply("first"))
-    journal = desk.home.sessions.journal_path(desk.session_id)
+    with live_session(home, settings=replace(settings_for("none"), policy="permissive")) as live:
+        lay_out(live.workspace)
+        before = tree(live.workspace)
+        live.answer(reply("first"))
+    journal = live.home.sessions.journal_path(live.session_id)
     assert kill_when(home, ("undo",), has_lines(journal, lines_of(journal) + 1))
     status, _, fault = command_line_here(home, "undo")
-    assert difference(tree(desk.workspace), before) == {}
+    assert difference(tree(live.workspace), before) == {}
     # It takes nothing more back: the person meant the one that was killed.
     assert (status, fault) == (0, "")
-    assert begun(desk.home.sessions, desk.session_id) == (1, 1)
+    assert begun(live.home.sessions, live.session_id) == (1, 1)
     command_line_here(home, "resume", "--once")
-    at_rest(home, desk.session_id, 2)
+    at_rest(home, live.session_id, 2)

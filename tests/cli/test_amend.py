@@ -18,7 +18,7 @@ import pytest
 from codingagent.model.approval import Answer
 from codingagent.storage.lock import HomeLock
 from codingagent.storage.queued_request import Errand, encode
-from codingagent.storage.request_queue import Desk
+from codingagent.storage.request_queue import RequestQueue
 from tests.cli.test_cli import CREATE, DONE, drop, outboxes, run, session_of, started
 from tests.helpers import HANG_S, REPOSITORY, new_marker, none_left, processes_with, wait_until
 from tests.killing import (
@@ -65,7 +65,7 @@ def words(home: Path, session: str = "") -> list[str]:
     return [record["text"] for record in records if record["kind"] == "person_said"]
 
 
-def on_desk(home: Path) -> list[str]:
+def in_queue(home: Path) -> list[str]:
     folder = home / "sessions" / "desk"
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
@@ -131,7 +131,7 @@ def test_say_writes_the_request_anew_under_its_number(waiting: Path) -> None:
     assert "The person says:\nPython 3.9 must still work\n" in request(waiting)
     assert request(waiting).startswith(before.partition("=== PROMPT ===")[0])
     assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
     no_halves(waiting)
 
 
@@ -345,12 +345,12 @@ def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> 
     assert request(waiting).count("hello") == 1
 
 
-def test_a_desk_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> None:
+def test_a_queue_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> None:
     (waiting / "sessions" / "desk").symlink_to(tmp_path)
     before = tree(tmp_path)
     for arguments in (("say", "x"), ("refresh",), ("resume", "--once")):
         status, _, err = command_line_here(waiting, *arguments)
-        assert (status, "desk is a link" in err) == (2, True)
+        assert (status, "queue is a link" in err) == (2, True)
     assert tree(tmp_path) == before
 
 
@@ -394,7 +394,7 @@ def test_words_and_refreshes_are_handed_to_the_other_terminal(home: Path) -> Non
         assert "(attached: new.py)" in request(home)
         status, _, err = command_line_here(home, "approve", session_of(home))
         assert (status, "awaits approval" in err) == (2, True)
-        assert on_desk(home) == []
+        assert in_queue(home) == []
         drop(home, DONE)
         assert holder.ends() == 0
     assert words(home) == ["with a test", ""]
@@ -410,7 +410,7 @@ def test_two_terminals_at_once_are_both_heard_once(waiting: Path) -> None:
         assert [asker.wait(HANG_S) for asker in askers] == [0] * 4
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
 
 
 def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
@@ -422,7 +422,7 @@ def test_two_terminals_at_once_need_no_third(waiting: Path) -> None:
     assert [asker.wait(HANG_S) for asker in askers] == [0] * 3
     assert sorted(words(waiting)) == said
     assert all(request(waiting).count(word) == 1 for word in said)
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
     no_halves(waiting)
 
 
@@ -435,7 +435,7 @@ def test_one_at_work_on_another_session_refuses(waiting: Path) -> None:
         assert f"at work here with session {second}: stop it with Ctrl-C" in err
         assert command_line_here(waiting, "say", "to the latest")[0] == 0
     assert (words(waiting, first), words(waiting, second)) == ([], ["to the latest"])
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
 
 
 def test_an_answer_that_comes_with_the_words_is_taken_and_they_are_repeated(waiting: Path) -> None:
@@ -486,9 +486,9 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
             assert said.ends() == 130
             assert asker.stderr is not None
             assert "nothing was handed over" in asker.stderr.read()
-        assert on_desk(waiting) == []
+        assert in_queue(waiting) == []
         with started(waiting, "say", "in time") as asker:
-            wait_until(lambda: bool(on_desk(waiting)))
+            wait_until(lambda: bool(in_queue(waiting)))
             for pid in processes_with(marker):
                 with contextlib.suppress(OSError):  # one of them ends with another
                     if b"sleep\0" in Path(f"/proc/{pid}/cmdline").read_bytes()[:6]:
@@ -497,19 +497,19 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
         holder.says("waiting for the answer", 2)
     assert words(waiting) == ["in time"]
     assert "The person says:\nin time\n" in request(waiting, 2)
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
 
 
 def test_a_command_that_does_not_attend_is_waited_for(waiting: Path) -> None:
     """`run`, `undo`, `serve`: whoever asks does it itself once they have ended."""
     with started(waiting, "say", "patient") as asker:
         with locked(waiting):
-            wait_until(lambda: bool(on_desk(waiting)))
+            wait_until(lambda: bool(in_queue(waiting)))
             assert asker.poll() is None
         assert asker.wait(HANG_S) == 0
     assert words(waiting) == ["patient"]
     assert "The person says:\npatient\n" in request(waiting)
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
 
 
 def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Path) -> None:
@@ -520,23 +520,23 @@ def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Pat
     with none_left(marker), started(waiting, "run", str(message)) as runner:
         wait_until(lambda: bool(processes_with(marker)))
         with started(waiting, "say", "behind it") as asker:
-            wait_until(lambda: bool(on_desk(waiting)))
+            wait_until(lambda: bool(in_queue(waiting)))
             assert asker.poll() is None
             runner.send_signal(signal.SIGINT)
             assert asker.wait(HANG_S) == 0
     assert words(waiting) == ["behind it"]
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
 
 
-# --- garbage on the desk -----------------------------------------------------------------------------
+# --- garbage on the queue -----------------------------------------------------------------------------
 
 
-def test_garbage_on_the_desk_breaks_nothing(waiting: Path, tmp_path: Path) -> None:
+def test_garbage_on_the_queue_breaks_nothing(waiting: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("secret", "utf-8")
-    desk = Desk(waiting / "sessions" / "desk")
-    desk.open()
+    queue = RequestQueue(waiting / "sessions" / "desk")
+    queue.open()
     session = session_of(waiting)
     for data in (
         os.urandom(1000),
@@ -548,14 +548,14 @@ def test_garbage_on_the_desk_breaks_nothing(waiting: Path, tmp_path: Path) -> No
         encode(Errand("answer", session)),
         encode(Errand("refresh", "../../outside")),
     ):
-        desk.leave(desk.new_name(), data)
-    (desk.folder / f"{desk.new_name()}.errand").symlink_to(outside / "secret.txt")
-    (desk.folder / f"{desk.new_name()}.errand").mkdir()
-    os.mkfifo(desk.folder / f"{desk.new_name()}.errand")
-    with (desk.folder / f"{desk.new_name()}.errand").open("wb") as large:
+        queue.leave(queue.new_name(), data)
+    (queue.folder / f"{queue.new_name()}.errand").symlink_to(outside / "secret.txt")
+    (queue.folder / f"{queue.new_name()}.errand").mkdir()
+    os.mkfifo(queue.folder / f"{queue.new_name()}.errand")
+    with (queue.folder / f"{queue.new_name()}.errand").open("wb") as large:
         large.truncate(100 * 2**20)
     for number in range(3000):
-        (desk.folder / f"{number}.errand").touch()
+        (queue.folder / f"{number}.errand").touch()
     before = tree(outside)
     with holding(waiting) as holder:
         assert command_line_here(waiting, "say", "all is well")[0] == 0
@@ -572,15 +572,15 @@ def test_garbage_on_the_desk_breaks_nothing(waiting: Path, tmp_path: Path) -> No
 
 
 def _taken(home: Path) -> bool:
-    return any(name.endswith(".taken") for name in on_desk(home))
+    return any(name.endswith(".taken") for name in in_queue(home))
 
 
 _MOMENTS: dict[str, Callable[[Path], bool]] = {
-    "left": lambda home: bool(on_desk(home)),
+    "left": lambda home: bool(in_queue(home)),
     "taken": _taken,
     "said": lambda home: bool(words(home)),
     "written": lambda home: "THE WORDS" in request(home),
-    "reported": lambda home: any(name.endswith(".report") for name in on_desk(home)),
+    "reported": lambda home: any(name.endswith(".report") for name in in_queue(home)),
 }
 
 
@@ -600,7 +600,7 @@ def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, mo
     assert words(waiting) == ["THE WORDS"]
     assert request(waiting).count("THE WORDS") == 1
     assert outboxes(waiting) == [f"{session_of(waiting)}_seq0001.txt"]
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
     # Who waits prepares a checkpoint: what git was writing is cleared away by the next one.
     take(waiting, CREATE)
     no_halves(waiting)
@@ -622,14 +622,14 @@ def test_words_are_in_once_though_say_itself_is_killed(waiting: Path, more: int)
 
 def test_whoever_asked_is_heard_by_the_next_that_waits(waiting: Path) -> None:
     """One had begun, was killed, and another took its place before the one who asked could."""
-    desk = Desk(waiting / "sessions" / "desk")
-    name = desk.new_name()
-    desk.leave(name, encode(Errand("say", session_of(waiting), "THE WORDS")))
-    assert [left.name for left in desk.take()] == [name]
+    queue = RequestQueue(waiting / "sessions" / "desk")
+    name = queue.new_name()
+    queue.leave(name, encode(Errand("say", session_of(waiting), "THE WORDS")))
+    assert [left.name for left in queue.take()] == [name]
     with holding(waiting):
-        wait_until(lambda: desk.fetch(name) is not None)
+        wait_until(lambda: queue.fetch(name) is not None)
     assert words(waiting) == ["THE WORDS"]
-    assert on_desk(waiting) == []
+    assert in_queue(waiting) == []
 
 
 @pytest.mark.one_in(2)
@@ -752,7 +752,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert "The person says:\nkeep src\n" in request(building, 2)
         drop(building, DONE)
         assert asked.process.wait(HANG_S) == 0
-    assert on_desk(building) == []
+    assert in_queue(building) == []
     assert words(building) == ["keep src"]
 
 
@@ -771,16 +771,16 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
 
 def test_an_answer_is_never_one_to_what_is_asked_next(building: Path) -> None:
     """Design, policy: a yes holds for exactly what was shown; one that was left over is for nothing."""
-    desk = Desk(building / "sessions" / "desk")
+    queue = RequestQueue(building / "sessions" / "desk")
     session = session_of(building)
     for operation in ("", "op-1"):
         errand = Errand(
             "answer", session, "", (), operation, Answer("yes"), "what was shown before"
         )
-        desk.leave(desk.new_name(), encode(errand))
+        queue.leave(queue.new_name(), encode(errand))
     with terminal(building, "resume") as asked:
         asked.says("Do it?")
-        wait_until(lambda: sum(name.endswith(".report") for name in on_desk(building)) == 2)
+        wait_until(lambda: sum(name.endswith(".report") for name in in_queue(building)) == 2)
         assert "answered elsewhere" not in asked.said
         asked.types("n\n")
         asked.says("Why not?")
@@ -824,7 +824,7 @@ def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(wai
     journal.write_bytes(first)
     with started(waiting, "approve", session) as asker:
         with locked(waiting):
-            wait_until(lambda: bool(on_desk(waiting)))
+            wait_until(lambda: bool(in_queue(waiting)))
             journal.write_bytes(second)
         assert asker.wait(HANG_S) == 2
     assert (waiting / "workspace" / "kept").exists()

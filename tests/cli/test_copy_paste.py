@@ -24,7 +24,7 @@ case " $* " in *" -o "*) cat "$CLIPBOARD_FILE" ;; *) cat > "$CLIPBOARD_FILE" ;; 
 """
 
 
-class Desk:
+class LiveSession:
     """A home with one session that waits, and a clipboard."""
 
     def __init__(self, root: Path) -> None:
@@ -76,71 +76,71 @@ class Desk:
         return process.returncode, seen.decode()
 
 
-@pytest.fixture(name="desk")
-def _desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+@pytest.fixture(name="live")
+def _live(tmp_path: Path) -> LiveSession:
+    return LiveSession(tmp_path)
 
 
-def test_copy_puts_the_request_on_the_clipboard(desk: Desk) -> None:
+def test_copy_puts_the_request_on_the_clipboard(live: LiveSession) -> None:
     """The request that waits, whole, and its size in words."""
-    status, seen = desk.on_terminal("copy")
+    status, seen = live.on_terminal("copy")
     assert status == 0, seen
-    assert desk.clipboard.read_text() == desk.request.read_text()
-    assert f"{desk.request.name} is on the clipboard" in seen
+    assert live.clipboard.read_text() == live.request.read_text()
+    assert f"{live.request.name} is on the clipboard" in seen
 
 
-def test_copy_prints_into_a_pipe(desk: Desk) -> None:
+def test_copy_prints_into_a_pipe(live: LiveSession) -> None:
     """Whoever has another clipboard pipes the request there."""
-    assert desk.run("copy").stdout == desk.request.read_text()
+    assert live.run("copy").stdout == live.request.read_text()
 
 
-def test_copy_in_parts_waits_between_them(desk: Desk) -> None:
+def test_copy_in_parts_waits_between_them(live: LiveSession) -> None:
     """A chat that takes only so much gets one part after the other."""
-    status, seen = desk.on_terminal("copy", "--split", "4000", typed="\n" * 9)
+    status, seen = live.on_terminal("copy", "--split", "4000", typed="\n" * 9)
     assert status == 0, seen
     assert "_part1of" in seen
-    assert "this was all" in desk.clipboard.read_text()
+    assert "this was all" in live.clipboard.read_text()
 
 
-def test_parts_are_files_too(desk: Desk) -> None:
+def test_parts_are_files_too(live: LiveSession) -> None:
     """Where there is no clipboard they are attached, or pasted by hand."""
-    names = desk.run("copy", "--split", "4000").stdout.split()
+    names = live.run("copy", "--split", "4000").stdout.split()
     assert len(names) > 1
     assert [Path(name).parent.name for name in names] == ["parts"] * len(names)
     assert "Don't answer yet" in Path(names[0]).read_text()
     assert "this was all" in Path(names[-1]).read_text()
 
 
-def test_copy_over_ssh_asks_the_terminal(desk: Desk) -> None:
+def test_copy_over_ssh_asks_the_terminal(live: LiveSession) -> None:
     """OSC 52: the clipboard is that of the machine at which the person sits."""
-    status, seen = desk.on_terminal("copy", SSH_TTY="/dev/pts/0")
+    status, seen = live.on_terminal("copy", SSH_TTY="/dev/pts/0")
     assert status == 0, seen
     assert "\x1b]52;c;" in seen
     assert "was sent to your terminal's clipboard" in seen
     assert "if nothing comes, your terminal does not let programs do this" in seen
     assert "is on the clipboard" not in seen
-    assert not desk.clipboard.exists()
+    assert not live.clipboard.exists()
 
 
 _servers = itertools.count()
 
 
 def within_tmux(
-    desk: Desk, command: str, terminal: str = "xterm-256color", settings: str = ""
+    live: LiveSession, command: str, terminal: str = "xterm-256color", settings: str = ""
 ) -> str:
     """Runs a command within tmux, on a terminal of that name; gives what came to the terminal."""
     program = shutil.which("tmux")
     if program is None:
         pytest.skip("there is no tmux here")
-    (desk.root / "tmux.conf").write_text(settings)
+    (live.root / "tmux.conf").write_text(settings)
     # Each call has a server of its own: the last one may still be ending.
     server = f"tmux{next(_servers)}"
-    tmux = [program, "-S", str(desk.root / server), "-f", str(desk.root / "tmux.conf")]
+    tmux = [program, "-S", str(live.root / server), "-f", str(live.root / "tmux.conf")]
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*tmux, "new-session", f"{command}; echo the end; read line"],
-        cwd=desk.root,
-        env={**desk.variables, "DISPLAY": "", "SHELL": "/bin/sh", "TERM": terminal},
+        cwd=live.root,
+        env={**live.variables, "DISPLAY": "", "SHELL": "/bin/sh", "TERM": terminal},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -160,13 +160,13 @@ COPY = f"env SSH_TTY=/dev/pts/0 {sys.executable} -m codingagent copy"
 
 
 @pytest.mark.parametrize("command", [COPY, COPY.partition(" ")[2].partition(" ")[2]])
-def test_copy_in_tmux_reaches_the_terminal_around_it(desk: Desk, command: str) -> None:
+def test_copy_in_tmux_reaches_the_terminal_around_it(live: LiveSession, command: str) -> None:
     """With tmux as it is by default, which passes on nothing that a program sends itself.
 
     So it is over ssh, and where there is no other clipboard.
     """
-    seen = within_tmux(desk, command)
-    request = base64.b64encode(desk.request.read_bytes()).decode()
+    seen = within_tmux(live, command)
+    request = base64.b64encode(live.request.read_bytes()).decode()
     assert re.search(rf"\x1b\]52;c?;{re.escape(request)}", seen)
     assert "was sent to your terminal's clipboard" in seen
 
@@ -175,16 +175,16 @@ def test_copy_in_tmux_reaches_the_terminal_around_it(desk: Desk, command: str) -
     ("terminal", "settings"), [("xterm-256color", "set -s set-clipboard off"), ("linux", "")]
 )
 def test_where_tmux_passes_nothing_on_it_is_said_what_to_set(
-    desk: Desk, terminal: str, settings: str
+    live: LiveSession, terminal: str, settings: str
 ) -> None:
     """No success is claimed; and what is said, done to the letter, helps."""
     ours = f"{COPY} 2> said || cat said"
-    seen = within_tmux(desk, ours, terminal, settings)
+    seen = within_tmux(live, ours, terminal, settings)
     assert "\x1b]52;" not in seen
     assert "sent to" not in seen
-    said = " ".join((desk.root / "said").read_text().split())
+    said = " ".join((live.root / "said").read_text().split())
     advice = re.findall(r"`tmux (set [^`]*)`", said)
-    seen = within_tmux(desk, ours, terminal, "\n".join([settings, *advice, ""]))
+    seen = within_tmux(live, ours, terminal, "\n".join([settings, *advice, ""]))
     assert "\x1b]52;" in seen
     assert "was sent to your terminal's clipboard" in seen
 
@@ -198,18 +198,18 @@ def test_where_tmux_passes_nothing_on_it_is_said_what_to_set(
     ],
 )
 def test_what_cannot_be_copied_is_said_in_a_line(
-    desk: Desk, words: tuple[str, ...], complaint: str
+    live: LiveSession, words: tuple[str, ...], complaint: str
 ) -> None:
     """Bad input gets one line: what, where, what to do instead."""
-    done = desk.run(*words)
+    done = live.run(*words)
     assert done.returncode == 2
     assert complaint in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_clipboard_the_remedy_is_said(desk: Desk) -> None:
+def test_without_a_clipboard_the_remedy_is_said(live: LiveSession) -> None:
     """No traceback, and a way to do it all the same."""
-    status, seen = desk.on_terminal("copy", DISPLAY="", PATH="/usr/bin:/bin")
+    status, seen = live.on_terminal("copy", DISPLAY="", PATH="/usr/bin:/bin")
     assert status == 1
     assert "attach the file itself" in seen
     # In the words of doctor, and of no library.
@@ -220,73 +220,75 @@ def test_without_a_clipboard_the_remedy_is_said(desk: Desk) -> None:
         "SSH_CONNECTION": "",
         "WAYLAND_DISPLAY": "",
     }
-    doctor = run_here("doctor", "--json", folder=desk.root, variables=nothing)
+    doctor = run_here("doctor", "--json", folder=live.root, variables=nothing)
     found = {entry["name"]: entry for entry in map(json.loads, doctor.stdout.splitlines())}
     detail, remedy = (str(found["clipboard"][name]) for name in ("detail", "remedy"))
     said = " ".join(seen.split())
     assert said == f"codingagent: there is no clipboard: {detail.removeprefix('none: ')}; {remedy}"
 
 
-def test_a_clipboard_that_takes_nothing_is_no_success(desk: Desk) -> None:
+def test_a_clipboard_that_takes_nothing_is_no_success(live: LiveSession) -> None:
     """Its program may fail without a word: a display that is gone."""
-    (desk.root / "bin" / "xclip").write_text("#!/bin/sh\nexit 1\n")
-    status, seen = desk.on_terminal("copy")
+    (live.root / "bin" / "xclip").write_text("#!/bin/sh\nexit 1\n")
+    status, seen = live.on_terminal("copy")
     assert status == 1
     assert "xclip did not put the text on the clipboard; attach the file itself" in " ".join(
         seen.split()
     )
 
 
-def test_paste_saves_the_clipboard_in_the_inbox(desk: Desk) -> None:
+def test_paste_saves_the_clipboard_in_the_inbox(live: LiveSession) -> None:
     """InboxFile by letter, and finished at once."""
     answer = "[MESSAGE]\nHé, “so”\n[/MESSAGE]\n"
-    desk.clipboard.write_text(answer)
-    status, seen = desk.on_terminal("paste")
+    live.clipboard.write_text(answer)
+    status, seen = live.on_terminal("paste")
     assert status == 0, seen
-    (saved,) = (desk.root / "inbox").glob("*.txt")
+    (saved,) = (live.root / "inbox").glob("*.txt")
     assert saved.read_text() == answer
 
 
-def test_paste_takes_what_is_piped(desk: Desk) -> None:
+def test_paste_takes_what_is_piped(live: LiveSession) -> None:
     """Where there is no clipboard a pipe will do; the answer is then executed like any other."""
-    done = desk.run("paste", stdin='[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n')
+    done = live.run("paste", stdin='[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n')
     assert done.returncode == 0, done.stderr
-    assert desk.run("resume", "--once").returncode == 0
-    assert (desk.root / "workspace" / "a.txt").read_text() == "hi\n"
+    assert live.run("resume", "--once").returncode == 0
+    assert (live.root / "workspace" / "a.txt").read_text() == "hi\n"
 
 
-def test_pasted_bytes_stay_as_they_are(desk: Desk) -> None:
+def test_pasted_bytes_stay_as_they_are(live: LiveSession) -> None:
     """The inbox knows more encodings than one; what is piped is not forced into another."""
     data = '[CREATE_FILE path="a.txt"]\ncafé\n[/CREATE_FILE]\n'.encode("latin-1")
-    assert run_here("paste", folder=desk.root, stdin=data).returncode == 0
-    (saved,) = (desk.root / "inbox").glob("*.txt")
+    assert run_here("paste", folder=live.root, stdin=data).returncode == 0
+    (saved,) = (live.root / "inbox").glob("*.txt")
     assert saved.read_bytes() == data
 
 
-def test_two_pastes_are_two_answers(desk: Desk) -> None:
+def test_two_pastes_are_two_answers(live: LiveSession) -> None:
     """Nothing is overwritten."""
     for text in ("one", "two"):
-        assert desk.run("paste", stdin=text).returncode == 0
-    assert {p.read_text() for p in (desk.root / "inbox").glob("*.txt")} == {"one", "two"}
+        assert live.run("paste", stdin=text).returncode == 0
+    assert {p.read_text() for p in (live.root / "inbox").glob("*.txt")} == {"one", "two"}
 
 
-def test_nothing_and_the_request_itself_are_not_pasted(desk: Desk) -> None:
+def test_nothing_and_the_request_itself_are_not_pasted(live: LiveSession) -> None:
     """The commonest slips: the copy did not happen, or the wrong text was copied."""
-    for text, complaint in ((" \n", "nothing to paste"), (desk.request.read_text(), "itself")):
-        done = desk.run("paste", stdin=text)
+    for text, complaint in ((" \n", "nothing to paste"), (live.request.read_text(), "itself")):
+        done = live.run("paste", stdin=text)
         assert done.returncode == 2
         assert complaint in done.stderr
-    assert not list((desk.root / "inbox").glob("*.txt"))
+    assert not list((live.root / "inbox").glob("*.txt"))
 
 
-def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(desk: Desk) -> None:
+def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
+    live: LiveSession,
+) -> None:
     """`--clipboard` takes only text that has a block of ours for this session."""
-    session_id = desk.request.name[:8]
-    desk.clipboard.write_text('[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n')
+    session_id = live.request.name[:8]
+    live.clipboard.write_text('[CREATE_FILE path="other.txt"]\nsomething else\n[/CREATE_FILE]\n')
     with start_command(
         *("resume", "--clipboard"),
-        cwd=desk.root,
-        env=desk.variables,
+        cwd=live.root,
+        env=live.variables,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
@@ -294,31 +296,31 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(desk: 
         seen = ""
         while "waiting for the answer" not in seen:
             seen += process.stdout.readline()
-        desk.clipboard.write_text(
+        live.clipboard.write_text(
             f'[REPLY session="{session_id}" sequence="1"]\n[DONE]\nall of it\n[/DONE]\n[END]\n'
         )
         rest = process.stdout.read()
     assert process.returncode == 0
     assert "done: all of it" in rest
-    assert not (desk.root / "workspace" / "other.txt").exists()
+    assert not (live.root / "workspace" / "other.txt").exists()
 
 
-def test_a_second_request_has_a_short_one(desk: Desk) -> None:
+def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
     """Design, outbox: complete always; a short companion lies in outbox/short/ under the same name."""
     edit = '[EDIT_FILE path="b.txt" start_line="1" end_line="1"]\nx\n[/EDIT_FILE]\n'
     made = f'[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n{edit}'
-    desk.run("paste", stdin=made)
-    done = desk.run("resume", "--once")
+    live.run("paste", stdin=made)
+    done = live.run("resume", "--once")
     assert done.returncode == 0, done.stderr
-    (short,) = (desk.root / "outbox" / "short").glob("*.txt")
-    whole = desk.root / "outbox" / short.name
+    (short,) = (live.root / "outbox" / "short").glob("*.txt")
+    whole = live.root / "outbox" / short.name
     text = short.read_text()
     assert len(text) < len(whole.read_text()) / 3
     assert "[OK] CREATE_FILE: Created 'a.txt'" in text
     assert "added: a.txt" in text
     assert "send only these blocks again" in text
     assert "EDIT_FILE: File 'b.txt' not found" in text
-    assert desk.run("copy", "--short").stdout == text
+    assert live.run("copy", "--short").stdout == text
     # Saved into the inbox by mistake it is no more executed than the whole one.
-    desk.run("paste", stdin=f"{text}\n")
-    assert "rejected: " in desk.run("resume", "--once").stdout
+    live.run("paste", stdin=f"{text}\n")
+    assert "rejected: " in live.run("resume", "--once").stdout

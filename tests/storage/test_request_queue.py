@@ -1,4 +1,4 @@
-"""The desk: errands are done once, can be withdrawn up to then, and garbage on it harms nobody."""
+"""The queue: errands are done once, can be withdrawn up to then, and garbage on it harms nobody."""
 
 import os
 import subprocess
@@ -9,111 +9,117 @@ from pathlib import Path
 import pytest
 
 from codingagent.errors import UsageError, WorkError
-from codingagent.storage.request_queue import Desk
+from codingagent.storage.request_queue import RequestQueue
 from tests.helpers import REPOSITORY, cpu_below, line_from, python
 from tests.killing import tree
 
 STALE = "0" * 20 + "-" + "0" * 16
 
 
-@pytest.fixture(name="desk")
-def _desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "desk")
+@pytest.fixture(name="queue")
+def _queue(tmp_path: Path) -> RequestQueue:
+    return RequestQueue(tmp_path / "desk")
 
 
-def leave(desk: Desk, data: bytes) -> str:
-    name = desk.new_name()
-    desk.leave(name, data)
+def leave(queue: RequestQueue, data: bytes) -> str:
+    name = queue.new_name()
+    queue.leave(name, data)
     return name
 
 
-def on(desk: Desk) -> list[str]:
-    return sorted(path.name for path in desk.folder.iterdir())
+def on(queue: RequestQueue) -> list[str]:
+    return sorted(path.name for path in queue.folder.iterdir())
 
 
 # --- an errand's way -------------------------------------------------------------------------------
 
 
-def test_errands_are_taken_in_the_order_they_were_left_and_nothing_stays(desk: Desk) -> None:
-    names = [leave(desk, data) for data in (b"1", b"2", b"3")]
-    taken = list(desk.take())
+def test_errands_are_taken_in_the_order_they_were_left_and_nothing_stays(
+    queue: RequestQueue,
+) -> None:
+    names = [leave(queue, data) for data in (b"1", b"2", b"3")]
+    taken = list(queue.take())
     assert [left.data for left in taken] == [b"1", b"2", b"3"]
     assert [left.name for left in taken] == names
     for left in taken:
-        assert desk.fetch(left.name) is None
-        desk.report(left.name, b"done " + left.data)
-    assert [desk.fetch(name) for name in names] == [b"done 1", b"done 2", b"done 3"]
-    assert [desk.fetch(name) for name in names] == [None, None, None]
-    assert on(desk) == []
+        assert queue.fetch(left.name) is None
+        queue.report(left.name, b"done " + left.data)
+    assert [queue.fetch(name) for name in names] == [b"done 1", b"done 2", b"done 3"]
+    assert [queue.fetch(name) for name in names] == [None, None, None]
+    assert on(queue) == []
 
 
 def test_one_that_is_withdrawn_is_not_done_and_one_that_is_taken_can_not_be_withdrawn(
-    desk: Desk,
+    queue: RequestQueue,
 ) -> None:
-    first, second = leave(desk, b"1"), leave(desk, b"2")
-    assert desk.withdraw(first)
-    assert [left.name for left in desk.take()] == [second]
-    assert not desk.withdraw(second)
-    assert not desk.withdraw(first)
+    first, second = leave(queue, b"1"), leave(queue, b"2")
+    assert queue.withdraw(first)
+    assert [left.name for left in queue.take()] == [second]
+    assert not queue.withdraw(second)
+    assert not queue.withdraw(first)
 
 
-def test_what_one_had_taken_who_was_killed_is_given_to_the_next(desk: Desk) -> None:
+def test_what_one_had_taken_who_was_killed_is_given_to_the_next(queue: RequestQueue) -> None:
     """Else whoever asked would wait until that one ends."""
-    name = leave(desk, b"1")
-    assert [left.name for left in desk.take()] == [name]
-    assert [left.name for left in Desk(desk.folder).take()] == [name]
-    desk.report(name, b"done")
-    assert list(Desk(desk.folder).take()) == []
+    name = leave(queue, b"1")
+    assert [left.name for left in queue.take()] == [name]
+    assert [left.name for left in RequestQueue(queue.folder).take()] == [name]
+    queue.report(name, b"done")
+    assert list(RequestQueue(queue.folder).take()) == []
 
 
-def test_one_that_is_given_up_leaves_nothing(desk: Desk) -> None:
-    name = leave(desk, b"1")
-    list(desk.take())
-    desk.forget(name)
-    assert on(desk) == []
+def test_one_that_is_given_up_leaves_nothing(queue: RequestQueue) -> None:
+    name = leave(queue, b"1")
+    list(queue.take())
+    queue.forget(name)
+    assert on(queue) == []
 
 
-def test_what_nobody_fetches_goes_after_an_hour_and_what_is_waited_for_stays(desk: Desk) -> None:
-    names = [leave(desk, b"1"), leave(desk, b"2")]
+def test_what_nobody_fetches_goes_after_an_hour_and_what_is_waited_for_stays(
+    queue: RequestQueue,
+) -> None:
+    names = [leave(queue, b"1"), leave(queue, b"2")]
     long_ago = time.time() - 7200
     for name in names:
-        os.utime(desk.folder / f"{name}.errand", (long_ago, long_ago))
-    desk.keep(names[1])
-    desk.open()
-    assert on(desk) == [f"{names[1]}.errand"]
+        os.utime(queue.folder / f"{name}.errand", (long_ago, long_ago))
+    queue.keep(names[1])
+    queue.open()
+    assert on(queue) == [f"{names[1]}.errand"]
 
 
-def test_more_than_can_be_handed_over_is_refused(desk: Desk) -> None:
+def test_more_than_can_be_handed_over_is_refused(queue: RequestQueue) -> None:
     with pytest.raises(UsageError, match="16 MiB at most; write less, or attach fewer files"):
-        leave(desk, b"x" * (16 * 2**20 + 1))
+        leave(queue, b"x" * (16 * 2**20 + 1))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a file in the place of the folder, POSIX errors")
-def test_a_desk_that_can_not_be_made_is_said(tmp_path: Path) -> None:
+def test_a_queue_that_can_not_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "desk").write_text("x", "utf-8")
     with pytest.raises(WorkError, match="can't be made"):
-        leave(Desk(tmp_path / "desk"), b"1")
+        leave(RequestQueue(tmp_path / "desk"), b"1")
 
 
-def test_a_report_that_can_not_be_written_is_said(desk: Desk) -> None:
+def test_a_report_that_can_not_be_written_is_said(queue: RequestQueue) -> None:
     with pytest.raises(WorkError, match="can't be written"):
-        desk.report(STALE, b"done")
+        queue.report(STALE, b"done")
 
 
 # --- garbage ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders here")
-def test_garbage_is_passed_over_and_nothing_outside_is_touched(desk: Desk, tmp_path: Path) -> None:
+def test_garbage_is_passed_over_and_nothing_outside_is_touched(
+    queue: RequestQueue, tmp_path: Path
+) -> None:
     """A link must not lead outside, a pipe not block, and a large file not fill the memory."""
-    desk.open()
+    queue.open()
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("secret", "utf-8")
     number = iter(range(1, 100))
 
     def at(suffix: str) -> Path:
-        return desk.folder / f"{next(number):020d}-{'a' * 16}{suffix}"
+        return queue.folder / f"{next(number):020d}-{'a' * 16}{suffix}"
 
     at(".errand").symlink_to(outside / "secret")
     at(".taken").symlink_to(outside / "secret")
@@ -126,7 +132,7 @@ def test_garbage_is_passed_over_and_nothing_outside_is_touched(desk: Desk, tmp_p
     with at(".errand").open("wb") as large:
         large.truncate(100 * 2**20)
     for name in ("x.errand", ".errand", "-", "a\nb.errand", "é.errand", "x" * 200 + ".errand"):
-        (desk.folder / name).write_text("{}", "utf-8")
+        (queue.folder / name).write_text("{}", "utf-8")
     # Where a report, or what it is first written to, leads outside.
     planted = at(".errand")
     planted.write_bytes(b"{}")
@@ -135,27 +141,27 @@ def test_garbage_is_passed_over_and_nothing_outside_is_touched(desk: Desk, tmp_p
     behind.write_bytes(b"{}")
     behind.with_suffix(".report").symlink_to(outside / "secret")
     before = tree(outside)
-    good = leave(desk, b"good")
-    taken = list(desk.take())
+    good = leave(queue, b"good")
+    taken = list(queue.take())
     assert [left.name for left in taken] == [planted.stem, good]
     for left in taken:
-        desk.report(left.name, b"done")
-    assert desk.fetch(good) == b"done"
-    assert desk.fetch(behind.stem) is None
+        queue.report(left.name, b"done")
+    assert queue.fetch(good) == b"done"
+    assert queue.fetch(behind.stem) is None
     long_ago = time.time() - 7200
-    for path in desk.folder.iterdir():
+    for path in queue.folder.iterdir():
         os.utime(path, (long_ago, long_ago), follow_symlinks=False)
-    desk.open()
+    queue.open()
     assert tree(outside) == before
 
 
-def test_thousands_of_files_cost_no_time(desk: Desk) -> None:
-    desk.open()
+def test_thousands_of_files_cost_no_time(queue: RequestQueue) -> None:
+    queue.open()
     for number in range(5000):
-        (desk.folder / f"{number}.errand").touch()
-    name = leave(desk, b"1")
+        (queue.folder / f"{number}.errand").touch()
+    name = leave(queue, b"1")
     with cpu_below(50):
-        assert [left.name for left in desk.take()] == [name]
+        assert [left.name for left in queue.take()] == [name]
 
 
 # --- many at once ----------------------------------------------------------------------------------
@@ -163,21 +169,21 @@ def test_thousands_of_files_cost_no_time(desk: Desk) -> None:
 _LEAVER = """
 import sys
 from pathlib import Path
-from codingagent.storage.request_queue import Desk
-desk = Desk(Path(sys.argv[1]))
+from codingagent.storage.request_queue import RequestQueue
+queue = RequestQueue(Path(sys.argv[1]))
 for number in range(40):
-    name = desk.new_name()
-    desk.leave(name, f"{sys.argv[2]} {number}".encode())
-    if number % 4 == 0 and desk.withdraw(name):
+    name = queue.new_name()
+    queue.leave(name, f"{sys.argv[2]} {number}".encode())
+    if number % 4 == 0 and queue.withdraw(name):
         continue
     print(f"{sys.argv[2]} {number}", flush=True)
 """
 
 
-def test_each_of_many_that_are_left_at_once_is_taken_once_and_whole(desk: Desk) -> None:
+def test_each_of_many_that_are_left_at_once_is_taken_once_and_whole(queue: RequestQueue) -> None:
     """Two terminals speak at once; what was withdrawn in time is not done."""
-    desk.open()
-    words = [sys.executable, "-c", _LEAVER, str(desk.folder)]
+    queue.open()
+    words = [sys.executable, "-c", _LEAVER, str(queue.folder)]
     leavers = [
         subprocess.Popen([*words, who], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
         for who in ("a", "b", "c")
@@ -185,9 +191,9 @@ def test_each_of_many_that_are_left_at_once_is_taken_once_and_whole(desk: Desk) 
     taken: list[str] = []
 
     def take() -> None:
-        for left in desk.take():
+        for left in queue.take():
             taken.append(left.data.decode())
-            desk.report(left.name, b"")
+            queue.report(left.name, b"")
 
     while any(process.poll() is None for process in leavers):
         take()
@@ -196,23 +202,23 @@ def test_each_of_many_that_are_left_at_once_is_taken_once_and_whole(desk: Desk) 
     assert sorted(taken) == sorted(said)
 
 
-def test_one_that_is_killed_while_it_leaves_leaves_nothing_half(desk: Desk) -> None:
+def test_one_that_is_killed_while_it_leaves_leaves_nothing_half(queue: RequestQueue) -> None:
     program = """
 import sys
 from pathlib import Path
-from codingagent.storage.request_queue import Desk
-desk = Desk(Path(sys.argv[1]))
+from codingagent.storage.request_queue import RequestQueue
+queue = RequestQueue(Path(sys.argv[1]))
 data = b"x" * 4_000_000
-desk.leave(desk.new_name(), data)
+queue.leave(queue.new_name(), data)
 print("ready", flush=True)
 while True:
-    desk.leave(desk.new_name(), data)
+    queue.leave(queue.new_name(), data)
 """
     for _ in range(5):
-        with python(program, str(desk.folder)) as process:
+        with python(program, str(queue.folder)) as process:
             assert line_from(process) == "ready"
             process.kill()
             process.wait()
-        assert {len(left.data) for left in desk.take()} == {4_000_000}
-        for path in desk.folder.iterdir():
+        assert {len(left.data) for left in queue.take()} == {4_000_000}
+        for path in queue.folder.iterdir():
             path.unlink()

@@ -12,7 +12,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, OperationDone
 from tests import helpers
-from tests.helpers import Desk
+from tests.helpers import LiveSession
 
 DIFF = """Here is the change:
 
@@ -31,25 +31,25 @@ CART = f"def total(net, discount):\n{OLD}"
 
 
 @contextlib.contextmanager
-def desk_at(
+def live_session(
     root: Path,
     person: Callable[[ApprovalAwaited], Answer | None] = lambda _: None,
     *,
     accepts_formats: bool = False,
     policy: str = "standard",
-) -> Iterator[Desk]:
+) -> Iterator[LiveSession]:
     """Starts a session with someone who can be asked, or who accepted formats beforehand."""
-    with helpers.desk_at(root) as begun:
+    with helpers.live_session(root) as begun:
         pass
     session = begun.home.sessions.load(begun.session_id)
     settings = Settings(policy=policy)
     who = context.Person(lambda _: None, person, accepts_formats=accepts_formats)
     with factory.conversation_in(begun.home, session, settings, who) as conversation:
-        yield Desk(begun.home, begun.session_id, conversation)
+        yield LiveSession(begun.home, begun.session_id, conversation)
 
 
-def lay(desk: Desk) -> Path:
-    path = desk.workspace / "cart.py"
+def lay(live: LiveSession) -> Path:
+    path = live.workspace / "cart.py"
     path.write_text(CART)
     return path
 
@@ -62,9 +62,9 @@ def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
         shown.append(awaited)
         return Answer("yes")
 
-    with desk_at(tmp_path, person) as desk:
-        path = lay(desk)
-        desk.answer(DIFF)
+    with live_session(tmp_path, person) as live:
+        path = lay(live)
+        live.answer(DIFF)
         assert path.read_text() == CART.replace(OLD, NEW)
     (awaited,) = shown
     assert "+    return net - discount" in awaited.shown
@@ -73,31 +73,31 @@ def test_a_diff_is_shown_and_applied_after_a_yes(tmp_path: Path) -> None:
 
 def test_without_a_yes_nothing_is_changed(tmp_path: Path) -> None:
     """Where nobody can be asked it waits, as anything that needs approval does."""
-    with desk_at(tmp_path) as desk:
-        path = lay(desk)
+    with live_session(tmp_path) as live:
+        path = lay(live)
         with pytest.raises(ApprovalError):
-            desk.answer(DIFF)
+            live.answer(DIFF)
         assert path.read_text() == CART
 
 
 def test_it_can_be_accepted_beforehand(tmp_path: Path) -> None:
     """Design, replies: `--accept-formats` says it beforehand."""
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        path = lay(desk)
-        desk.answer(DIFF)
+    with live_session(tmp_path, accepts_formats=True) as live:
+        path = lay(live)
+        live.answer(DIFF)
         assert path.read_text() == CART.replace(OLD, NEW)
-        text = desk.request()
+        text = live.request()
         assert "[OK] EDIT_FILE: Edited 'cart.py'" in text
         assert "write commands next time" in text
 
 
 def test_what_takes_most_of_a_file_away_is_asked_all_the_same(tmp_path: Path) -> None:
     """A snippet under a file's name looks like the whole of it."""
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        path = desk.workspace / "long.py"
+    with live_session(tmp_path, accepts_formats=True) as live:
+        path = live.workspace / "long.py"
         path.write_text("x = 1\n" * 100)
         with pytest.raises(ApprovalError):
-            desk.answer("### long.py\n\n```python\nx = 2\n```\n")
+            live.answer("### long.py\n\n```python\nx = 2\n```\n")
         assert path.read_text() == "x = 1\n" * 100
 
 
@@ -109,59 +109,59 @@ def test_beside_commands_it_is_done_with_them(tmp_path: Path) -> None:
         shown.append(awaited)
         return Answer("yes")
 
-    with desk_at(tmp_path, person) as desk:
-        path = lay(desk)
-        desk.drop(f"{DIFF}\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n{DONE}")
-        desk.conversation.take("reply.txt")
+    with live_session(tmp_path, person) as live:
+        path = lay(live)
+        live.drop(f"{DIFF}\n[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n{DONE}")
+        live.conversation.take("reply.txt")
         assert path.read_text() == CART.replace(OLD, NEW)
-        assert desk.conversation.session.is_complete
+        assert live.conversation.session.is_complete
     (awaited,) = shown
     assert "+    return net - discount" in awaited.shown
 
 
 def test_beside_commands_a_no_leaves_the_task_open(tmp_path: Path) -> None:
     """Design, replies: what was not done leaves the task open."""
-    with desk_at(tmp_path, lambda _: Answer("no")) as desk:
-        path = lay(desk)
-        desk.answer(f"{DIFF}\n{DONE}")
+    with live_session(tmp_path, lambda _: Answer("no")) as live:
+        path = lay(live)
+        live.answer(f"{DIFF}\n{DONE}")
         assert path.read_text() == CART
-        assert not desk.conversation.session.is_complete
-        assert "Not taken, because this failed: EDIT_FILE 'cart.py'" in desk.results()
+        assert not live.conversation.session.is_complete
+        assert "Not taken, because this failed: EDIT_FILE 'cart.py'" in live.results()
 
 
 def test_beside_commands_what_does_not_fit_leaves_the_task_open(tmp_path: Path) -> None:
     """Design, replies: the text must fit."""
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        lay(desk)
-        desk.answer(f"{DIFF.replace('def total', 'def sum_of')}\n{DONE}")
-        assert not desk.conversation.session.is_complete
-        results = desk.results()
+    with live_session(tmp_path, accepts_formats=True) as live:
+        lay(live)
+        live.answer(f"{DIFF.replace('def total', 'def sum_of')}\n{DONE}")
+        assert not live.conversation.session.is_complete
+        results = live.results()
         assert "[FAILED] EDIT_FILE" in results
         assert "[FAILED] DONE: Not taken" in results
 
 
 def test_beside_commands_what_is_not_certain_is_the_first_result(tmp_path: Path) -> None:
     """Design, replies: else it is named first in the results, and the answer's DONE does not count."""
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        path = lay(desk)
-        desk.answer(
+    with live_session(tmp_path, accepts_formats=True) as live:
+        path = lay(live)
+        live.answer(
             f"[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n\n### cart.py\n\n```python\nx\n```\n{DONE}"
         )
         assert path.read_text() == CART
-        assert not desk.conversation.session.is_complete
-        first, *_ = desk.results().splitlines()
+        assert not live.conversation.session.is_complete
+        first, *_ = live.results().splitlines()
         assert "[FAILED] CREATE_FILE: The part at line 7 was not used: 'cart.py' exists" in first
 
 
 def test_beside_commands_a_repetition_is_asked_for_nowhere(tmp_path: Path) -> None:
     """The command did it; the file holds it already, and nothing is changed a second time."""
     edit = f'[EDIT_FILE path="cart.py"]\n<<<<<<< SEARCH\n{OLD}=======\n{NEW}>>>>>>> REPLACE\n[/EDIT_FILE]\n'
-    with desk_at(tmp_path) as desk:
-        path = lay(desk)
-        desk.drop(f"{DIFF}\n{edit}{DONE}")
-        desk.conversation.take("reply.txt")
+    with live_session(tmp_path) as live:
+        path = lay(live)
+        live.drop(f"{DIFF}\n{edit}{DONE}")
+        live.conversation.take("reply.txt")
         assert path.read_text() == CART.replace(OLD, NEW)
-        assert desk.conversation.session.is_complete
+        assert live.conversation.session.is_complete
 
 
 def test_beside_the_rest_of_a_block_that_was_cut_it_is_done_too(tmp_path: Path) -> None:
@@ -169,11 +169,11 @@ def test_beside_the_rest_of_a_block_that_was_cut_it_is_done_too(tmp_path: Path) 
     first = (
         '[REPLY session="{0}" sequence="1"]\n[CREATE_FILE path="a.txt"]\none line\nanother line\n'
     )
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        path = lay(desk)
-        desk.answer(first.format(desk.session_id))
-        desk.answer(f"another line\nthird line\n[/CREATE_FILE]\n\n{DIFF}", "rest.txt")
-        assert (desk.workspace / "a.txt").read_text() == "one line\nanother line\nthird line\n"
+    with live_session(tmp_path, accepts_formats=True) as live:
+        path = lay(live)
+        live.answer(first.format(live.session_id))
+        live.answer(f"another line\nthird line\n[/CREATE_FILE]\n\n{DIFF}", "rest.txt")
+        assert (live.workspace / "a.txt").read_text() == "one line\nanother line\nthird line\n"
         assert path.read_text() == CART.replace(OLD, NEW)
 
 
@@ -208,7 +208,7 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
             if seen == at:
                 raise Killed
 
-    with desk_at(tmp_path) as begun:
+    with live_session(tmp_path) as begun:
         for name, text in (("src/x.py", "a"), ("lib/x.py", "a"), ("q/y.py", "b")):
             (begun.workspace / name).parent.mkdir()
             (begun.workspace / name).write_text(f"{text} = 1\n")
@@ -217,14 +217,14 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
         session = begun.home.sessions.load(session_id)
         who = context.Person(show if may_kill else lambda _: None, accepts_formats=True)
         with factory.conversation_in(begun.home, session, Settings(), who) as conversation:
-            desk = Desk(begun.home, session_id, conversation)
+            live = LiveSession(begun.home, session_id, conversation)
             if may_kill:
-                desk.drop(MIXED)
+                live.drop(MIXED)
                 with contextlib.suppress(Killed):
                     conversation.take("reply.txt")
                 continue
             conversation.recover()
-            lines = [line for line in desk.results().splitlines() if line.startswith("[")]
+            lines = [line for line in live.results().splitlines() if line.startswith("[")]
     told = [line.partition(" (")[0][:60] for line in lines]
     assert told == [
         "[FAILED] SEARCH/REPLACE: SEARCH/REPLACE at line 5 was not us",
@@ -234,32 +234,32 @@ def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
         "[OK] CREATE_FILE: Created 'new.py'",
         "[FAILED] DONE: Not taken, because this failed: SEARCH/REPLAC",
     ]
-    assert (desk.workspace / "q" / "y.py").read_text() == "b = 2\n"
-    assert (desk.workspace / "src" / "x.py").read_text() == "a = 1\n"
+    assert (live.workspace / "q" / "y.py").read_text() == "b = 2\n"
+    assert (live.workspace / "src" / "x.py").read_text() == "a = 1\n"
 
 
 def test_shell_blocks_are_never_executed(tmp_path: Path) -> None:
     """Design, replies: only named."""
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        lay(desk)
-        desk.answer(f"{DIFF}\n```sh\ntouch executed\n```\n")
-        assert not (desk.workspace / "executed").exists()
+    with live_session(tmp_path, accepts_formats=True) as live:
+        lay(live)
+        live.answer(f"{DIFF}\n```sh\ntouch executed\n```\n")
+        assert not (live.workspace / "executed").exists()
 
 
 def test_prose_alone_is_still_told_how_to_answer(tmp_path: Path) -> None:
     """Design, tag blocks: no block at all shows the model one example."""
-    with desk_at(tmp_path, accepts_formats=True) as desk:
-        desk.answer("I think that the discount is added where it should be taken off.\n")
-        assert "No command was found in the answer" in desk.request()
+    with live_session(tmp_path, accepts_formats=True) as live:
+        live.answer("I think that the discount is added where it should be taken off.\n")
+        assert "No command was found in the answer" in live.request()
 
 
 def test_a_policy_holds_for_it_too(tmp_path: Path) -> None:
     """Design, replies: through the same operations, policy and journal."""
-    with desk_at(tmp_path, accepts_formats=True, policy="restrictive") as desk:
-        path = lay(desk)
-        desk.answer(DIFF)
+    with live_session(tmp_path, accepts_formats=True, policy="restrictive") as live:
+        path = lay(live)
+        live.answer(DIFF)
         assert path.read_text() == CART
-        assert "DENIED" in desk.request()
+        assert "DENIED" in live.request()
 
 
 def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Path) -> None:
@@ -268,14 +268,14 @@ def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Pat
     edit = "{0}\n```python\n<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE\n```\n\n"
     gone = "```diff\n--- a/lib/x.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a = 1\n```\n\n"
     text = edit.format("x.py") + edit.format("src/x.py") + gone + edit.format("z.py")
-    with desk_at(tmp_path) as desk:
+    with live_session(tmp_path) as live:
         for name in names:
-            (desk.workspace / name).parent.mkdir(exist_ok=True)
-            (desk.workspace / name).write_text("a = 1\n")
+            (live.workspace / name).parent.mkdir(exist_ok=True)
+            (live.workspace / name).write_text("a = 1\n")
         with pytest.raises(ApprovalError):
-            desk.answer(text)
-        session_id = desk.session_id
-    home = desk.home
+            live.answer(text)
+        session_id = live.session_id
+    home = live.home
     for _ in range(3):
         session = home.sessions.load(session_id)
         who = context.Person(lambda _: None)
@@ -285,6 +285,6 @@ def test_names_are_made_out_once_whatever_the_reply_itself_changes(tmp_path: Pat
                 conversation.recover()
             if conversation.session.asked is None:
                 break
-    assert (desk.workspace / "z.py").read_text() == "a = 2\n"
-    assert (desk.workspace / "src" / "x.py").read_text() == "a = 2\n"
-    assert not (desk.workspace / "lib" / "x.py").exists()
+    assert (live.workspace / "z.py").read_text() == "a = 2\n"
+    assert (live.workspace / "src" / "x.py").read_text() == "a = 2\n"
+    assert not (live.workspace / "lib" / "x.py").exists()

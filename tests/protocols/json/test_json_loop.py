@@ -13,7 +13,7 @@ from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid
 from codingagent.protocols.json import json_guide
 from codingagent.protocols.json.parser import validate_events_message
-from tests.helpers import Desk, desk_at, new_marker, none_left
+from tests.helpers import LiveSession, live_session, new_marker, none_left
 from tests.killing import command_line_here, kill_when
 
 OFF = Settings(sandbox="off")
@@ -33,9 +33,9 @@ def message(*operations: object, **more: object) -> str:
     return json.dumps({"protocolVersion": "1.0", **more, "operations": operations})
 
 
-def events(desk: Desk) -> list[dict[str, Any]]:
+def events(live: LiveSession) -> list[dict[str, Any]]:
     """Gives what came of the last turn, as the request tells it: without the task."""
-    text = desk.request().partition("## Previous Command Results\n")[2]
+    text = live.request().partition("## Previous Command Results\n")[2]
     found, _ = json.JSONDecoder().raw_decode(text)
     assert validate_events_message(found).success
     task, *rest = found["events"]
@@ -43,10 +43,10 @@ def events(desk: Desk) -> list[dict[str, Any]]:
     return list(rest)
 
 
-def take(desk: Desk, reply: str) -> list[dict[str, Any]]:
-    desk.drop(reply)
-    desk.conversation.take("reply.txt")
-    return events(desk)
+def take(live: LiveSession, reply: str) -> list[dict[str, Any]]:
+    live.drop(reply)
+    live.conversation.take("reply.txt")
+    return events(live)
 
 
 def begun(home: Path) -> str:
@@ -57,60 +57,60 @@ def begun(home: Path) -> str:
     return next((home / "sessions").glob("*.json")).stem
 
 
-@pytest.fixture(name="desk")
-def _desk(tmp_path: Path) -> Iterator[Desk]:
+@pytest.fixture(name="live")
+def _live(tmp_path: Path) -> Iterator[LiveSession]:
     """A session that was asked for JSON."""
     session_id = begun(tmp_path)
-    with desk_at(tmp_path, settings=OFF, session_id=session_id) as made:
+    with live_session(tmp_path, settings=OFF, session_id=session_id) as made:
         yield made
 
 
 @pytest.fixture(name="tags")
-def _tags(tmp_path: Path) -> Iterator[Desk]:
+def _tags(tmp_path: Path) -> Iterator[LiveSession]:
     """A session that was asked for tag blocks."""
-    with desk_at(tmp_path, settings=OFF) as made:
+    with live_session(tmp_path, settings=OFF) as made:
         yield made
 
 
 # --- the request -----------------------------------------------------------------------------------
 
 
-def test_the_first_request_asks_for_json(desk: Desk) -> None:
+def test_the_first_request_asks_for_json(live: LiveSession) -> None:
     """Design: the JSON guide is in PROTOCOL, the task is the first userMessage in CONTEXT."""
-    request = desk.request()
+    request = live.request()
     assert f"=== PROTOCOL ===\n{json_guide.guide()}\n" in request
     assert "[CREATE_FILE" not in request
-    assert events(desk) == []
+    assert events(live) == []
     assert (
-        f'"session": "{desk.session_id}", "sequence": 1' in request.partition("=== PROMPT ===")[2]
+        f'"session": "{live.session_id}", "sequence": 1' in request.partition("=== PROMPT ===")[2]
     )
     sections = ["HEADER", "PROTOCOL", "CONTEXT", "PROMPT"]
     assert [line[4:-4] for line in request.splitlines() if line.startswith("=== ")] == sections
 
 
-def test_without_being_asked_for_json_nothing_changes(tags: Desk) -> None:
+def test_without_being_asked_for_json_nothing_changes(tags: LiveSession) -> None:
     """Tags are the default; their request does not speak of JSON."""
     assert "[CREATE_FILE" in tags.request()
     assert "protocolVersion" not in tags.request()
 
 
-def test_events_answer_operations(desk: Desk) -> None:
+def test_events_answer_operations(live: LiveSession) -> None:
     """Design: the events message is in CONTEXT of the next request, one event for each operation."""
-    told = take(desk, message(create("a.txt"), READ, {"type": "no"}, say("next")))
+    told = take(live, message(create("a.txt"), READ, {"type": "no"}, say("next")))
     assert [event["type"] for event in told] == ["createFile", "readFile", "error", "message"]
     assert told[1]["content"] == "alpha\n"
-    assert (desk.workspace / "a.txt").read_bytes() == b"alpha\n"
-    assert "## Requested File Contents" not in desk.request(), "it stands in the event"
-    assert any(isinstance(notice, ModelSaid) for notice in desk.notices)
-    assert "a.txt (6 bytes)" in desk.request()
+    assert (live.workspace / "a.txt").read_bytes() == b"alpha\n"
+    assert "## Requested File Contents" not in live.request(), "it stands in the event"
+    assert any(isinstance(notice, ModelSaid) for notice in live.notices)
+    assert "a.txt (6 bytes)" in live.request()
 
 
-def test_many_turns(desk: Desk) -> None:
+def test_many_turns(live: LiveSession) -> None:
     """The protocol of a session is kept: each request is in it, also after a restart."""
-    take(desk, message(create("a.txt")))
-    assert take(desk, message(READ))[0]["type"] == "readFile"
-    assert desk.conversation.session.sequence == 3
-    again = desk.home.sessions.load(desk.session_id)
+    take(live, message(create("a.txt")))
+    assert take(live, message(READ))[0]["type"] == "readFile"
+    assert live.conversation.session.sequence == 3
+    again = live.home.sessions.load(live.session_id)
     assert again.protocol == "json"
 
 
@@ -118,7 +118,7 @@ def test_many_turns(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```\n", "Here:\n\n```\n{}\n```\nDone.\n"])
-def test_a_message_is_executed_in_a_session_of_tags(tags: Desk, wrap: str) -> None:
+def test_a_message_is_executed_in_a_session_of_tags(tags: LiveSession, wrap: str) -> None:
     """Design: a reply that has no tag block and is an operations message is executed in either mode."""
     (tags.workspace / "a.txt").write_text("beta\n")
     result = tags.answer(wrap.replace("{}", message(READ, create("b.txt"))))
@@ -127,24 +127,24 @@ def test_a_message_is_executed_in_a_session_of_tags(tags: Desk, wrap: str) -> No
     assert "--- a.txt ---\nbeta\n--- end a.txt ---" in tags.contents()
 
 
-def test_tag_blocks_are_executed_in_a_session_of_json(desk: Desk) -> None:
+def test_tag_blocks_are_executed_in_a_session_of_json(live: LiveSession) -> None:
     """Design: in either mode; what came of it are events."""
-    (desk.workspace / "a.txt").write_text("beta\n")
+    (live.workspace / "a.txt").write_text("beta\n")
     blocks = (
         '[CREATE_FILE path="b.txt"]\nx\n[/CREATE_FILE]\n'
         '[READ_FILE path="a.txt"]\n[/READ_FILE]\n'
         "[RUN_COMMAND]\necho hi\n[/RUN_COMMAND]\n"
         '[DELETE_FILE path="nope"]\n[/DELETE_FILE]\n'
     )
-    created, read, ran, deleted = take(desk, blocks)
+    created, read, ran, deleted = take(live, blocks)
     assert (created["type"], created["bytesWritten"]) == ("createFile", 2)
     assert (read["type"], read["success"]) == ("readFile", True)
     assert (ran["type"], ran["stdout"]) == ("shell", "hi\n")
     assert (deleted["type"], deleted["success"]) == ("deleteFile", False)
-    assert "--- a.txt ---\nbeta\n" in desk.contents()
+    assert "--- a.txt ---\nbeta\n" in live.contents()
 
 
-def test_beside_tag_blocks_json_is_not_executed(tags: Desk) -> None:
+def test_beside_tag_blocks_json_is_not_executed(tags: LiveSession) -> None:
     """Design: a reply that has no tag block."""
     block = '[CREATE_FILE path="b.txt"]\nx\n[/CREATE_FILE]\n'
     tags.answer(f"{block}\n```json\n{message(create('c.txt'))}\n```\n")
@@ -152,7 +152,7 @@ def test_beside_tag_blocks_json_is_not_executed(tags: Desk) -> None:
     assert not (tags.workspace / "c.txt").exists()
 
 
-def test_a_message_within_a_block_is_its_body(tags: Desk) -> None:
+def test_a_message_within_a_block_is_its_body(tags: LiveSession) -> None:
     """A file that holds a message is a file."""
     text = message(create("c.txt"))
     tags.answer(f'[CREATE_FILE path="b.json"]\n{text}\n[/CREATE_FILE]\n')
@@ -173,17 +173,19 @@ def test_a_message_within_a_block_is_its_body(tags: Desk) -> None:
         ('{"approval": {"operationId": "op-1", "decision": "approved"}}', "No operations message"),
     ],
 )
-def test_what_cant_be_executed_is_told_to_the_model(desk: Desk, reply: str, said: str) -> None:
+def test_what_cant_be_executed_is_told_to_the_model(
+    live: LiveSession, reply: str, said: str
+) -> None:
     """Nothing is lost, and the next request says what to send."""
-    *words, event = take(desk, reply)
+    *words, event = take(live, reply)
     assert all(each["type"] == "message" for each in words)
     assert (event["type"], event["category"]) == ("error", "validation")
     assert said in event["message"]
-    assert not (desk.workspace / "a.txt").exists()
-    assert desk.conversation.session.sequence == 2
+    assert not (live.workspace / "a.txt").exists()
+    assert live.conversation.session.sequence == 2
 
 
-def test_prose_in_a_session_of_tags_is_answered_as_before(tags: Desk) -> None:
+def test_prose_in_a_session_of_tags_is_answered_as_before(tags: LiveSession) -> None:
     """A brace alone makes no message."""
     assert "No command was found in the answer" in tags.answer("f() { return 1 }")
 
@@ -191,22 +193,22 @@ def test_prose_in_a_session_of_tags_is_answered_as_before(tags: Desk) -> None:
 # --- the end ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["desk", "tags"])
+@pytest.mark.parametrize("name", ["live", "tags"])
 def test_a_message_that_says_done_ends_the_session(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     """Design: a reply whose only operation is a message that begins DONE: ends the session."""
-    desk: Desk = request.getfixturevalue(name)
-    desk.drop(message(say("DONE: all tests pass")))
-    desk.conversation.take("reply.txt")
-    assert desk.conversation.session.is_complete
+    live: LiveSession = request.getfixturevalue(name)
+    live.drop(message(say("DONE: all tests pass")))
+    live.conversation.take("reply.txt")
+    assert live.conversation.session.is_complete
 
 
-def test_done_after_changes_ends_it(desk: Desk) -> None:
+def test_done_after_changes_ends_it(live: LiveSession) -> None:
     """Design, after DONE: all of the answer succeeded."""
-    desk.drop(message(create("a.txt"), say("DONE: x")))
-    desk.conversation.take("reply.txt")
-    assert desk.conversation.session.is_complete
+    live.drop(message(create("a.txt"), say("DONE: x")))
+    live.conversation.take("reply.txt")
+    assert live.conversation.session.is_complete
 
 
 # --- which request it answers ----------------------------------------------------------------------
@@ -220,69 +222,69 @@ def test_done_after_changes_ends_it(desk: Desk) -> None:
     ],
 )
 def test_an_answer_to_another_request_is_set_aside(
-    desk: Desk, more: dict[str, object], reason: str
+    live: LiveSession, more: dict[str, object], reason: str
 ) -> None:
     """Design: one that names another session or an older sequence is not executed, but set aside."""
-    take(desk, message(create("a.txt")))
-    desk.drop(message(create("b.txt"), **more))
-    desk.conversation.take("reply.txt")
-    assert not (desk.workspace / "b.txt").exists()
-    assert desk.conversation.session.sequence == 2
-    assert [name for name in desk.rejected() if not name.endswith(".reason.txt")] != []
-    assert any(reason in str(notice) for notice in desk.notices)
+    take(live, message(create("a.txt")))
+    live.drop(message(create("b.txt"), **more))
+    live.conversation.take("reply.txt")
+    assert not (live.workspace / "b.txt").exists()
+    assert live.conversation.session.sequence == 2
+    assert [name for name in live.rejected() if not name.endswith(".reason.txt")] != []
+    assert any(reason in str(notice) for notice in live.notices)
 
 
-def test_an_answer_to_this_request_is_taken(desk: Desk) -> None:
+def test_an_answer_to_this_request_is_taken(live: LiveSession) -> None:
     """Its header says so; a later number is taken, and noted."""
-    take(desk, message(create("a.txt"), session=desk.session_id, sequence=1))
-    take(desk, message(create("b.txt"), session=desk.session_id, sequence=7))
-    assert (desk.workspace / "b.txt").exists()
-    assert "the reply says sequence 7; it was taken as the one to 2" in desk.request()
+    take(live, message(create("a.txt"), session=live.session_id, sequence=1))
+    take(live, message(create("b.txt"), session=live.session_id, sequence=7))
+    assert (live.workspace / "b.txt").exists()
+    assert "the reply says sequence 7; it was taken as the one to 2" in live.request()
 
 
-def test_the_same_answer_again_is_set_aside(desk: Desk) -> None:
+def test_the_same_answer_again_is_set_aside(live: LiveSession) -> None:
     """Design: the same reply text does nothing a second time, and says so."""
     text = message({"type": "shell", "command": "echo >> log"})
-    take(desk, text)
-    desk.drop(text)
-    desk.conversation.take("reply.txt")
-    assert (desk.workspace / "log").read_text() == "\n"
-    assert desk.rejected() != []
+    take(live, text)
+    live.drop(text)
+    live.conversation.take("reply.txt")
+    assert (live.workspace / "log").read_text() == "\n"
+    assert live.rejected() != []
 
 
-def test_a_request_pasted_back_is_never_executed(desk: Desk) -> None:
+def test_a_request_pasted_back_is_never_executed(live: LiveSession) -> None:
     """Its examples are operations."""
-    desk.drop(desk.request())
-    desk.conversation.take("reply.txt")
-    assert desk.conversation.session.sequence == 1
-    assert desk.rejected() != []
-    assert list(desk.workspace.iterdir()) == []
+    live.drop(live.request())
+    live.conversation.take("reply.txt")
+    assert live.conversation.session.sequence == 1
+    assert live.rejected() != []
+    assert list(live.workspace.iterdir()) == []
 
 
 # --- approvals -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(name="waiting")
-def _waiting(desk: Desk) -> Desk:
+def _waiting(live: LiveSession) -> LiveSession:
     """A session that waits for a yes within a JSON reply."""
-    (desk.workspace / "build").mkdir()
-    desk.drop(message(create("a.txt"), REMOVE, create("b.txt")))
-    with pytest.raises(ApprovalError, match=f"codingagent approve {desk.session_id} cleanup"):
-        desk.conversation.take("reply.txt")
-    return desk
+    (live.workspace / "build").mkdir()
+    live.drop(message(create("a.txt"), REMOVE, create("b.txt")))
+    with pytest.raises(ApprovalError, match=f"codingagent approve {live.session_id} cleanup"):
+        live.conversation.take("reply.txt")
+    return live
 
 
-def after(desk: Desk, *words: str) -> tuple[int, list[dict[str, Any]]]:
-    """Does something on the command line when the desk is left; gives its status and the events."""
-    status, _, _ = command_line_here(desk.home.root, *words)
-    session = desk.home.sessions.load(desk.session_id)
-    name = f"{desk.session_id}_seq{session.sequence:04d}.txt"
-    text = (desk.home.mailbox.outbox / name).read_text("utf-8")
+def after(live: LiveSession, *words: str) -> tuple[int, list[dict[str, Any]]]:
+    """Does something on the command line when the live is left; gives its status and the events."""
+    status, _, _ = command_line_here(live.home.root, *words)
+    session = live.home.sessions.load(live.session_id)
+    name = f"{live.session_id}_seq{session.sequence:04d}.txt"
+    text = (live.home.mailbox.outbox / name).read_text("utf-8")
     found, _ = json.JSONDecoder().raw_decode(text.partition("Previous Command Results\n")[2])
     return status, found["events"][1:]
 
 
-def test_what_needs_a_yes_waits_under_its_own_id(waiting: Desk) -> None:
+def test_what_needs_a_yes_waits_under_its_own_id(waiting: LiveSession) -> None:
     """Approvals hold in the loop too; approve takes the operation's id, and goes on with the rest."""
     assert (waiting.workspace / "a.txt").exists()
     assert (waiting.workspace / "build").exists()
@@ -294,7 +296,7 @@ def test_what_needs_a_yes_waits_under_its_own_id(waiting: Desk) -> None:
     assert not (waiting.workspace / "build").exists()
 
 
-def test_a_denial_is_an_event(waiting: Desk) -> None:
+def test_a_denial_is_an_event(waiting: LiveSession) -> None:
     """policyDenied, with the person's reason."""
     status, told = after(waiting, "deny", waiting.session_id, "cleanup", "--reason", "keep it")
     assert status == 0
@@ -311,7 +313,7 @@ def test_a_denial_is_an_event(waiting: Desk) -> None:
         {"protocolVersion": "1.0", "operations": [{"type": "userMessage", "content": "approved"}]},
     ],
 )
-def test_what_lies_in_the_inbox_approves_nothing(waiting: Desk, answer: object) -> None:
+def test_what_lies_in_the_inbox_approves_nothing(waiting: LiveSession, answer: object) -> None:
     """A model can't approve what it asks for: the inbox is the model's, approve is the person's."""
     waiting.drop(json.dumps(answer), "approval.txt")
     status, _, err = command_line_here(waiting.home.root, "resume", waiting.session_id, "--once")
