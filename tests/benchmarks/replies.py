@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from codingagent.model import commands
 from codingagent.protocols.tags import decoder, reply, scanner
 from tests.benchmarks.measuring import Figure, ratio
 
@@ -28,7 +27,7 @@ def reading() -> Iterator[Figure]:
     assert len(reply.read(text).items) == COUNT
 
     def strict() -> None:
-        for block in scanner.scan(text, commands.HAS_BODY).blocks:
+        for block in scanner.scan(text).blocks:
             decoder.decode(block)
 
     name = f"a clean reply of {len(text) / 1e6:.0f} MB read, against the strict grammar alone"

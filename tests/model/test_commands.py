@@ -27,7 +27,7 @@ from tests.helpers import cpu_below
 
 
 def block_of(text: str) -> Block:
-    (block,) = scanner.scan(text, HAS_BODY).blocks
+    (block,) = scanner.scan(text).blocks
     return block
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from codingagent.model.commands import COMMANDS, HAS_BODY, TagCommand
+from codingagent.model.commands import COMMANDS, TagCommand
 from codingagent.model.operations import (
     CreateFile,
     DeleteFile,
@@ -41,7 +41,7 @@ def test_the_example_of_a_good_answer_is_one() -> None:
 def test_each_block_in_the_guide_is_valid() -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test, wherever it stands in the text."""
     # The example answer ends with [END], and the command DONE with itself: each block for itself.
-    found = scanner.scan(_TEXT, HAS_BODY)
+    found = scanner.scan(_TEXT)
     decoded = [decoder.decode(block) for block in found.blocks]
     assert all(block.closed for block in found.blocks)
     assert not [note for _, notes in decoded for note in notes]

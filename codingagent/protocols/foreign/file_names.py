@@ -96,6 +96,17 @@ class Name(Struct, frozen=True):
     is_gone: bool = False
     is_moved: bool = False
 
+    def only(self, advice: str) -> str:
+        """Return the one path.
+
+        Raises:
+            OperationError: if there are more; it says what to write.
+        """
+        if len(self.texts) > 1:
+            shown = " and ".join(map(paths.shown, self.texts[:3]))
+            raise OperationError(f"{shown} are above it; write {advice}")
+        return self.texts[0]
+
 
 class Files:
     """The paths that exist, and which of them a text may mean."""

@@ -220,10 +220,7 @@ def only(name: Name | None) -> str:
     """
     if name is None:
         raise OperationError("no path is above it; write the path on the line above it")
-    if len(name.texts) > 1:
-        both = " and ".join(map(paths.shown, name.texts[:3]))
-        raise OperationError(f"{both} are above it; write one path above each block")
-    return name.texts[0]
+    return name.only("one path above each block")
 
 
 def _one(info: Name | None, heading: Name | None) -> Name | None:

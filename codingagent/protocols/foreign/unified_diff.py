@@ -381,10 +381,7 @@ def operation_of(
     if old is None and new is None:
         if named is None:
             raise OperationError("it names no file; write --- a/path and +++ b/path above it")
-        if len(named.texts) > 1:
-            shown = " and ".join(map(paths.shown, named.texts[:3]))
-            raise OperationError(f"{shown} are above it; write --- a/path and +++ b/path")
-        old = new = named.texts[0]
+        old = new = named.only("--- a/path and +++ b/path")
     notes = _check_kind(difference, new or old or "", is_gone=new is None)
     if new is None:
         if any(hunk.new_count for hunk in difference.hunks):

@@ -138,9 +138,7 @@ def operation_of(
     Raises:
         OperationError: if the path is not certain, or the text leaves something out.
     """
-    if len(name.texts) > 1:
-        shown = " and ".join(map(paths.shown, name.texts[:3]))
-        raise OperationError(f"{shown} are above it; write one path above each file")
+    name.only("one path above each file")
     path, note = files.whole(name)
     notes: tuple[str, ...] = (note,) if note else ()
     if name.is_new and path in files:

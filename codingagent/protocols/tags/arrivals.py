@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct, field
 
-from codingagent.model import chat_damage, commands
+from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.scanner import Block, Scan
@@ -34,7 +34,7 @@ class Mended(Struct):
     def scan(self) -> Scan:
         """Return the blocks of the text as it is now."""
         if self._scan is None:
-            self._scan = scanner.scan_lines(self.text, commands.HAS_BODY)
+            self._scan = scanner.scan_lines(self.text)
         return self._scan
 
     @scan.setter

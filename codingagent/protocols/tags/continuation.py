@@ -158,7 +158,7 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     if head is None:
         return None
     text = scanner.fold_line_ends(text)
-    blocks = scanner.scan_lines(text, commands.HAS_BODY).blocks
+    blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
     for found in re.finditer(line, text, re.MULTILINE):
@@ -178,7 +178,7 @@ def name_of(cut: str) -> str:
 
 def _head(cut: str) -> Block | None:
     """Return the block that was cut, as far as its opening tag tells."""
-    return next(iter(scanner.scan_lines(f"{cut}\n", commands.HAS_BODY).blocks), None)
+    return next(iter(scanner.scan_lines(f"{cut}\n").blocks), None)
 
 
 def is_about(cut: str, name: str) -> bool:

@@ -1,6 +1,7 @@
 """Read an answer as the agent takes it: operations and problems in order, and notes on the rest."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -121,9 +122,10 @@ def read(text: str) -> Reply:
     """
     mended = repair.read(text)
     found = mended.scan
+    header = None if found.header is None else header_of(found.header)
     if len(found.blocks) > AT_ONCE:
         reason = _TOO_MANY.format(count=len(found.blocks))
-        return Reply((Problem("REPLY", reason, 1),), _header(found), found.has_outbox, ())
+        return Reply((Problem("REPLY", reason, 1),), header, found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
     done = False
@@ -157,7 +159,6 @@ def read(text: str) -> Reply:
         notes.append(
             f"not executed, because it comes after {'DONE' if done else '[END]'}: {_list(unused)}"
         )
-    header = _header(found)
     if invented is not None:
         notes.append(
             f"line {invented[1]} of the answer imitates results; only this program writes them, so that"
@@ -260,12 +261,11 @@ def _unclosed_before(block: scanner.Block, inner: scanner.InnerTag) -> str:
     )
 
 
-def _header(found: scanner.Scan) -> Header | None:
-    if found.header is None:
-        return None
-    sequence = found.header.get("sequence", "")
+def header_of(values: Mapping[str, str]) -> Header:
+    """Return the request that the values in a `[REPLY …]` line name."""
+    sequence = values.get("sequence", "")
     number = int(sequence) if re.fullmatch(r"[0-9]{1,9}", sequence) else None
-    return Header(found.header.get("session"), number)
+    return Header(values.get("session"), number)
 
 
 def _list(names: list[str]) -> str:

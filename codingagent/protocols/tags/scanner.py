@@ -14,9 +14,9 @@ Over 500 lines: it is one grammar, read in one pass.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import NamedTuple
 
+from codingagent.model.commands import HAS_BODY
 from codingagent.model.operations import EqualByMeaning
 
 HEADER_HEADING = "=== HEADER ==="
@@ -99,19 +99,14 @@ class Scan(EqualByMeaning, frozen=True):
     """Those of the notes that are about what was meant as a block, and is none."""
 
 
-def scan(text: str, has_body: Mapping[str, bool]) -> Scan:
-    """Find the blocks of an answer. Never raises, whatever the text.
-
-    Args:
-        text: the answer; its line ends may be "\\n" or "\\r\\n".
-        has_body: the command names, and whether each has a body and a closing tag.
-    """
-    return scan_lines(fold_line_ends(text), has_body)
+def scan(text: str) -> Scan:
+    r"""Find the blocks of an answer whose line ends may be `\n` or `\r\n`. Never raises."""
+    return scan_lines(fold_line_ends(text))
 
 
-def scan_lines(text: str, has_body: Mapping[str, bool]) -> Scan:
-    r"""Find the blocks of an answer whose line ends are `\n`; all else is characters."""
-    return _Scanner(text, has_body).run()
+def scan_lines(text: str) -> Scan:
+    r"""Find the blocks of an answer whose line ends are `\n`; all else is characters. Never raises."""
+    return _Scanner(text).run()
 
 
 def fold_line_ends(text: str) -> str:
@@ -155,37 +150,24 @@ def _until_of(attributes: Iterable[tuple[str, str]]) -> str | None:
     return next((value for name, value in attributes if name == "until"), None) or None
 
 
-@cache
-def _opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the openings of some commands. With the bracket first, a search is quick."""
-    return re.compile(rf"\[(?:{_any_of(names)})(?![^ \t\]\n])")
+def _tag_of(names: Iterable[str], bracket: str = r"\[/?") -> re.Pattern[str]:
+    """Return a pattern for the openings and closings of commands. With the bracket first, it is quick."""
+    return re.compile(rf"{bracket}(?:{'|'.join(names)})(?![^ \t\]\n])")
 
 
-@cache
-def _tag_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the openings and the closings of some commands."""
-    return re.compile(rf"\[/?(?:{_any_of(names)})(?![^ \t\]\n])")
-
-
-@cache
-def _plain_opening_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the openings as they are nearly always written, each with its line end."""
-    return re.compile(rf"\[({_any_of(names)})({_PLAIN_ATTRIBUTES})\]\n")
-
-
-def _any_of(names: Iterable[str]) -> str:
-    return "|".join(map(re.escape, names))
+_TAG = _tag_of(HAS_BODY)
+_OPENING = _tag_of(HAS_BODY, r"\[")
+# An opening as it is nearly always written, with its line end.
+_PLAIN_OPENING = re.compile(
+    rf"\[({'|'.join(name for name in HAS_BODY if HAS_BODY[name])})({_PLAIN_ATTRIBUTES})\]\n"
+)
 
 
 class _Scanner:
     """One pass over one text; `_at` only moves forward."""
 
-    def __init__(self, text: str, has_body: Mapping[str, bool]) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._has_body = has_body
-        self._opening = _opening_of(tuple(has_body))
-        self._tag = _tag_of(tuple(has_body))
-        self._plain_opening = _plain_opening_of(tuple(name for name in has_body if has_body[name]))
         self._blocks: list[Block] = []
         self._odd: list[Block] = []
         self._around: list[tuple[int, int]] = []
@@ -228,16 +210,16 @@ class _Scanner:
         It says nothing of them that the rest would not: it only finds it sooner. So what is not plainly
         so is left to the rest, and so is all that is after it.
         """
-        text, tag = self._text, self._tag
+        text = self._text
         if (start and text[start - 1] != "\n") or self._passed_over:
             return False
         at = start
-        while (opening := self._plain_opening.match(text, at)) is not None:
+        while (opening := _PLAIN_OPENING.match(text, at)) is not None:
             name, written = opening.groups()
             body = opening.end()
             attributes = tuple(_PLAIN_ATTRIBUTE.findall(written))
             closing = closing_tag(name, _until_of(attributes) if "until" in written else None)
-            if (found := tag.search(text, body)) is None:
+            if (found := _TAG.search(text, body)) is None:
                 break
             close = found.start()
             end = close + len(closing)
@@ -260,9 +242,9 @@ class _Scanner:
         name, start = found[1], found.start()
         if self._text[start + 1] == "/":
             self._note_stray_closing(name, found)
-        elif name in self._has_body:
+        elif name in HAS_BODY:
             head = self._read_head(found.end())
-            if self._has_body[name]:
+            if HAS_BODY[name]:
                 self._read_block(name, start, head)
             else:
                 self._read_self_closing(name, start, head)
@@ -405,13 +387,13 @@ class _Scanner:
         depth = self._indentation(start)
         first: InnerTag | None = None
         while at < end:
-            tag = self._opening.match(self._text, at)
+            tag = _OPENING.match(self._text, at)
             assert tag is not None, "an opening begins here"
             inner_name, line_end = tag[0][1:], self._line_end(at)
             behind, at = at, line_end
             if self._indentation(behind) <= depth and self._is_tag(behind, tag.end()):
                 close = line_end
-                if self._has_body[inner_name] and not self._is_one_line(behind, inner_name):
+                if HAS_BODY[inner_name] and not self._is_one_line(behind, inner_name):
                     until = until_of(self._line(behind))
                     closing = closing_tag(inner_name, until)
                     is_own = inner_name == name and until is None
@@ -451,7 +433,7 @@ class _Scanner:
         if (ends := self._ends_of.get(name)) is not None:
             return ends
         ends = self._ends_of[name] = {}
-        found = [m for m in _tag_of((name,)).finditer(self._text) if self._is_line_start(m.start())]
+        found = [m for m in _tag_of([name]).finditer(self._text) if self._is_line_start(m.start())]
         closings: dict[str, list[int]] = {}
         for tag in found:
             if tag[0][1] == "/":
@@ -535,7 +517,7 @@ class _Scanner:
         self._unread += self._notes[before:]
 
     def _note_stray_closing(self, name: str, found: re.Match[str]) -> None:
-        if self._has_body.get(name) and self._text.startswith("]", found.end()):
+        if HAS_BODY.get(name) and self._text.startswith("]", found.end()):
             self._note_unread(
                 found.start(),
                 f"[/{name}] closes nothing; if the body before it holds this line as text, send the"
@@ -544,7 +526,7 @@ class _Scanner:
 
     def _note_lookalike(self, name: str, found: re.Match[str]) -> None:
         """Note tags that look like ours. Each look ahead costs a search, so there are few of them."""
-        if name.upper() in self._has_body:
+        if name.upper() in HAS_BODY:
             self._note(
                 found.start(), f"[{name}] is no command: names are upper case, [{name.upper()}]"
             )
@@ -585,7 +567,7 @@ class _Scanner:
     def _next_opening(self, start: int, end: int | None = None) -> int:
         """Return the offset of the next line that opens one of our blocks, else `end`."""
         stop = len(self._text) if end is None else end
-        for found in self._opening.finditer(self._text, max(start, 0), stop):
+        for found in _OPENING.finditer(self._text, max(start, 0), stop):
             if self._is_line_start(found.start()):
                 return found.start()
         return stop

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from codingagent.model import commands
 from codingagent.prompt import guide
 from codingagent.protocols.tags import scanner
-from codingagent.protocols.tags.reply import Header
+from codingagent.protocols.tags.reply import Header, header_of
 from codingagent.protocols.tags.scanner import Scan
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
@@ -45,11 +45,10 @@ _BEFORE_LIMIT = 40
 
 
 class ReplyLine(NamedTuple):
-    """A `[REPLY …]` line outside of all requests: where it begins, and what it names."""
+    """A `[REPLY …]` line outside of all requests: where it begins, and the request that it names."""
 
     start: int
-    session: str | None
-    sequence: int | None
+    header: Header
 
 
 class _Request(NamedTuple):
@@ -65,7 +64,7 @@ def last_header(text: str) -> Header | None:
     """Return the request that the last answer in a text names; None if none names one."""
     requests = _requests(text)
     said = () if requests is None else tuple(_said(text, requests))
-    return Header(said[-1].session, said[-1].sequence) if said else None
+    return said[-1].header if said else None
 
 
 def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
@@ -83,7 +82,7 @@ def answer_in(text: str, session_id: str, sequence: int) -> tuple[str, str]:
         return text, ""
     said = tuple(_said(text, requests))
     awaited = (session_id, sequence)
-    ours = [each.start for each in said if (each.session, each.sequence) == awaited]
+    ours = [each.start for each in said if each.header == Header(*awaited)]
     if not ours and requests and (requests[-1].session, requests[-1].sequence) == awaited:
         # Below the request nothing says what it answers: then it can only be an answer to that.
         below = requests[-1].end
@@ -111,7 +110,7 @@ def _is_one_answer(text: str, said: tuple[ReplyLine, ...], requests: tuple[_Requ
     is_ended = text.endswith(("[END]", "[END]\n", "[END]\n```\n", "[END]\n````\n"))
     if not is_ended and _PERSON.search(text, said[0].start):
         return False
-    return not requests or not scanner.scan_lines(text, commands.HAS_BODY).has_outbox
+    return not requests or not scanner.scan_lines(text).has_outbox
 
 
 def _blank(text: str) -> str:
@@ -182,10 +181,7 @@ def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
         at = found.end()
         index = bisect_right(requests, found.start(), key=lambda request: request.start) - 1
         if index < 0 or found.start() >= requests[index].end:
-            values = dict(_VALUE.findall(found.group()))
-            number = values.get("sequence", "")
-            sequence = int(number) if re.fullmatch("[0-9]{1,9}", number) else None
-            yield ReplyLine(found.start(), values.get("session"), sequence)
+            yield ReplyLine(found.start(), header_of(dict(_VALUE.findall(found.group()))))
 
 
 def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, int]:
@@ -197,12 +193,12 @@ def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, i
         turns: where answers and requests begin, whosever they are.
     """
     found: list[tuple[int, int]] = []
-    scan = scanner.scan_lines("", commands.HAS_BODY)
+    scan = scanner.scan_lines("")
     for start in starts:
         # A line within a block may be that block's body, if the block is about these very tags.
         if found and _is_body(scan, start - found[-1][0], names_awaited=True):
             continue
-        scan = scanner.scan_lines(text[start:], commands.HAS_BODY)
+        scan = scanner.scan_lines(text[start:])
         found.append((start, _end_of(text, start, scan, turns)))
     telling = [(start, end) for start, end in found if _says_anything(text[start:end])]
     return (telling or found)[-1]

@@ -95,7 +95,7 @@ def as_said(found: Scan) -> object:
 def test_the_long_way_is_another_way() -> None:
     """Without this, the properties below would compare a thing with itself."""
     text = "".join(_PLAIN)
-    short, long = scanner.scan(text, HAS_BODY), scanner.scan(the_long_way(text), HAS_BODY)
+    short, long = scanner.scan(text), scanner.scan(the_long_way(text))
     assert [block.name for block in short.odd] == ["CREATE_FILE", "READ_FILE"]
     assert long.odd == long.blocks
 
@@ -115,13 +115,13 @@ def test_the_long_way_is_another_way() -> None:
 )
 def test_a_block_that_may_be_meant_otherwise_is_not_plain(text: str) -> None:
     """Design, replies as chats really give them: only of what is plain nothing more is asked."""
-    found = scanner.scan(text, HAS_BODY)
+    found = scanner.scan(text)
     assert found.odd == found.blocks != ()
 
 
 def test_a_closing_tag_beside_other_text_puts_the_next_block_in_doubt() -> None:
     """Design, replies as chats really give them: perhaps it was meant, and all behind it is body."""
-    (block,) = scanner.scan("[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n", HAS_BODY).blocks
+    (block,) = scanner.scan("[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n").blocks
     assert block.is_doubtful
 
 
@@ -132,13 +132,13 @@ def test_a_request_is_seen_in_a_block_that_may_be_none(mark: str, end: str) -> N
     request = f"{mark}=== HEADER ===\n{mark}=== PROTOCOL ===\n"
     assert reply.read(f"[MESSAGE]\n{request}{end}").has_outbox
     assert not reply.read(f"[MESSAGE]\n{request}[/MESSAGE]\n").has_outbox
-    assert scanner.scan(f"[MESSAGE]\n{request}{end}", HAS_BODY).has_outbox is (not mark)
+    assert scanner.scan(f"[MESSAGE]\n{request}{end}").has_outbox is (not mark)
 
 
 @given(_TEXTS)
 def test_a_plain_block_is_read_as_any_other(text: str) -> None:
     """Specification 003, parsing rules: blanks behind a tag are nothing, and a clean reply no exception."""
-    plain, long = scanner.scan(text, HAS_BODY), scanner.scan(the_long_way(text), HAS_BODY)
+    plain, long = scanner.scan(text), scanner.scan(the_long_way(text))
     assert without_blanks(as_said(plain)) == without_blanks(as_said(long))
 
 
@@ -161,7 +161,7 @@ def test_a_mangled_reply_is_read_alike_both_ways(name: str) -> None:
 def test_what_stands_around_the_blocks_is_all_that_is_not_in_them(text: str) -> None:
     """Design, tag blocks: what is looked for outside of blocks is looked for wherever none is."""
     text = scanner.fold_line_ends(text)
-    found = scanner.scan_lines(text, HAS_BODY)
+    found = scanner.scan_lines(text)
     edges = [0, *(at for block in found.blocks for at in (block.start, block.end)), len(text)]
     gaps = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True)]
     assert list(found.around) == [(start, end) for start, end in gaps if end - start > 1]

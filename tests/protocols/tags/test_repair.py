@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from codingagent.editing import body_repair
 from codingagent.model import chat_damage
-from codingagent.model.commands import HAS_BODY
 from codingagent.model.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
 from codingagent.prompt import guide
 from codingagent.protocols.tags import repair, reply, scanner
@@ -428,7 +427,7 @@ def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
     """Design: a clean reply is never altered."""
     text = _HEADER + create("x\n") * 3 + "[DONE]\nok\n[/DONE]\n[END]\n"
     mended = repair.read(text)
-    assert (mended.text, mended.scan, mended.notes) == (text, scanner.scan(text, HAS_BODY), [])
+    assert (mended.text, mended.scan, mended.notes) == (text, scanner.scan(text), [])
 
 
 # --- hostile ---------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ _REPLIES = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_FRAGMENTS)
 
 
 def scan(text: str) -> Scan:
-    return scanner.scan(text, HAS_BODY)
+    return scanner.scan(text)
 
 
 def only(text: str) -> Block:
