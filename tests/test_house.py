@@ -103,7 +103,7 @@ def test_the_light_commands_import_nothing_heavy(tmp_path: Path) -> None:
         "assert not heavy, heavy\n"
         "for words in (['new', '--no-wait', 'x'], ['list'], ['show'], ['resume', '--once']):\n"
         "    assert cli.run(['--home', sys.argv[1], *words]) == 0\n"
-        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'pathspec', 'importlib.resources'}\n"
+        "heavy = {'rich', 'pydantic', 'watchdog', 'asyncio', 'importlib.resources'}\n"
         "heavy |= {f'codingagent.agent.{name}' for name in ('executor', 'batch', 'conversation')}\n"
         "heavy |= {f'codingagent.{name}' for name in ('protocols.tags.decoder', 'checkpoints.store')}\n"
         "heavy &= set(sys.modules)\n"

@@ -253,9 +253,9 @@ def own_git_config() -> bool:
     """A file `commondir` in our store does not have another folder's config obeyed."""
     import contextlib
 
-    from codingagent.checkpoints.git_objects import Git
     from codingagent.checkpoints.store import Checkpoints, Site
     from codingagent.process.runner import find_program, run_tool
+    from codingagent.workspace.git_files import Git
     from codingagent.workspace.workspace import temporary_name
 
     root, evil = Path("ws").absolute(), Path("evil").absolute()

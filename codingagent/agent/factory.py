@@ -25,7 +25,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace
 from codingagent.storage.session_log import SessionLog
 from codingagent.storage.shown_texts import ShownTexts
-from codingagent.workspace.git_repository import is_bare, user_excludes
+from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.workspace import Workspace
 
 # The code that parses and executes answers is imported when first used: the first request is out by then.
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.recipients import Recipients
     from codingagent.storage.watch import Watch
+    from codingagent.workspace.git_files import Git
 
 
 def start_session(
@@ -80,9 +81,9 @@ def open_workspace(
     policy = policy_of(settings, place.root)
     sandbox = choose_sandbox(settings, policy, place.root, place.hidden, place.temporary)
     with contextlib.ExitStack() as stack:
-        rules = partial(_user_rules, place.root)
+        git = partial(_git, place.root)
         lines = settings.list_entries
-        opened = Workspace(place.root, place.hidden, user_rules=rules, entries=lines)
+        opened = Workspace(place.root, place.hidden, git=git, entries=lines)
         workspace = stack.enter_context(contextlib.closing(opened))
         variables = environment(os.environ, settings.pass_env)
         runner = Runner(sandbox, variables, memory.limit_bytes(settings.command_memory))
@@ -221,8 +222,8 @@ def attached(
             " add --here, or name another with --workspace"
         )
     hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
-    rules = partial(_user_rules, root)
-    with contextlib.closing(Workspace(root, hidden, user_rules=rules)) as workspace:
+    git = partial(_git, root)
+    with contextlib.closing(Workspace(root, hidden, git=git)) as workspace:
         found = attachable(workspace, patterns, Path.cwd(), policy)
     for reason in found.left_out[:_LEFT_OUT_NAMED]:
         show(Remark(f"not attached: {reason}"))
@@ -272,10 +273,14 @@ def kept_policy(settings: Settings) -> str:
 
 
 @cache
-def _user_rules(root: Path) -> str:
-    """Return the person's global git ignore rules; git is called once, when a listing is made."""
-    run = partial(run_tool, timeout_s=GIT_S)
-    return user_excludes(find_program("git", root), run, os.environ)
+def _git(root: Path) -> "Git | None":
+    """Return git with the person's environment, which has their global ignore rules; None without it."""
+    from codingagent.workspace.git_files import Git
+
+    program = find_program("git", root)
+    if program is None:
+        return None
+    return Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
 
 
 def watch_inbox(home: Home) -> "Watch":

@@ -9,14 +9,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct, field
 
 from codingagent.checkpoints import git_index
 from codingagent.errors import WorkError
+from codingagent.workspace.git_files import Git, GitError, GitResult
 
 # Content held in memory at once; twice this while it is passed on.
 _BATCH_BYTES = 24 * 1024 * 1024
@@ -64,41 +64,13 @@ _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding !diff !merge\n
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 
-class GitResult(Protocol):
-    """The result of a program that has ended."""
-
-    @property
-    def returncode(self) -> int: ...
-
-    @property
-    def stdout(self) -> bytes: ...
-
-    @property
-    def stderr(self) -> bytes: ...
-
-
-Run = Callable[[Sequence[str], Mapping[str, str], bytes], GitResult]
-"""Runs a program to its end, given its arguments, whole environment and standard input."""
-
-
-class Git(Struct, frozen=True):
-    """The git program by its full path, and the function that runs it."""
-
-    program: str
-    run: Run
-
-
-class GitError(WorkError):
-    """git failed."""
-
-
 class Store:
     """The git directory at `path`, for the files below `root`."""
 
     def __init__(self, path: Path, root: Path, git: Git) -> None:
         self.path = path
         self.root = root
-        self._git = git
+        self.own_git = git
 
     # --- the directory -------------------------------------------------------------------------
 
@@ -216,7 +188,6 @@ class Store:
         *words: str,
         data: bytes = b"",
         index: Path | None = None,
-        tree: Path | None = None,
     ) -> GitResult:
         """Run git and return its output.
 
@@ -224,7 +195,6 @@ class Store:
             words: the command.
             data: the standard input.
             index: the index to use; an empty one by default.
-            tree: the folder to run in and list; the workspace by default.
 
         Raises:
             GitError: if it fails.
@@ -235,7 +205,7 @@ class Store:
             raise GitError(
                 f"the checkpoints in {self.path} can't be used: {fault.strerror or fault}"
             ) from fault
-        folder = os.fspath(tree or self.root)
+        folder = os.fspath(self.root)
         variables = {
             "GIT_DIR": os.fspath(self.path),
             # Without this, a file `commondir` there would make git obey another folder's config.
@@ -259,7 +229,7 @@ class Store:
         }
         if os.name == "nt":
             variables["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "C:\\Windows")
-        done = self._git.run((self._git.program, "-C", folder, *words), variables, data)
+        done = self.own_git.run((self.own_git.program, "-C", folder, *words), variables, data)
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace")
             raise GitError(f"the checkpoints in {self.path} can't be used: {_first(said)}")
@@ -370,11 +340,6 @@ class Import(Struct):
         # `--force`: a kill may have left a later commit that nothing refers to.
         words = ("fast-import", "--quiet", "--force", "--done", "--depth=0", "--date-format=raw")
         return self.store.git(*words, data=data).stdout
-
-
-def fields(data: bytes) -> list[bytes]:
-    """Split NUL-terminated output of git."""
-    return data.split(b"\0")[:-1]
 
 
 def _quoted(path: bytes) -> bytes:

@@ -96,14 +96,14 @@ class LazyStore:
         if not self._is_open:
             self._is_open = True
             # Imported late: the first request needs none.
-            from codingagent.checkpoints.git_objects import Git
             from codingagent.checkpoints.store import Checkpoints, Site
+            from codingagent.workspace.git_files import Git
 
             place = self._place
             program = None if place.store is None else find_program("git", place.root)
             if program is not None and place.store is not None:
                 site = Site(place.root.resolve(), place.hidden, temporary_name)
-                git = Git(program, partial(run_tool, timeout_s=GIT_S))
+                git = Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
                 self._checkpoints = Checkpoints(place.store, site, git)
         return self._checkpoints
 

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.checkpoints import git_index
-from codingagent.checkpoints.changed_paths import ChangedPaths, Lister
+from codingagent.checkpoints.changed_paths import ChangedPaths, Lister, folders_above
 from codingagent.checkpoints.file_changes import (
     NAMED_LIMIT,
     Change,
@@ -33,13 +33,14 @@ from codingagent.checkpoints.file_changes import (
     kind_of,
 )
 from codingagent.checkpoints.fingerprint import Survey, survey
-from codingagent.checkpoints.git_objects import Git, GitError, Import, Store, fields
+from codingagent.checkpoints.git_objects import Import, Store
 from codingagent.checkpoints.metadata import IGNORED, Covering, Notes, most_common
 from codingagent.checkpoints.net_changes import Expected
 from codingagent.checkpoints.restore import Absent, ObstacleError, PresentFile, RestoreTarget
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.workspace.dirfd import Folder, open_root
+from codingagent.workspace.git_files import Git, GitError, fields
 from codingagent.workspace.walk import is_temporary
 
 # In a commit: the files, and the metadata that git's trees can't hold.
@@ -290,7 +291,7 @@ class Checkpoints:
         listing.new.update(forced)
         if with_ignored:
             listing.tracked += sorted(forced.intersection(listing.ignored))
-            above = {path for name in listing.tracked for path in _folders_above(name)}
+            above = {path for name in listing.tracked for path in folders_above(name)}
             self._ignored = frozenset(map(os.fsdecode, {*listing.ignored} - above))
         if expected is not None:
             # A tracked path that was gone may be there again.
@@ -612,7 +613,7 @@ class Checkpoints:
         """
         before = {left.path for left in self._notes(old).left}
         covering = Covering(self._notes(old), is_doubtful=False)
-        names = {*own, *(os.fsdecode(f) for path in own for f in _folders_above(os.fsencode(path)))}
+        names = {*own, *(os.fsdecode(f) for path in own for f in folders_above(os.fsencode(path)))}
         after = {left.path: left for left in self._notes(new).left}
         root = os.fspath(self._site.root)
         looks = iter(range(_LOOKS))
@@ -846,13 +847,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _folders_above(path: bytes) -> Iterator[bytes]:
-    """Yield a path, and each folder above it with its slash."""
-    yield path
-    while path := path.rpartition(b"/")[0]:
-        yield path + b"/"
 
 
 def _name(path: str) -> str:

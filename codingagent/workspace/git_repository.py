@@ -1,26 +1,27 @@
-"""Read the git repository around a folder from its files: excludes, tracked paths, and its root.
+"""Find the git repository around a folder, and read its exclude file and its index.
 
-git itself is not run: its configuration belongs to the workspace, and names programs to run.
+git is not run in it: its configuration belongs to the workspace, and names programs to run.
 """
 
 import contextlib
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 
-from codingagent.errors import OperationError, WorkError
+from codingagent.errors import OperationError
 from codingagent.workspace.dirfd import BINARY, Folder, Position, open_root, read_regular, regular
-from codingagent.workspace.git_index_reader import Index, Tracked, read_index
 
 # Far more of an ignore file than anyone writes by hand.
 RULES_LIMIT_BYTES = 1 << 20
 # About 600,000 files. A larger index is not read in part, because its end identifies it.
 _INDEX_LIMIT_BYTES = 1 << 26
 _LINE_LIMIT_BYTES = 1 << 13
+_LINK = re.compile(rb"link\0.{3}", re.DOTALL)
+_LINKS_LIMIT = 50
 
 
 class Repository(Struct, frozen=True):
@@ -33,31 +34,30 @@ class Repository(Struct, frozen=True):
     own: str
     common: str
 
-    def excludes(self) -> tuple[str, bool]:
-        """Return its own exclude file, and whether that is all of it."""
-        data = _read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES)
-        return _text(data), len(data) <= RULES_LIMIT_BYTES
+    def excludes(self) -> bytes:
+        """Return its own exclude file, without what exceeds a limit."""
+        return _lines(_read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES))
 
-    def stamp(self) -> tuple[int, int, int] | None:
-        """Return a stamp that changes when its index does; None without an index."""
-        state = _found(self.folder, f"{self.own}/index")
-        return None if state is None else (state.st_mtime_ns, state.st_size, state.st_ino)
-
-    def tracked(self) -> Tracked:
-        """Return what its index tracks; empty if that can't be read."""
-        found, rest = self._index("index"), Index([])
-        if found.shared:
-            rest = self._index(f"sharedindex.{found.shared}")
-        faults = {"index": found.fault, "sharedindex": rest.fault}
-        unread = "; ".join(f"{name}: {fault}" for name, fault in faults.items() if fault)
-        return Tracked(found.paths, rest.paths, unread=unread)
-
-    def _index(self, name: str) -> Index:
-        path = f"{self.own}/{name}"
-        state = _found(self.folder, path)
-        if state is not None and state.st_size > _INDEX_LIMIT_BYTES:
-            return Index([], fault=f"it is larger than {_INDEX_LIMIT_BYTES >> 20} MiB")
-        return read_index(_read(self.folder, path, _INDEX_LIMIT_BYTES))
+    def indexes(self) -> dict[str, bytes | None]:
+        """Return its index, and the shared parts of a split one, by name; None for one too large."""
+        found: dict[str, bytes | None] = {}
+        left = _INDEX_LIMIT_BYTES
+        names = ["index"]
+        while names:
+            path = f"{self.own}/{(name := names.pop())}"
+            state = _found(self.folder, path)
+            if state is not None and state.st_size > left:
+                found[name] = None
+            elif data := _read(self.folder, path, left):
+                found[name] = data
+                left -= min(left, len(data))
+                if name == "index":
+                    # A split index names the rest near its end, by its digest.
+                    ends = [match.end() for match in _LINK.finditer(data)][-_LINKS_LIMIT:]
+                    names = [
+                        f"sharedindex.{data[at : at + n].hex()}" for at in ends for n in (20, 32)
+                    ]
+        return found
 
 
 def repository_in(folder: Folder) -> Repository | None:
@@ -118,69 +118,12 @@ def ignore_text(folder: Folder, name: str) -> tuple[str, bool]:
         data, _ = read_regular(place, regular(place, name), RULES_LIMIT_BYTES)
     except (OSError, OperationError):
         return "", True
-    return _text(data), len(data) <= RULES_LIMIT_BYTES
+    return os.fsdecode(_lines(data)), len(data) <= RULES_LIMIT_BYTES
 
 
-class ToolResult(Protocol):
-    """The result of a program that has ended."""
-
-    @property
-    def returncode(self) -> int: ...
-
-    @property
-    def stdout(self) -> bytes: ...
-
-
-def user_excludes(
-    program: str | None,
-    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
-    variables: Mapping[str, str],
-) -> str:
-    """Return the user's global ignore patterns.
-
-    Args:
-        program: git, which knows where its configuration is and what it includes; without it, the
-            file is read from its default path.
-        run: runs a program to its end, given its arguments and whole environment.
-        variables: the environment.
-    """
-    path = _configured(program, run, variables) if program is not None else None
-    if path is None:
-        configuration = variables.get("XDG_CONFIG_HOME") or os.path.join(
-            variables.get("HOME") or os.path.expanduser("~"), ".config"
-        )
-        path = os.path.join(configuration, "git", "ignore")
-    return _text(_read(None, path, RULES_LIMIT_BYTES)) if os.path.isabs(path) else ""
-
-
-# Variables that lead git to the user's configuration and, on Windows, to itself.
-_FOR_GIT = (
-    *("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
-    *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "SYSTEMROOT", "PROGRAMDATA"),
-)
-
-
-def _configured(
-    program: str,
-    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
-    variables: Mapping[str, str],
-) -> str | None:
-    own = {name: variables[name] for name in _FOR_GIT if name in variables}
-    # With GIT_DIR set, git does not use the surrounding repository, whose configuration is
-    # untrusted.
-    own |= {"GIT_DIR": os.devnull, "LC_ALL": "C"}
-    try:
-        done = run([program, "config", "--type=path", "--get", "core.excludesFile"], own)
-    except WorkError:
-        return None
-    return os.fsdecode(done.stdout.removesuffix(b"\n")) if done.returncode == 0 else None
-
-
-def _text(data: bytes) -> str:
-    """Return the text of patterns without a truncated last line, which could mean something else."""
-    if len(data) > RULES_LIMIT_BYTES:
-        data = data[: data.rfind(b"\n") + 1]
-    return data.decode("utf-8", "surrogateescape")
+def _lines(data: bytes) -> bytes:
+    """Return patterns without a truncated last line, which could mean something else."""
+    return data if len(data) <= RULES_LIMIT_BYTES else data[: data.rfind(b"\n") + 1]
 
 
 def _named(data: bytes, before: bytes) -> str:

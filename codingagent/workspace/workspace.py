@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
@@ -32,7 +33,9 @@ from codingagent.workspace.dirfd import (
     regular,
     state_of,
 )
-from codingagent.workspace.walk import ListingWalk
+
+if TYPE_CHECKING:
+    from codingagent.workspace.git_files import Git
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
@@ -60,7 +63,7 @@ class Workspace:
         hidden: folders that operations can't see, though they may be inside.
         open_folder: opens the root.
         is_guest: the folder serves a whole machine, so any folder may be used.
-        user_rules: returns the user's global ignore patterns.
+        git: returns git, which knows the files that belong to the workspace; None if there is none.
         entries: the maximum number of lines in a listing.
 
     Raises:
@@ -74,13 +77,14 @@ class Workspace:
         open_folder: Callable[[Path], Folder] = open_root,
         *,
         is_guest: bool = False,
-        user_rules: Callable[[], str] = str,
+        git: "Callable[[], Git | None]" = lambda: None,
         entries: int = 2_000,
     ) -> None:
         self.root = _checked_root(root, is_guest=is_guest)
         self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
         self._folder = open_folder(self.root)
-        self._user_rules = user_rules
+        self._git = git
+        self._hidden_paths = hidden
         self._entries = entries
         self._hidden = frozenset(
             identity for path in hidden if (identity := _identity(path)) is not None
@@ -438,7 +442,10 @@ class Workspace:
         Args:
             always: paths to list even if ignored, or reached through a link.
         """
-        walk = ListingWalk(self._hidden, self._user_rules, self._entries)
+        # Imported late: most commands list nothing.
+        from codingagent.workspace.walk import ListingWalk
+
+        walk = ListingWalk(self._hidden_paths, self._git, self._entries)
         walk.walk(self._folder, self.root)
         files = list(walk.files())
         wanted = [path for path in sorted(always) if not _is_in_git(path)]

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
 from codingagent.agent.executor import Agent, Order
-from codingagent.checkpoints.git_objects import Git
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
@@ -23,6 +22,7 @@ from codingagent.process.select_sandbox import bubblewrap_for, try_sandbox
 from codingagent.storage.clock import now
 from codingagent.storage.journal import Sessions
 from codingagent.storage.session_log import SessionLog, UnkeptLog
+from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import Workspace, temporary_name
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names

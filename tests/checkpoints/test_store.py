@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 
 from codingagent.checkpoints import git_index
 from codingagent.checkpoints.file_changes import Checkpoint, Restored
-from codingagent.checkpoints.git_objects import Git
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder, NamedFolder, open_root
+from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import temporary_name
 from tests.helpers import (
     can_swap,
@@ -909,7 +909,7 @@ _RESTORER = """
 import os, sys
 from pathlib import Path
 from codingagent.checkpoints.store import Checkpoints, Site
-from codingagent.checkpoints.git_objects import Git
+from codingagent.workspace.git_files import Git
 from codingagent.process.runner import run_tool
 from codingagent.workspace.workspace import temporary_name
 git, store, root, act, *ids = sys.argv[1:]

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.process.runner import run_tool
-from codingagent.workspace.git_index_reader import read_index
-from codingagent.workspace.git_repository import user_excludes
+from codingagent.prompt.file_list import Listing
+from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import Workspace
 
 GIT = shutil.which("git")
@@ -62,12 +62,14 @@ class Tree:
         data = text if isinstance(text, bytes) else text.encode()
         (self.root / folder / name).write_bytes(data)
 
-    def ours(self, root: Path | None = None) -> list[str]:
-        def user_rules() -> str:
-            return user_excludes(GIT, run_tool, self.variables)
+    def listing(self, root: Path | None = None) -> Listing:
+        assert GIT is not None
+        git = Git(GIT, run_tool, self.variables)
+        with contextlib.closing(Workspace(root or self.root, git=lambda: git)) as workspace:
+            return workspace.listing()
 
-        with contextlib.closing(Workspace(root or self.root, user_rules=user_rules)) as workspace:
-            return sorted(file.path for file in workspace.listing().files)
+    def ours(self, root: Path | None = None) -> list[str]:
+        return sorted(file.path for file in self.listing(root).files)
 
     def gits(self, root: Path | None = None) -> list[str]:
         where = root or self.root
@@ -280,8 +282,7 @@ def test_tracked_files_are_listed_whatever_is_ignored(tree: Tree) -> None:
     tree.git("add", "build/in/kept.o", "a.log")
     tree.rules("build/\n*.log\n")
     assert tree.check() == [".gitignore", "a.log", "build/in/kept.o"]
-    with contextlib.closing(Workspace(tree.root)) as workspace:
-        assert workspace.listing().ignored.files == 4
+    assert tree.listing().ignored.files == 4
 
 
 def test_a_rule_in_a_left_out_folder_says_nothing(tree: Tree) -> None:
@@ -345,13 +346,6 @@ def test_an_index_that_is_none_tracks_nothing(tree: Tree, data: bytes) -> None:
     assert tree.ours() == [".gitignore"]
 
 
-@given(st.binary(max_size=300), st.sampled_from([2, 3, 4]), st.integers(0, 5))
-def test_no_index_raises(data: bytes, version: int, count: int) -> None:
-    """Design, purpose: nothing in the workspace may stop the agent."""
-    found, _, _ = read_index(b"DIRC" + version.to_bytes(4, "big") + count.to_bytes(4, "big") + data)
-    assert found == sorted(found)
-
-
 def test_the_repositorys_own_excludes_count(tree: Tree) -> None:
     """Design, the outbox, listing: git's rules lie in more places than `.gitignore`; that one wins."""
     tree.write("a.o", "b.o", "d/c.o", "top", "d/top")
@@ -387,13 +381,6 @@ def test_the_users_own_excludes_count(tree: Tree, place: str) -> None:
         (tree.home / "xdg" / "git" / "ignore").write_text("*.o\n")
     none = [".gitignore", "a.o", "b.o", "c.x"]
     assert tree.check() == (none if place in {"none", "missing"} else [".gitignore", "b.o", "c.x"])
-
-
-def test_without_git_the_users_excludes_are_where_they_are_by_default(tree: Tree) -> None:
-    """Design, purpose: git is not needed."""
-    (tree.home / ".config" / "git").mkdir(parents=True)
-    (tree.home / ".config" / "git" / "ignore").write_text("*.o\n")
-    assert user_excludes(None, run_tool, tree.variables) == "*.o\n"
 
 
 def test_a_repositorys_configuration_is_not_read(tree: Tree, tmp_path: Path) -> None:
@@ -504,8 +491,12 @@ def test_ignore_files_that_are_traps_are_passed_over(tree: Tree) -> None:
     assert tree.ours() == ["a.o", "d/a.o", "e/a.o"]
 
 
-def test_a_huge_ignore_file_ends_at_a_line(tree: Tree) -> None:
-    """Design, workspace: what is read of it is bounded, and no pattern is cut in two."""
-    tree.write("a.o", "b.log", "x")
-    tree.rules("*.o\n" + "#" * ((1 << 20) - 9) + "\n*.log\n*\n")
-    assert tree.ours() == [".gitignore", "b.log", "x"]
+def test_an_ignore_file_that_is_a_hole_is_not_read(tree: Tree) -> None:
+    """Five gigabytes of nothing cost nothing; the listing is by plain rules, and says so."""
+    tree.write("a.o", "b.log", "x", "d/.gitignore", "d/a.o")
+    tree.rules("*.o\n")
+    with (tree.root / "d" / ".gitignore").open("r+b") as file:
+        file.truncate(5 * 2**30)
+    found = tree.listing()
+    assert {file.path for file in found.files} == {".gitignore", "b.log", "d/.gitignore", "x"}
+    assert found.unread[0].startswith("git's ignore rules, only plain ones: git can't list")

@@ -1,0 +1,383 @@
+"""Ask git which files belong to a folder; the request and the checkpoints both ask here.
+
+git runs with a git directory of our own, made for one call. Of a repository, only its index and its
+exclude file are copied there: its configuration names programs to run, so git never sees it. The
+person's own configuration applies. A nested repository is listed by its own rules.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from codingagent.errors import WorkError
+from codingagent.workspace.dirfd import open_root, walk_names
+from codingagent.workspace.git_repository import Repository, repository_above, repository_in
+
+# git lists a hundred thousand files in a fraction of this time.
+_PATIENCE_S = 0.5
+# Nobody writes an ignore file that needs so much memory at once; a forged one may claim it.
+_ALLOCATION = "256m"
+# Nested repositories listed at once.
+REPOSITORIES = 500
+
+_UNREADABLE = re.compile(r"^warning: could not open directory '(.*)': (.*)$", re.MULTILINE)
+# An index may be forged: its paths may lead anywhere.
+_ODD = (
+    b"\0/",
+    b"//",
+    b"\0./",
+    b"/./",
+    b"\0../",
+    b"/../",
+    b"/..\0",
+    b"\0..\0",
+    b"\0.git/",
+    b"/.git/",
+    b"\0.git\0",
+)
+_GITLINK_MODE = b"\0\0\xe0\0"  # of a submodule, as an index holds it
+_GITLINK = re.compile(rb"160000 [^\t]*\t(.*)", re.DOTALL)
+
+# Variables that lead git to the person's configuration and, on Windows, to itself.
+_FOR_GIT = (
+    *("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+    *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "SYSTEMROOT", "PROGRAMDATA"),
+)
+_CONFIG = """\
+[core]
+\trepositoryformatversion = {version}
+\tbare = false
+\tprecomposeUnicode = false
+\tquotePath = false
+\tfsmonitor = false
+\tuntrackedCache = false
+\tsplitIndex = false
+\tsparseCheckout = false
+\thooksPath = {nowhere}
+\tattributesFile = {nowhere}
+"""
+_MISSING = "; files that git tracks although an ignore rule names them are missing here"
+_SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+class GitResult(Protocol):
+    """The result of a program that has ended."""
+
+    @property
+    def returncode(self) -> int: ...
+
+    @property
+    def stdout(self) -> bytes: ...
+
+    @property
+    def stderr(self) -> bytes: ...
+
+
+Run = Callable[[Sequence[str], Mapping[str, str], bytes], GitResult]
+"""Runs a program to its end, given its arguments, whole environment and standard input."""
+
+
+class Git(Struct, frozen=True):
+    """The git program by its full path, the function that runs it, and the person's environment."""
+
+    program: str
+    run: Run
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class GitError(WorkError):
+    """git failed."""
+
+
+class Belonging(Struct):
+    """The paths of a folder, as git names them.
+
+    Attributes:
+        files: tracked paths, some of which may be gone, and others that no rule ignores.
+        ignored: ignored paths; a folder ignored as a whole ends with a slash.
+        unread: folders and indexes that git could not read, with the reason.
+    """
+
+    files: set[bytes] = field(default_factory=set)
+    ignored: list[bytes] = field(default_factory=list)
+    unread: list[tuple[str, str]] = field(default_factory=list)
+
+
+def belonging(  # noqa: PLR0913  # one call for both uses
+    root: Path,
+    git: Git,
+    hidden: Iterable[str] = (),
+    words: Sequence[str] = (),
+    *,
+    with_ignored: bool = True,
+    is_exact: bool = True,
+    repositories: int = REPOSITORIES,
+) -> Belonging:
+    """Return the files that belong to a folder.
+
+    Args:
+        root: the folder, with links resolved.
+        git: runs git.
+        hidden: paths below the folder that are never listed.
+        words: more exclude patterns for `git ls-files`, which precede all others.
+        with_ignored: list the ignored paths too.
+        is_exact: name a folder only if a rule ignores it, not if it merely holds nothing else now,
+            which git finds out several times faster.
+        repositories: how many nested repositories are listed at once.
+
+    Raises:
+        GitError: if git can't list the folder.
+    """
+    asking = _Asking(root, git, tuple(hidden), tuple(words), with_ignored, is_exact)
+    waiting = asking.repository("")
+    number = 0
+    while waiting:
+        path = waiting.pop()
+        if (number := number + 1) > repositories:
+            asking.found.unread.append((path, f"more than {repositories} repositories at once"))
+            continue
+        try:
+            waiting += asking.repository(path)
+        except GitError:
+            asking.found.unread.append((path, "git can't list this repository"))
+    return asking.found
+
+
+class _Asking(Struct, frozen=True):
+    root: Path
+    git: Git
+    hidden: tuple[str, ...]
+    words: tuple[str, ...]
+    with_ignored: bool
+    is_exact: bool
+    found: Belonging = field(default_factory=Belonging)
+
+    def repository(self, prefix: str) -> list[str]:
+        """Add the files of one repository; return the nested ones, with a slash at the end."""
+        tree = self.root / prefix
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(contextlib.closing(open_root(tree)))
+            except OSError as fault:
+                raise GitError(f"{tree} can't be opened: {fault.strerror or fault}") from fault
+            repository, above = repository_in(folder), ""
+            if repository is None and not prefix:
+                found = stack.enter_context(repository_above(tree))
+                if found is not None:
+                    repository, above = found[0], "/".join(found[1])
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="codingagent-")))
+            directory = _Directory(self.git, scratch, tree, above)
+            has_modules, unread = directory.make(repository)
+            if (
+                above
+                and not directory.run(
+                    "check-ignore", "-q", "--no-index", "--", ".", ok=(0, 1)
+                ).returncode
+            ):
+                # A session that works there does want to see it, whatever the repository ignores.
+                directory = _Directory(self.git, scratch, tree, "")
+                has_modules, unread = directory.make(None)
+            try:
+                nested = self._listed(prefix, directory, has_modules=has_modules)
+            except GitError:
+                if not directory.index.exists():
+                    raise
+                directory.index.unlink()
+                unread = "it is not as git writes it"
+                nested = self._listed(prefix, directory, has_modules=False)
+            if unread:
+                self.found.unread.append((f"{prefix}.git/index", unread + _MISSING))
+            return nested
+
+    def _listed(self, prefix: str, directory: "_Directory", *, has_modules: bool) -> list[str]:
+        lead = f"/{directory.above}/" if directory.above else "/"
+        inner = [path[len(prefix) :] for path in self.hidden if path.startswith(prefix)]
+        words = ("--exclude-standard", *self.words)
+        words += tuple(f"--exclude={_escaped(lead + path)}/" for path in inner)
+        ignored = (
+            "-oi",
+            "--directory",
+            *(() if self.is_exact else ("--no-empty-directory",)),
+            *words,
+        )
+        queries = [("-co", *words), *([ignored] if self.with_ignored else [])]
+        queries += [("-s",)] if has_modules else []
+        done = together(
+            self.root, *(partial(directory.run, "ls-files", "-z", *query) for query in queries)
+        )
+        for name, reason in _UNREADABLE.findall(os.fsdecode(done[0].stderr)):
+            self.found.unread.append((f"{prefix}{name.rstrip('/')}/", reason.lower()))
+        names = _plain(done[0].stdout, inner)
+        nested: list[bytes] = []
+        if b"/\0" in done[0].stdout:
+            nested = [name for name in names if name.endswith(b"/")]
+            names.difference_update(nested)
+        if has_modules:
+            modules = [m[1] for line in fields(done[-1].stdout) if (m := _GITLINK.match(line))]
+            names.difference_update(modules)
+            nested += [name + b"/" for name in modules if directory.has_repository(name)]
+        start = os.fsencode(prefix)
+        if start:
+            self.found.files.update([start + name for name in names])
+        else:
+            self.found.files = names
+        if self.with_ignored:
+            self.found.ignored += [start + each for each in _topmost(fields(done[1].stdout))]
+        hidden = {f"{path}/" for path in self.hidden}
+        return [path for name in nested if (path := prefix + os.fsdecode(name)) not in hidden]
+
+
+class _Directory(Struct, frozen=True):
+    """A git directory of our own at `path`, for a tree that is at `above` in its repository."""
+
+    git: Git
+    path: Path
+    tree: Path
+    above: str
+
+    @property
+    def index(self) -> Path:
+        return self.path / "index"
+
+    def make(self, repository: Repository | None) -> tuple[bool, str]:
+        """Write the directory; return whether submodules are tracked, and why the index is not read."""
+        for name in ("objects", "refs", "info"):
+            (self.path / name).mkdir(exist_ok=True)
+        self.index.unlink(missing_ok=True)
+        exclude = b"" if repository is None else repository.excludes()
+        (self.path / "info" / "exclude").write_bytes(exclude)
+        kind, unread, has_modules = "", "", False
+        for name, data in ({} if repository is None else repository.indexes()).items():
+            if data is None:
+                unread = "it is too large"
+                continue
+            # Nothing else of the repository says which digests it uses.
+            kind = kind or _SHA256 * (hashlib.sha256(data[:-32]).digest() == data[-32:])
+            has_modules = has_modules or _GITLINK_MODE in data
+            (self.path / name).write_bytes(data)
+        config = _CONFIG.format(version=int(bool(kind)), nowhere=os.devnull.replace("\\", "\\\\"))
+        (self.path / "config").write_text(config + kind, "utf-8", newline="\n")
+        (self.path / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
+        return has_modules, unread
+
+    def has_repository(self, name: bytes) -> bool:
+        return os.path.lexists(os.path.join(os.fsencode(self.tree), name, b".git"))
+
+    def run(self, *words: str, ok: tuple[int, ...] = (0,)) -> GitResult:
+        """Run git in the tree.
+
+        Raises:
+            GitError: if it fails.
+        """
+        top = self.tree.parents[self.above.count("/")] if self.above else self.tree
+        own = {name: value for name in _FOR_GIT if (value := self.git.variables.get(name))}
+        variables = own | {
+            "GIT_DIR": os.fspath(self.path),
+            "GIT_COMMON_DIR": os.fspath(self.path),
+            "GIT_WORK_TREE": os.fspath(top),
+            "GIT_ALLOC_LIMIT": _ALLOCATION,
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "",
+            "LC_ALL": "C",
+        }
+        done = self.git.run((self.git.program, "-C", os.fspath(self.tree), *words), variables, b"")
+        if done.returncode not in ok:
+            said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise GitError(f"git can't list {self.tree}: {said or done.returncode}")
+        return done
+
+
+def together(root: Path, *calls: Callable[[], GitResult]) -> list[GitResult]:
+    """Make several calls that wait for git at the same time; raise the first error among them.
+
+    git opens every .gitignore, and blocks forever if one is a pipe, which a command could have
+    made. So after a while, every such pipe is opened for writing and closed to unblock git.
+    """
+    answers: dict[int, GitResult | Exception] = {}
+
+    def call(number: int) -> None:
+        try:
+            answers[number] = calls[number]()
+        except Exception as fault:  # noqa: BLE001  # raised again below, in the caller's thread
+            answers[number] = fault
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join(_PATIENCE_S)
+    finally:
+        # Also after an interrupt: none of our threads is left waiting.
+        while any(thread.is_alive() for thread in threads):
+            _let_go(root)
+            for thread in threads:
+                thread.join(_PATIENCE_S / 10)
+    for number in range(len(calls)):
+        if isinstance(fault := answers[number], Exception):
+            raise fault
+    return [done for _, done in sorted(answers.items()) if not isinstance(done, Exception)]
+
+
+def fields(data: bytes) -> list[bytes]:
+    """Split NUL-terminated output of git."""
+    return data.split(b"\0")[:-1]
+
+
+def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
+    """Return the paths of those folders that are below a root, relative to it."""
+    below = []
+    for folder in folders:
+        with contextlib.suppress(ValueError):
+            path = Path(os.path.realpath(folder)).relative_to(os.path.realpath(root)).as_posix()
+            if path != ".":
+                below.append(path)
+    return tuple(below)
+
+
+def _let_go(root: Path) -> None:
+    """Unblock every reader of a pipe named .gitignore."""
+    for folder, _, names in walk_names(os.fspath(root)):
+        if ".gitignore" in names:
+            with contextlib.suppress(OSError):
+                path = os.path.join(folder, ".gitignore")
+                if stat.S_ISFIFO(os.lstat(path).st_mode):
+                    # Without a reader this fails at once, as it should.
+                    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+
+
+def _plain(data: bytes, hidden: Sequence[str]) -> set[bytes]:
+    """Return the names that lead only downwards, and not into hidden folders or .git."""
+    names = set(fields(data))
+    odd = (*_ODD, *(b"\0%s/" % os.fsencode(path).lower() for path in hidden))
+    every = b"\0" + data.lower()
+    if any(part in every for part in odd):
+        names = {name for name in names if not any(p in b"\0%s\0" % name.lower() for p in odd)}
+    return names
+
+
+def _topmost(names: list[bytes]) -> list[bytes]:
+    """Drop folders of which git also names content: those are not ignored as a whole."""
+    parents = set()
+    for name in names:
+        folder = name.rstrip(b"/").rpartition(b"/")[0]
+        while folder and folder not in parents:
+            parents.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    return [name for name in names if not (name.endswith(b"/") and name[:-1] in parents)]
+
+
+def _escaped(path: str) -> str:
+    """Return a path escaped as an ignore pattern."""
+    return re.sub(r"([\\*?\[\] ])", r"\\\1", path)
