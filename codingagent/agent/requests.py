@@ -84,13 +84,13 @@ class Requests:
         Raises:
             WorkError: if the disk fails.
         """
-        lying = tuple(
-            EarlierFile(letter.name, letter.sighting.size_bytes, letter.sighting.modified_ns)
-            for letter in self._home.mailbox.look()
+        earlier = tuple(
+            EarlierFile(file.name, file.sighting.size_bytes, file.sighting.modified_ns)
+            for file in self._home.mailbox.look()
         )
-        if lying:
-            self.log.record(InboxFound(lying, now()))
-            names = ", ".join(paths.shown(file.name) for file in lying)
+        if earlier:
+            self.log.record(InboxFound(earlier, now()))
+            names = ", ".join(paths.shown(file.name) for file in earlier)
             self.context.show(
                 Remark(
                     f"ignored, because it was in the inbox before: {names}; to use one: codingagent"

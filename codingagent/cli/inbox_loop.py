@@ -67,55 +67,55 @@ class Inbox:
 
         An older file that is still being written delays the younger ones: the order is by time.
         """
-        letters = [letter for letter in self._look() if not self._is_left_alone(letter)]
-        self._tracker = self._tracker.after({letter.name: letter.sighting for letter in letters})
-        for letter in letters:
-            if letter.sighting.size_bytes == 0:
+        files = [file for file in self._look() if not self._is_left_alone(file)]
+        self._tracker = self._tracker.after({file.name: file.sighting for file in files})
+        for file in files:
+            if file.sighting.size_bytes == 0:
                 continue  # empty files wait, and delay no others
-            first = self._tracker.first[letter.name]
-            hint = self._hints.get(letter.name, Hint.NOTHING)
-            if is_finished(first, letter.sighting, hint):
-                self._hints.pop(letter.name, None)
+            first = self._tracker.first[file.name]
+            hint = self._hints.get(file.name, Hint.NOTHING)
+            if is_finished(first, file.sighting, hint):
+                self._hints.pop(file.name, None)
                 self.given += 1
-                return letter, True
+                return file, True
             return None, True
         return None, False
 
     def complaints(self, *, is_last_look: bool = False) -> list[str]:
         """Return what to do about files that can't be taken, once each; those that may still grow wait."""
         others = self._look_at_others()
-        self._others = self._others.after({letter.name: letter.sighting for letter in others})
+        self._others = self._others.after({file.name: file.sighting for file in others})
         found: list[str] = []
-        for letter in others:
-            first, now = self._others.first[letter.name], letter.sighting
+        for file in others:
+            first, now = self._others.first[file.name], file.sighting
             patience_s = SETTLED_AFTER_S if now.size_bytes else _EMPTY_S
             is_settled = is_last_look or now.at_s - first.at_s >= patience_s
             if (
                 is_settled
-                and not self._is_left_alone(letter)
-                and _as_earlier(letter) not in self._named
+                and not self._is_left_alone(file)
+                and _as_earlier(file) not in self._named
             ):
-                self._named.add(_as_earlier(letter))
-                found.append(_advice(letter))
+                self._named.add(_as_earlier(file))
+                found.append(_advice(file))
         return found
 
     def names_left_alone(self) -> list[str]:
         """Return the files that are there from before, oldest first."""
-        return [letter.name for letter in self._look() if self._is_left_alone(letter)]
+        return [file.name for file in self._look() if self._is_left_alone(file)]
 
-    def leave(self, letter: InboxFile) -> None:
+    def leave(self, file: InboxFile) -> None:
         """Ignore a file until it changes: it is for another session."""
-        self._left_alone.add(_as_earlier(letter))
+        self._left_alone.add(_as_earlier(file))
 
-    def _is_left_alone(self, letter: InboxFile) -> bool:
-        return _as_earlier(letter) in self._left_alone
+    def _is_left_alone(self, file: InboxFile) -> bool:
+        return _as_earlier(file) in self._left_alone
 
 
-def _advice(letter: InboxFile) -> str:
+def _advice(file: InboxFile) -> str:
     """Return what is wrong with a file in the inbox, and what to do."""
-    name = shown(letter.name)
+    name = shown(file.name)
     stem, dot, suffix = name.rpartition(".")
-    if not letter.sighting.size_bytes:
+    if not file.sighting.size_bytes:
         return f"{name} in the inbox is empty: save the answer again"
     if dot and f".{suffix.lower()}" in _DOCUMENTS:
         return f"{name} in the inbox is not plain text: save the answer as plain text, {stem}.txt"
@@ -123,9 +123,9 @@ def _advice(letter: InboxFile) -> str:
     return f"{name} in the inbox {how}: rename it to {name}.txt"
 
 
-def _as_earlier(letter: InboxFile) -> EarlierFile:
-    now = letter.sighting
-    return EarlierFile(letter.name, now.size_bytes, now.modified_ns)
+def _as_earlier(file: InboxFile) -> EarlierFile:
+    now = file.sighting
+    return EarlierFile(file.name, now.size_bytes, now.modified_ns)
 
 
 def follow(
@@ -155,12 +155,12 @@ def follow(
     """
     announced = preparations = 0
     while not conversation.session.is_complete:
-        letter, any_left = inbox.next()
-        if letter is not None:
-            if other := conversation.take(letter.name):
+        file, any_left = inbox.next()
+        if file is not None:
+            if other := conversation.take(file.name):
                 if conversation.follows_answers:
                     return other
-                inbox.leave(letter)
+                inbox.leave(file)
             continue
         if attend(conversation):
             announced = 0
@@ -188,12 +188,12 @@ def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]
     """
     waited = 0.0
     while not conversation.session.is_complete:
-        letter, any_left = inbox.next()
-        if letter is not None:
-            if other := conversation.take(letter.name):
+        file, any_left = inbox.next()
+        if file is not None:
+            if other := conversation.take(file.name):
                 if conversation.follows_answers:
                     return other, False
-                inbox.leave(letter)
+                inbox.leave(file)
             waited = 0.0
         elif any_left and waited < 2 * SETTLED_AFTER_S:
             time.sleep(SETTLED_AFTER_S / 3)

@@ -105,22 +105,22 @@ class Mailbox:
         """
         others = self._letters(lambda name: not name.lower().endswith(_UNDER_WAY))
         return [
-            letter
-            for letter in others
-            if not letter.sighting.size_bytes or not letter.name.lower().endswith(_SUFFIXES)
+            file
+            for file in others
+            if not file.sighting.size_bytes or not file.name.lower().endswith(_SUFFIXES)
         ]
 
     def _letters(self, is_wanted: Callable[[str], bool]) -> list[InboxFile]:
         try:
             with os.scandir(self.inbox) as entries:
                 wanted = [entry for entry in entries if is_wanted(entry.name)]
-                letters = [letter for entry in wanted if (letter := _letter(entry)) is not None]
+                files = [file for entry in wanted if (file := _inbox_file(entry)) is not None]
         except OSError as fault:
             raise WorkError(
                 f"the inbox {self.inbox} can't be read: {fault.strerror or fault};"
                 " make it again, then go on with `codingagent resume`"
             ) from fault
-        return sorted(letters, key=lambda letter: (letter.sighting.modified_ns, letter.name))
+        return sorted(files, key=lambda file: (file.sighting.modified_ns, file.name))
 
     @staticmethod
     def named(name: str) -> tuple[str, int] | None:
@@ -254,7 +254,7 @@ def _stem(session_id: str, sequence: int) -> str:
     return f"{session_id}_seq{sequence:04d}"
 
 
-def _letter(entry: "os.DirEntry[str]") -> InboxFile | None:
+def _inbox_file(entry: "os.DirEntry[str]") -> InboxFile | None:
     name = entry.name
     if name.startswith((".", "~")):
         return None

@@ -350,7 +350,7 @@ def test_a_queue_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> Non
     before = tree(tmp_path)
     for arguments in (("say", "x"), ("refresh",), ("resume", "--once")):
         status, _, err = command_line_here(waiting, *arguments)
-        assert (status, "queue is a link" in err) == (2, True)
+        assert (status, "desk is a link" in err) == (2, True)
     assert tree(tmp_path) == before
 
 
