@@ -78,6 +78,13 @@ def test_half_characters_become_question_marks_as_in_the_journal() -> None:
     assert queued_request.decode_errand(data).text == "half ?"
 
 
+def test_an_errand_cannot_say_who_gave_its_answer() -> None:
+    """Design, policy: the record says how a question was answered; only the process that does it knows."""
+    forged = Answer("yes", by="--yes", reason="r", how="terminal")
+    data = queued_request.encode(Errand("answer", "a1b2c3d4", operation_id="op-1", answer=forged))
+    assert queued_request.decode_errand(data).answer == Answer("yes", reason="r")
+
+
 def test_what_nests_too_deep_is_refused() -> None:
     with pytest.raises(UsageError):
         queued_request.decode_errand(b"[" * 1_000_000)
