@@ -36,11 +36,7 @@ def _check_there_is_one() -> None:
 
 
 def read() -> str:
-    """Return the text on the clipboard.
-
-    Raises:
-        WorkError: if there is no clipboard here, or nothing can be read from it.
-    """
+    """Return the text on the clipboard."""
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
 
     _check_there_is_one()
@@ -51,11 +47,7 @@ def read() -> str:
 
 
 def write(text: str) -> None:
-    """Put a text on the clipboard.
-
-    Raises:
-        WorkError: if there is no clipboard here, or it does not take the text.
-    """
+    """Put a text on the clipboard."""
     import pyperclip
 
     _check_there_is_one()
@@ -113,13 +105,7 @@ def is_the_terminals(variables: Mapping[str, str]) -> bool:
 def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> None:
     """Ask the terminal to put a text on its clipboard (OSC 52). Many terminals refuse silently.
 
-    Args:
-        text: the text.
-        terminal: this process's terminal.
-        tmux: the tmux between it and the person's own terminal.
-
-    Raises:
-        WorkError: if the text is too long for terminals, or tmux refuses to pass it on.
+    A tmux between this process and the person's own terminal must pass the text on.
     """
     data = text.encode("utf-8", "replace")
     encoded = base64.b64encode(data)
@@ -154,9 +140,6 @@ class Tmux:
         """Have tmux pass a text to the terminal's clipboard; return False if its version is too old.
 
         By default (`set-clipboard external`, 3.3) tmux does not pass on what programs send themselves.
-
-        Raises:
-            WorkError: if its settings forbid it, or it does not know that the terminal can.
         """
         if fault := self.fault():
             raise WorkError(fault)

@@ -22,10 +22,6 @@ def copy(home: Home, session: Session, *, short: bool, limit: int | None, budget
 
     In parts it is also written to `outbox/parts/`, and the parts go to the clipboard one after the other; in
     a pipe their file names are printed. `budget` is the limit of a request, in characters.
-
-    Raises:
-        UsageError: if no request waits, or a part would be too small.
-        WorkError: if there is no clipboard, or the request can't be read.
     """
     if session.phase is not Phase.AWAITING_ANSWER:
         raise UsageError(no_request_waits(session))
@@ -81,15 +77,8 @@ def _put(text: str, *outside: Path) -> tuple[str, str]:
 def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
     """Save an answer in the inbox: from a pipe, an editor, or else the clipboard.
 
-    Args:
-        home: the home of the inbox.
-        session: the session it is for, unless the answer names another one that waits.
-        ask: asks which session it is for if it names none and several wait; None: the person named one.
-        edits: read it from an editor.
-
-    Raises:
-        UsageError: if it is empty, the request itself, or its session is unknown.
-        WorkError: if there is no clipboard, or the inbox can't be written.
+    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
+    decides; without `ask`, the person named the session.
     """
     if edits:
         data = _written()
@@ -116,9 +105,7 @@ def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None
 class Glance:
     """Poll the clipboard, and save what answers the waiting request in the inbox.
 
-    Args:
-        home: the home of the inbox.
-        complain: gets one line if there is no clipboard; polling then stops.
+    If there is no clipboard, complain once and stop polling.
     """
 
     def __init__(self, home: Home, complain: Callable[[str], None]) -> None:

@@ -23,11 +23,7 @@ _RECORDED_SESSION = "00000000"
 
 
 def play(show: Callable[[Notice], None]) -> None:
-    """Play the recorded session; save the answers in the inbox as a person would.
-
-    Raises:
-        WorkError: if the temporary folder can't be used.
-    """
+    """Play the recorded session; save the answers in the inbox as a person would."""
     with (
         tempfile.TemporaryDirectory(prefix="codingagent-demo-") as folder,
         as_file(files("codingagent") / "demo") as recorded,

@@ -31,20 +31,10 @@ _SAY_SO_AFTER_S = 2.0
 def locked_or_handed(
     home: Home, errand: Errand, complain: Callable[[str], None]
 ) -> Iterator[tuple[Report | None, str]]:
-    """Hold the home's lock, or have its holder run an errand.
+    """Hold the home's lock, or have its holder run an errand; complain if that takes long.
 
     Yield its report, or None if this process has the lock and must run the errand itself; and the errand's
     name, under which a killed process may have begun it.
-
-    Args:
-        home: the home.
-        errand: the work to do.
-        complain: gets a line if it takes long.
-
-    Raises:
-        UsageError: if it is too long to be handed over, or the lock's holder waits for this process.
-        WorkError: if it can't be handed over.
-        InterruptError: for Ctrl-C; the errand is withdrawn, if that is still possible.
     """
     queue = home.queue
     with contextlib.ExitStack() as stack:
@@ -97,11 +87,7 @@ def _wait(
 
 
 def _lock(home: Home, stack: contextlib.ExitStack) -> str:
-    """Take the home's lock; return its holder, if another process has it.
-
-    Raises:
-        WorkError: if nothing can take it.
-    """
+    """Take the home's lock; return its holder, if another process has it."""
     try:
         stack.enter_context(home.locked())
     except HeldError as fault:
@@ -115,12 +101,7 @@ def _report(queue: RequestQueue, name: str) -> Report | None:
 
 
 class Attendant:
-    """Run errands that other processes leave while a session waits for an answer or for approval.
-
-    Args:
-        home: the home whose queue holds the errands.
-        show: gets a line about what was done.
-    """
+    """Run errands that other processes leave while a session waits for an answer or for approval."""
 
     def __init__(self, home: Home, show: Callable[[Notice], None]) -> None:
         self._queue = home.queue
@@ -132,11 +113,7 @@ class Attendant:
         self._work = work
 
     def __call__(self, conversation: "Conversation") -> bool:
-        """Run all waiting errands; return whether the request was rewritten.
-
-        Raises:
-            WorkError: if the disk fails; this is reported too.
-        """
+        """Run all waiting errands; return whether the request was rewritten."""
         is_new = False
         for left in self._queue.take():
             if (what := self._do(left, conversation)) is not None:
@@ -208,11 +185,7 @@ def _do(left: Left, conversation: "Conversation") -> str | None:
 
 
 def write_request(conversation: "Conversation", *, after: What) -> None:
-    """Write the request that is due after words or a refresh.
-
-    Raises:
-        WorkError: if the disk fails, with a remedy; the words are in the journal anyway.
-    """
+    """Write the request that is due after words or a refresh."""
     try:
         # Not `recover`: this must not execute any of an answer, and it may come in the middle of a turn.
         conversation.write_due()

@@ -36,10 +36,8 @@ class Patience(Protocol):
 class Inbox:
     """The files in the inbox, and which of them are complete.
 
-    Args:
-        look: returns the files that are there now, oldest first.
-        left_alone: files from before the session; ignored until they change.
-        look_at_others: returns the files that are there but can't be taken.
+    `left_alone` are files from before the session, ignored until they change. `look_at_others` returns the
+    files that can't be taken.
     """
 
     def __init__(
@@ -139,19 +137,8 @@ def follow(
     """Take answers until the session is complete.
 
     Return the session that the next answer is for, if the conversation follows answers to others; else "".
-
-    Args:
-        conversation: the current session.
-        inbox: where answers arrive.
-        patience: waits for events.
-        glance: called before each wait: it may bring answers to the inbox from elsewhere.
-        attend: runs errands of other processes; returns whether the request was rewritten.
-        say: tells the person what to do about a file that can't be taken.
-
-    Raises:
-        UsageError: if the session of an answer is unknown.
-        WorkError: if the disk fails; the session can be resumed.
-        KeyboardInterrupt: passed on.
+    Before each wait, `attend` runs errands of other processes and returns whether the request was rewritten,
+    and `glance` may bring answers to the inbox from elsewhere.
     """
     announced = preparations = 0
     while not conversation.session.is_complete:
@@ -182,9 +169,6 @@ def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]
     """Take the answers that are there now, each as its own turn; files that still grow stay.
 
     Return the session that the next answer is for, as `follow` does, and whether a file still grows.
-
-    Raises:
-        UsageError, WorkError, KeyboardInterrupt: as `follow`.
     """
     waited = 0.0
     while not conversation.session.is_complete:

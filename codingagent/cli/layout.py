@@ -180,11 +180,7 @@ def table(
 ) -> Iterator[Line]:
     """Yield a table that fits: in columns, the last one cut or wrapped; else as a card for each row.
 
-    Args:
-        headings: of the columns.
-        rows: the first cell is never cut.
-        look: the output.
-        cuts: cut the last column instead of wrapping it.
+    The first cell of a row is never cut. `cuts` cuts the last column instead of wrapping it.
     """
     heads = [(heading, "bold") for heading in headings]
     widths = [max(cells(row[i][0]) for row in [heads, *rows]) for i in range(len(headings))]

@@ -105,11 +105,7 @@ class _Commands(TyperGroup):
 
 
 def _check_values(command: "Command", arguments: list[str]) -> None:
-    """Refuse an option whose value is missing: the parser would take the next option for it.
-
-    Raises:
-        UsageError: if there is one.
-    """
+    """Refuse an option whose value is missing: the parser would take the next option for it."""
     options = {name: each for each in command.params for name in (*each.opts, *each.secondary_opts)}
     for name, value in zip_longest(arguments, arguments[1:]):
         if name == "--":

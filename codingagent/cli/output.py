@@ -97,15 +97,9 @@ def person_at(
     elsewhere: "Elsewhere" = lambda _: None,
     diff: object = None,
 ) -> "Person":
-    """Return the person at a screen, who may also answer from another terminal.
+    """Return the person at a screen, who may also answer from another terminal (`elsewhere`).
 
-    Args:
-        screen: where they look.
-        settings: how much of each change to show; without them the screen decides.
-        approves_all: approve in advance everything that would be asked.
-        accepts_formats: approve changes in other formats in advance.
-        elsewhere: returns an answer given in another terminal.
-        diff: not None if an option said what to show.
+    The settings say how much of each change to show; `diff` is not None if an option said so.
     """
     from codingagent.agent.context import Person
 

@@ -56,20 +56,24 @@ class Changes:
         return found, tuple(on_screen(line).expandtabs(4) for line in lines)
 
 
-def _in_pipes(how: str, *, asked: bool) -> str:
-    """Return how much to show where nobody may be looking: only what was asked for explicitly."""
-    return how if asked or how == "full" else "never"
-
-
-class Lines:
-    """Show each notice as lines of plain text."""
+class _Piped:
+    """A screen in a pipe: nobody can answer there, and it has no state to restore."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._changes = Changes("never")
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
-        self._changes.how = _in_pipes(how, asked=asked)
+        # Nobody may be looking: show only what was asked for explicitly.
+        self._changes.how = how if asked or how == "full" else "never"
+
+    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None: ...
+    def choose(self, question: str, choices: Sequence[str]) -> int | None: ...
+    def close(self) -> None: ...
+
+
+class Lines(_Piped):
+    """Show each notice as lines of plain text."""
 
     def show(self, notice: ui.Notice) -> None:
         self._changes.note(notice)
@@ -82,25 +86,9 @@ class Lines:
             self._stream.write(f"{on_screen(text)}\n")
             self._stream.flush()
 
-    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Return no answer: nobody sits here."""
 
-    def choose(self, question: str, choices: Sequence[str]) -> int | None:
-        """Choose nothing, as above."""
-
-    def close(self) -> None:
-        """Do nothing: there is no state to restore."""
-
-
-class JsonLines:
+class JsonLines(_Piped):
     """Show each notice as one JSON object on a line; `type` is the notice's name."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._changes = Changes("never")
-
-    def tell_changes(self, how: str, *, asked: bool) -> None:
-        self._changes.how = _in_pipes(how, asked=asked)
 
     def show(self, notice: ui.Notice) -> None:
         self._changes.note(notice)
@@ -111,15 +99,6 @@ class JsonLines:
             said = {"path": notice.path, "added": found.added, "removed": found.removed}
             document = {"type": _type(notice), **said, "difference": "\n".join(lines)}
             write_json_line(self._stream, document)
-
-    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
-        """Return no answer: nobody sits here."""
-
-    def choose(self, question: str, choices: Sequence[str]) -> int | None:
-        """Choose nothing, as above."""
-
-    def close(self) -> None:
-        """Do nothing: there is no state to restore."""
 
 
 def write_json_line(stream: TextIO, document: object) -> None:

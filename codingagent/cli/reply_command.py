@@ -39,20 +39,8 @@ def follow(
 ) -> None:
     """Have a command answer request after request, until the session is complete.
 
-    Its answers are saved in the inbox and taken like any other; so are those that the person saves there.
-
-    Args:
-        conversation: the current session.
-        inbox: where answers arrive.
-        home: the home of the mailbox.
-        command: the command that answers.
-        show: gets its other output.
-        attend: runs errands of other processes between two turns.
-
-    Raises:
-        WorkError: if the command fails, prints no answer or the last one again, or has used all its turns.
-            The session can be resumed.
-        KeyboardInterrupt: passed on; the command was ended.
+    Its answers are saved in the inbox and taken like any other; so are those that the person saves there. Its
+    other output is shown. Between two turns, `attend` runs errands of other processes.
     """
     taken = 0
     with contextlib.closing(factory.reply_runner()) as runner:
@@ -93,11 +81,7 @@ def follow(
 def _answer(
     home: Home, session: Session, command: ReplyCommand, run: Callable[[str, Extras], Outcome]
 ) -> tuple[str, str]:
-    """Run the command on one request; return the answer's name in the inbox, and its digest.
-
-    Raises:
-        WorkError: if there is none.
-    """
+    """Run the command on one request; return the answer's name in the inbox, and its digest."""
     session_id, sequence = session.session_id, session.sequence
     request = home.mailbox.outbox_path(session_id, sequence)
     short = home.mailbox.short_path(session_id, sequence)

@@ -33,11 +33,7 @@ _STATUS = {"completed": 0, "error": 1, "awaiting_approval": ApprovalError.exit_s
 
 
 def read_message(name: str) -> bytes:
-    """Return the bytes of a message, from a file or with `-` from stdin, up to just over the limit.
-
-    Raises:
-        UsageError: if there is no such file, or it can't be read.
-    """
+    """Return the bytes of a message, from a file or with `-` from stdin, up to just over the limit."""
     # One byte over the limit: the reader then says what is wrong.
     most = SIZE_LIMIT_BYTES + 1
     if name == "-":
@@ -73,13 +69,7 @@ def answer(
 ) -> int:
     """Answer a run's question and print what came of it; return the exit status.
 
-    Args:
-        home: where the run is kept.
-        session: its state.
-        settings: its settings from now on.
-        given: the operation's id, or a message that holds the answer.
-        decided: the answer, if no message holds it.
-        approves_all: approve in advance what would be asked next.
+    `given` is the operation's id, or a message that holds the answer; otherwise `decided` is the answer.
     """
     name = given if not isinstance(given, bytes) else None
     if isinstance(given, bytes):
@@ -102,11 +92,7 @@ def answer(
 
 
 def finish(home: Home, session: Session, settings: Settings, *, approves_all: bool) -> int:
-    """Finish an interrupted run and print all its events; return the exit status.
-
-    Raises:
-        UsageError: if it is done, or its workspace is gone.
-    """
+    """Finish an interrupted run and print all its events; return the exit status."""
     if session.is_complete:
         raise UsageError(
             f"{session.session_id} is done; `codingagent show {session.session_id}` tells of it"
@@ -123,12 +109,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
 def undo(
     home: Home, session: Session, turns: int | None, show: Callable[[Notice], None], *, force: bool
 ) -> None:
-    """Undo what a run changed, or with None revert its last undo.
-
-    Raises:
-        UsageError: if there is nothing to undo, or no git.
-        WorkError: if the disk fails.
-    """
+    """Undo what a run changed, or with None revert its last undo."""
     folders = (Path(session.workspace), home.root)
     with (
         contextlib.closing(home.runs.open(session.session_id)) as journal,

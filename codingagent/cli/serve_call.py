@@ -50,11 +50,7 @@ class EndpointOptions(Struct, frozen=True):
     no_token: bool = False
 
     def chosen(self) -> Listenable | Command | None:
-        """Return the endpoint; None is standard input and output.
-
-        Raises:
-            UsageError: if none is given, or several.
-        """
+        """Return the endpoint; None is standard input and output."""
         given = [
             self.stdio,
             *(each is not None for each in (self.socket, self.tcp, self.vsock, self.command)),
@@ -86,12 +82,7 @@ class Served(Struct, frozen=True):
 
 
 def serve(named: EndpointOptions, served: Served, *, verbose: bool) -> None:
-    """Serve until stopped; log on stderr.
-
-    Raises:
-        UsageError: if the root, the policy or the endpoint can't be used.
-        WorkError: if a sandbox is required and does not work.
-    """
+    """Serve until stopped; log on stderr."""
     endpoint = named.chosen()
     if isinstance(endpoint, Command):
         raise UsageError("--command is for `call`")
@@ -155,16 +146,7 @@ def call(
 ) -> int:
     """Call a method and print its result as JSON; return the exit status.
 
-    Args:
-        named: the endpoint.
-        home: the home, if named; used for a server started for this call.
-        method: its name.
-        params: as JSON.
-        timeout_s: how long to wait for the answer.
-
-    Raises:
-        UsageError: if the params are not a JSON object or array.
-        RpcError: if the call fails.
+    A server that is started for this call alone uses the home that was named, if any.
     """
     values = None
     if params is not None:

@@ -106,15 +106,7 @@ def show_diff(
 ) -> None:
     """Print what a turn changed, or all turns together.
 
-    Args:
-        diff: returns the diff between two checkpoints, for some paths.
-        changed: returns the paths that differ between two.
-        steps: all of the session's.
-        turn: its number; None for all.
-        json: print one object.
-
-    Raises:
-        UsageError: if there is no such turn, or no checkpoint holds its changes.
+    `diff` returns the diff between two checkpoints for some paths, `changed` the paths that differ.
     """
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:

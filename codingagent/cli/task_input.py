@@ -8,11 +8,7 @@ from codingagent.model.plain_text import without_halves
 
 
 def read_task(words: list[str], file: Path | None, edit: bool) -> str:
-    """Return the task from the one source that was given.
-
-    Raises:
-        UsageError: if none or more than one was given, or it is empty, or can't be read.
-    """
+    """Return the task from the one source that was given."""
     task = _read("the task", words, file, edit)
     if not task:
         raise UsageError('no task given; write it in quotes: codingagent new "the task"')
@@ -20,11 +16,7 @@ def read_task(words: list[str], file: Path | None, edit: bool) -> str:
 
 
 def read_words(words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool) -> str:
-    """Return the person's words: typed, from a file, or both; with attached files they may be empty.
-
-    Raises:
-        UsageError: as `read_task`.
-    """
+    """Return the person's words: typed, from a file, or both; with attached files they may be empty."""
     if words and file is not None and not edit:
         said = "\n\n".join(
             filter(None, (_read("", words, None, edit=False), _read("", [], file, edit=False)))

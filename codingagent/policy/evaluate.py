@@ -41,13 +41,9 @@ _LOCAL_URL = re.compile(
 def judge_command(
     policy: Policy, command: str, workspace: str, variables: Iterable[str] = ()
 ) -> Verdict:
-    """Judge a shell line by every command in it.
+    """Judge a shell line by every command in it, and the variables that are set for it, by name.
 
-    Args:
-        policy: the rules.
-        command: the line for the shell.
-        workspace: its absolute path, which a line may contain.
-        variables: the names of variables set for it.
+    The line may contain the absolute path of the workspace.
     """
     rules = policy.shell
     if not rules.enabled:

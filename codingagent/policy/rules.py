@@ -132,12 +132,7 @@ ASKED_BY_POLICY = "needs your approval under this policy"
 
 
 def judge_read(policy: Policy, path: str) -> Verdict:
-    """Judge reading a file.
-
-    Args:
-        policy: the rules.
-        path: in plain form, `a/b`, relative to the workspace.
-    """
+    """Judge reading a file; the path is in plain form, `a/b`, relative to the workspace."""
     return _judge_path(policy.filesystem, path) or Allow()
 
 

@@ -42,10 +42,7 @@ _COSTLY = {"\0": 100, **dict.fromkeys("|?@!", 1000), **dict.fromkeys("<>()[$;&",
 
 _EXPANSIONS = frozenset(
     {
-        "simple_expansion",
-        "expansion",
-        "command_substitution",
-        "process_substitution",
+        *("simple_expansion", "expansion", "command_substitution", "process_substitution"),
         "arithmetic_expansion",
     }
 )
@@ -190,12 +187,9 @@ class _Reader:
         self._commands_left = COMMAND_LIMIT
 
     def read(self, text: str, depth: int, reads: tuple[str, ...]) -> list[ShellCommand]:
-        """Return the commands of a text.
+        """Return the commands of a text that was passed through `depth` other commands.
 
-        Args:
-            text: the text for a shell.
-            depth: through how many commands this text was passed.
-            reads: the names of the commands whose output all of it reads.
+        `reads` names the commands whose output all of it reads.
 
         Raises:
             _TooLargeError: if any limit is exceeded.

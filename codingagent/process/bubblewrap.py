@@ -32,23 +32,11 @@ from codingagent.workspace.dirfd import walk_names
 
 # Only paths that no answer can write. Some systems grant user namespaces to this very path.
 _BWRAP = (
-    "/usr/bin/bwrap",
-    "/usr/local/bin/bwrap",
-    "/bin/bwrap",
-    "/run/current-system/sw/bin/bwrap",
+    *("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"),
 )
 
 _ROOTS = (
-    "/usr",
-    "/opt",
-    "/etc",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/nix",
+    *("/usr", "/opt", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix"),
     "/snap",
 )
 _SECRET_FILES = (
@@ -57,12 +45,8 @@ _SECRET_FILES = (
 )
 _SECRET_FOLDERS = (
     *("/etc/ssh", "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/openvpn"),
-    *(
-        "/etc/kubernetes",
-        "/etc/rancher",
-        "/etc/NetworkManager/system-connections",
-        "/etc/pki/tls/private",
-    ),
+    *("/etc/kubernetes", "/etc/rancher", "/etc/NetworkManager/system-connections"),
+    "/etc/pki/tls/private",
 )
 # Where systemd keeps the target of /etc/resolv.conf.
 _RESOLVER = "/run/systemd/resolve"
@@ -351,11 +335,7 @@ class Bubblewrap(Struct, frozen=True):
         ]
 
     def _mounts(self) -> list[Mount]:
-        """Return the mounts of the person's folders as they are now.
-
-        Raises:
-            OSError: if the private /tmp can't be created, or the workspace is gone.
-        """
+        """Return the mounts of the person's folders as they are now."""
         # Later mounts cover earlier ones: private folders first, then tools, then the workspace,
         # and its protected paths last.
         own, root = self.make_temporary(), self.workspace

@@ -28,13 +28,9 @@ _SHOW = "put its folder on your PATH, so that the sandbox shows it, or use --san
 def complaint_about(
     check: str, root: Path, variables: Mapping[str, str], run: Callable[[str], str]
 ) -> str:
-    """Return why a check can't start; empty if it can or that is unknown.
+    """Return why a check can't start in a folder; empty if it can or that is unknown.
 
-    Args:
-        check: the shell line.
-        root: the folder where it starts.
-        variables: its environment.
-        run: runs a shell line as a command would be run; returns its output.
+    `run` runs a shell line as a command would be run, and returns its output.
     """
     if os.name == "nt":
         return ""  # the trial needs a POSIX shell

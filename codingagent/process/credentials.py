@@ -80,12 +80,7 @@ class CredentialSearch:
         self._known: dict[str, tuple[tuple[int, int, int], list[str], list[str]]] = {}
 
     def hidden_in(self, folders: AbstractSet[Path], passed_over: Path) -> list[Path]:
-        """Return the hidden paths in tool folders; of nested ones, only the outermost.
-
-        Args:
-            folders: real paths.
-            passed_over: a folder that is not searched.
-        """
+        """Return the hidden paths in tool folders (real paths); of nested ones, only the outermost."""
         found: set[Path] = set()
         for folder in folders:
             todo = deque([] if folder.name in _PACKAGES else [(os.fspath(folder), 0)])

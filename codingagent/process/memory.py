@@ -21,8 +21,7 @@ _MIB = 2**20
 def limit_bytes(megabytes: int) -> int | None:
     """Return the memory limit of a command's process tree; None where memory can't be measured.
 
-    Args:
-        megabytes: the setting; 0 for three quarters of the machine's memory.
+    0 megabytes mean three quarters of the machine's memory.
     """
     if sys.platform != "linux":
         return None

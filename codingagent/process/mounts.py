@@ -82,11 +82,7 @@ def _enter(pid: int) -> None:
 
 
 def _mount(mount: Mapping[str, object]) -> None:
-    """Make one mount; retry while the path is being swapped.
-
-    Raises:
-        OSError: if it can't be made.
-    """
+    """Make one mount; retry while the path is being swapped."""
     for look in range(1, _LOOKS + 1):
         opened: list[int] = []
         try:
@@ -129,9 +125,6 @@ def _open(root: str, path: str, opened: list[int], made: str = "") -> int:
         path: an absolute path, relative to that root.
         opened: receives the opened descriptors, for the caller to close.
         made: "folder" or "file": create missing components, ending in this.
-
-    Raises:
-        OSError: if it does not exist, or contains a link.
     """
     *above, last = path.strip("/").split("/")
     at = _opened_root(root)

@@ -61,11 +61,8 @@ _SYSTEM_FOLDERS = ("/", "/etc", "/usr", "/opt", "/var", "/run", "/dev", "/sys")
 _SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/sudoers")
 _SECRET_FOLDERS = ("/etc/ssl/private", "/etc/sudoers.d")
 _KERNEL_SETTINGS = (
-    "/proc/sys/kernel/core_pattern",
-    "/proc/sys/kernel/modprobe",
-    "/proc/sysrq-trigger",
-    "/sys/kernel/uevent_helper",
-    "/sys/power/state",
+    *("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger"),
+    *("/sys/kernel/uevent_helper", "/sys/power/state"),
 )
 
 # bits/socket.h of Linux; Python does not define all of them everywhere.

@@ -38,10 +38,7 @@ class Lures(Struct, frozen=True):
 
 @contextlib.contextmanager
 def lures(outside: Path) -> Iterator[Lures]:
-    """Create the lures; remove them all afterwards.
-
-    Args:
-        outside: a folder of the person's outside any workspace and /tmp.
+    """Create the lures, some in a folder outside any workspace and /tmp; remove them all afterwards.
 
     Raises:
         WorkError: if they can't be created.
@@ -73,12 +70,9 @@ def lures(outside: Path) -> Iterator[Lures]:
 
 
 def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tuple[Promise, ...]:
-    """Return every promise and whether the probe found that it holds.
+    """Return every promise of the sandbox around the lures' workspace, and whether it holds.
 
-    Args:
-        found: the lures; their workspace is the sandbox's.
-        run: runs a shell line in that sandbox and returns its output.
-        has_network: whether the network should be on.
+    `run` runs a shell line in that sandbox and returns its output.
 
     Raises:
         WorkError: if the probe could not run.
@@ -97,14 +91,8 @@ def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tupl
 
 # The ways applications keep them: by name, in a dot folder, in a folder of their own.
 _CREDENTIALS = (
-    *(
-        ".netrc",
-        ".env",
-        ".ssh/id_ed25519",
-        ".aws/credentials",
-        ".config/gh/hosts.yml",
-        ".kube/config",
-    ),
+    *(".netrc", ".env", ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml"),
+    ".kube/config",
     *("credentials.toml", "etc/npmrc", "etc/pip.conf", "share/uv/credentials/credentials.toml"),
     *("bin/.docker/config.json", "terraform/credentials.tfrc.json"),
 )

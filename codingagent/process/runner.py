@@ -71,18 +71,8 @@ main()
 """
 
 _PASSED = (
-    *(
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TMPDIR",
-        "VIRTUAL_ENV",
-    ),
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
+    "VIRTUAL_ENV",
     # All locale variables of POSIX and glibc: another name with this prefix may hold anything.
     *("LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME"),
     *("LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
@@ -192,12 +182,8 @@ class Runner:
     ) -> Outcome:
         """Run a shell line and return its outcome; pass the output to `show` as it arrives.
 
-        Args:
-            command: for `/bin/sh -c`, or `cmd.exe /c` on Windows.
-            folder: a handle on the folder to run in, or its name where handles are not supported.
-            timeout_s: None for no limit.
-            show: called with pieces of text, in the caller's thread.
-            extras: further options.
+        The folder is a handle, or a name where handles are not supported. Without `timeout_s` there is no
+        limit.
 
         Raises:
             KeyboardInterrupt: re-raised after the command and its tree have ended.
@@ -403,10 +389,7 @@ def open_transport(argv: Sequence[str]) -> Transport:
 def find_program(name: str, *outside: Path) -> str | None:
     """Find a program on PATH, skipping folders where an answer could have put it.
 
-    Args:
-        name: the program.
-        outside: the workspace and similar folders; programs there, or named relative to the current
-            folder, are skipped.
+    Those are the folders in `outside`, such as the workspace, and relative ones.
     """
     untrusted = {folder.resolve() for folder in outside}
     for folder in os.environ.get("PATH", "").split(os.pathsep):
@@ -423,11 +406,7 @@ def run_tool(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
 
-    Args:
-        argv: the program, by its full path, and its arguments.
-        variables: its whole environment.
-        data: the standard input.
-        timeout_s: the time limit in seconds; then the program is killed.
+    `variables` are its whole environment. It is killed at the time limit.
 
     Raises:
         WorkError: if it can't be started or does not end in time.

@@ -154,8 +154,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
 def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
     """Return every promise of the sandbox and whether the probe found that it holds.
 
-    Args:
-        outside: a folder of the person's that must be out of reach.
+    `outside` is a folder of the person's that must be out of reach.
 
     Raises:
         WorkError: if there is no sandbox, or it does not start.
@@ -200,9 +199,7 @@ class Finding(Struct, frozen=True):
 def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
     """Yield what this machine offers, one item at a time.
 
-    Args:
-        outside: a folder of the person's; sandboxed commands must not be able to write there.
-        workspace: the workspace; nothing in it is run.
+    Sandboxed commands must not be able to write to `outside`. Nothing in the workspace is run.
     """
     version = platform.python_version()
     yield Finding("Python", True, f"{version} on {platform.system()} ({platform.machine()})")

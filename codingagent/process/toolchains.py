@@ -43,11 +43,8 @@ _SMALL_BYTES = 64 * 1024
 def folders(path: str, home: Path, workspace: Path, prefixes: Iterable[str] = ()) -> list[Path]:
     """Return the real folders of the programs on PATH and of what they need to run.
 
-    Args:
-        path: the value of PATH.
-        home: the person's home folder; neither it nor a folder above it is ever returned.
-        workspace: visible anyway; no link or file in it is trusted.
-        prefixes: further installations, such as the running Python's.
+    Neither the home nor a folder above it is ever returned, and no link or file in the workspace is
+    trusted. `prefixes` are further installations, such as the running Python's.
     """
     homes_and_above = {f for each in (home.resolve(), *homes()) for f in (each, *each.parents)}
     found: dict[Path, None] = {}

@@ -309,12 +309,7 @@ class Client:
     # --- the wire ----------------------------------------------------------------------------------
 
     def _exchange(self, line: bytes, deadline: float | None) -> dict[str, Any]:
-        """Send a request and return the response to it.
-
-        Raises:
-            OSError: the connection ended, or (TimeoutError) the time is up.
-            RpcError: the bytes received are not a response to it.
-        """
+        """Send a request and return the response to it."""
         self._connection.settimeout(_left(deadline))
         self._connection.sendall(line)
         while True:

@@ -111,15 +111,10 @@ class CallMonitor:
 
 
 class Connection:
-    """Serve one stream.
+    """Serve one stream, and close it at the end.
 
-    Args:
-        stream: closed at the end.
-        open_methods: called once, in the thread of `serve`.
-        watch: monitors calls that take long.
-        log: gets one line for each event.
-        shows_bodies: log the messages too, clipped.
-        token: what the first line must present; None: nothing.
+    `open_methods` is called once, in the thread of `serve`. `shows_bodies` logs the messages too,
+    clipped. The first line must present the token, if there is one.
     """
 
     def __init__(

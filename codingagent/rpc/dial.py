@@ -13,10 +13,7 @@ from codingagent.rpc.framing import TOKEN_TAKEN, token_line
 
 # Not there yet: the file, the listener or the guest.
 _NOT_YET = (
-    FileNotFoundError,
-    ConnectionRefusedError,
-    ConnectionResetError,
-    TimeoutError,
+    *(FileNotFoundError, ConnectionRefusedError, ConnectionResetError, TimeoutError),
     BlockingIOError,
 )
 
@@ -84,11 +81,7 @@ def _greet(connection: socket.socket, say: Callable[[], None]) -> None:
 
 
 def _shake_hands(connection: socket.socket, port: int | None, deadline: float) -> None:
-    """Ask a hypervisor for a port of its guest.
-
-    Raises:
-        OSError: it refuses, or hangs up because nothing listens there yet.
-    """
+    """Ask a hypervisor for a port of its guest."""
     said = _ask(connection, b"CONNECT %d\n" % (port or 0), deadline)
     if not said.endswith(b"\n"):
         raise ConnectionResetError(f"the guest does not listen on port {port}")
@@ -99,11 +92,7 @@ def _shake_hands(connection: socket.socket, port: int | None, deadline: float) -
 
 
 def _present(connection: socket.socket, token: str, deadline: float) -> None:
-    """Present a token to a server.
-
-    Raises:
-        OSError: the server rejected it.
-    """
+    """Present a token to a server."""
     if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
         raise PermissionError(errno.EACCES, "the server did not take the token")
 

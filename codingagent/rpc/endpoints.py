@@ -29,13 +29,7 @@ class UnixSocket(Struct, frozen=True):
 
 
 class Tcp(Struct, frozen=True):
-    """A port of this machine; with 0 the system chooses one.
-
-    Args:
-        host: a name or an address.
-        port: its number.
-        token: for a client: the token that the server expects in the first line.
-    """
+    """A port of this machine; 0 lets the system choose. A client names the token that the server expects."""
 
     host: str
     port: int

@@ -29,13 +29,7 @@ _FOLDER_PATIENCE_S = 2.0
 
 
 class Listener:
-    """A listening socket.
-
-    Args:
-        listening: the listener owns it; `close` closes it.
-        endpoint: where it listens, with the port that the system chose.
-        forget: called by `close`, to remove the file.
-    """
+    """A listening socket, which it owns; `forget` is called by `close`, to remove the file."""
 
     def __init__(
         self,
@@ -76,9 +70,6 @@ def _refuse_others(connection: socket.socket) -> None:
     """Close a connection from another user, where the system identifies the peer.
 
     The file's mode already keeps others out, unless someone has changed it. Root may do anything anyway.
-
-    Raises:
-        PermissionError: if the peer is another user.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return

@@ -56,14 +56,8 @@ _LONGEST_LIMIT_S = 2_000_000
 class Host(Struct, frozen=True):
     """State shared by all connections of a server.
 
-    Args:
-        workspace: the root of all paths.
-        root: the root as the person wrote it.
-        sandbox: what confines commands.
-        policy: what is allowed; what it would ask about is refused.
-        variables: the environment of commands.
-        timeout_s: default for commands; None for no limit.
-        memory_bytes: limit of a command with all its processes; None for no limit.
+    `root` is the root as the person wrote it. What the policy would ask about is refused. Without
+    `timeout_s` and `memory_bytes` commands have no limit.
     """
 
     workspace: Workspace
@@ -93,11 +87,8 @@ class Host(Struct, frozen=True):
 def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None) -> Iterator[Host]:
     """Yield the state for a server of this root.
 
-    Args:
-        home: its sessions are hidden if it is inside the root.
-        root: a folder; `/` serves the whole machine, whose commands no sandbox confines.
-        settings: the policy, the sandbox and the environment of commands.
-        timeout_s: default for commands; None for no limit.
+    The home's sessions are hidden if it is inside the root. `/` serves the whole machine, whose commands
+    no sandbox confines.
 
     Raises:
         UsageError: if the root or the policy can't be used.
@@ -234,11 +225,7 @@ class RemoteMethods:
         return found
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:
-        """Return a path in normal form, relative to the root; it may come relative or absolute.
-
-        Raises:
-            MethodError: -32602 for one that is outside, or not a path (design, JSON-RPC).
-        """
+        """Return a path in normal form, relative to the root; it may come relative or absolute."""
         relative = text
         if text.startswith("/"):
             whole = _normal(text)
@@ -260,11 +247,7 @@ def _normal(absolute: str) -> str:
 
 
 def _done(event: Event) -> Event:
-    """Return the event of a file operation that succeeded.
-
-    Raises:
-        MethodError: if it failed: -32602 where its path leads outside, else -32603.
-    """
+    """Return the event of a file operation; raise the error that a failed one means to the caller."""
     match event:
         case Refused():
             outside = event.reason.startswith(paths.OUTSIDE)

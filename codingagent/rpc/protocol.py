@@ -109,10 +109,8 @@ class Response(NamedTuple):
 class Request:
     """One request, checked as far as possible before it runs.
 
-    Args:
-        name: the method's, safe to show; empty if there is none.
-        id_json: the id as JSON; None for a notification.
-        method: the function to run with `arguments`, or the error that prevents it.
+    `name` is safe to show, and empty if there is none. `id_json` is None for a notification. `method` is
+    the function to run, or the error that prevents it.
     """
 
     __slots__ = ("_arguments", "_id_json", "_method", "name")
@@ -257,11 +255,7 @@ _BLANKS = " \t\r\n"
 
 
 def _parsed(line: bytes) -> Any:
-    """Parse JSON; the last of duplicate keys wins.
-
-    Raises:
-        ValueError: for invalid JSON, JSON that is too deep, or a number beyond Python's 4,300 digits.
-    """
+    """Parse JSON; the last of duplicate keys wins."""
     # Three checks, each more expensive than the one before.
     if (
         len(line) > DEPTH_LIMIT
@@ -310,11 +304,7 @@ def _id_json(value: Any) -> str | None:
 def _arguments(
     name: str, params: tuple[Param, ...], given: dict[str, Any] | list[Any] | None
 ) -> list[object]:
-    """Return a value for each declared parameter, in order.
-
-    Raises:
-        MethodError: one is missing, unknown or of the wrong type.
-    """
+    """Return a value for each declared parameter, in order."""
     if isinstance(given, list):
         if len(given) > len(params):
             raise _wrong(f"{len(given)} given by position; {_takes(name, params)}")

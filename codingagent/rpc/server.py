@@ -44,11 +44,8 @@ _LINE_LIMIT_BYTES = 4096
 class Server:
     """Serve connections. Leave the `with` block to close it.
 
-    Args:
-        open_methods: returns a connection's methods as a context; called in its thread.
-        log: gets one line for each event, from any thread; must not raise.
-        shows_bodies: log the messages too, clipped.
-        token: what each connection must present in its first line; None: nothing.
+    `open_methods` returns a connection's methods as a context, in its thread. The log is called from any
+    thread and must not raise. `shows_bodies` logs the messages too, clipped.
     """
 
     def __init__(
@@ -126,11 +123,7 @@ class Server:
         return poll.poll(None if timeout_s is None else timeout_s * 1e3)
 
     def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
-        """Serve a stream in its own thread.
-
-        Raises:
-            RuntimeError: if no thread can be started; the stream is closed.
-        """
+        """Serve a stream in its own thread."""
         self._count += 1
         number = self._count
 

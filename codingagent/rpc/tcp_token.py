@@ -24,11 +24,7 @@ class ServerToken(Struct, frozen=True):
 
 
 def for_server(file: Path | None, *, is_needed: bool) -> ServerToken:
-    """Return the token of a server on a port: the one in a file, or a new one.
-
-    Args:
-        file: where it is kept; created, for its owner alone, if missing.
-        is_needed: False if the person said that none is.
+    """Return the token of a server on a port: the one in a file, which is created if missing, or a new one.
 
     Raises:
         UsageError: if the file can't be used.

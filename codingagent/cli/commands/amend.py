@@ -116,11 +116,7 @@ def _revoke(
 
 
 def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
-    """Return the approvals of a session with these numbers; without numbers, all of them.
-
-    Raises:
-        UsageError: if there are none, or not so many.
-    """
+    """Return the approvals of a session with these numbers; without numbers, all of them."""
     granted = sorted(session.granted)
     if not granted:
         raise UsageError(f"nothing is approved for always in session {session.session_id}")
@@ -160,11 +156,7 @@ def write_again(home: "Home", state: "Session") -> str:
 def _meant(
     home: "Home", words: list[str], *, needs_id: bool = False
 ) -> "tuple[Session, list[str]]":
-    """Return the session that is meant, and the words after its id.
-
-    Raises:
-        UsageError: if there is none.
-    """
+    """Return the session that is meant, and the words after its id."""
     from codingagent.model.journal_entries import is_run_id, is_session_id
     from codingagent.storage import homes
 

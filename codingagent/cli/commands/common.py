@@ -42,11 +42,7 @@ def home_was_found(context: typer.Context) -> bool:
 
 
 def trusted_home(context: typer.Context, named: Path | None = None) -> tuple[Path, bool]:
-    """Return the folder of a home that may not exist yet, and whether it was searched for.
-
-    Raises:
-        UsageError: if the home is not trusted.
-    """
+    """Return the folder of a home that may not exist yet, and whether it was searched for."""
     from codingagent.storage import homes
 
     root = homes.find_home(named or context.obj, Path.cwd(), os.environ)
@@ -56,11 +52,7 @@ def trusted_home(context: typer.Context, named: Path | None = None) -> tuple[Pat
 
 
 def waiting_of(home: "Home") -> "Session":
-    """Return the latest session whose request waits, else the latest session.
-
-    Raises:
-        UsageError: if there is none.
-    """
+    """Return the latest session whose request waits, else the latest session."""
     from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
@@ -68,15 +60,7 @@ def waiting_of(home: "Home") -> "Session":
 
 
 def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
-    """Return the latest session, complete or not.
-
-    Args:
-        home: its home.
-        or_run: without any session, return the latest run.
-
-    Raises:
-        UsageError: if there is none.
-    """
+    """Return the latest session, complete or not; with `or_run` the latest run if there is no session."""
     from codingagent.storage import homes
 
     found = homes.all_sessions(home, fail)
@@ -215,17 +199,7 @@ _TURNS = 20
 def reply_command(
     line: str | None, timeout_s: float | None, max_turns: int | None, *, others: dict[str, bool]
 ) -> "ReplyCommand | None":
-    """Return the command given by `--reply-with`, if any.
-
-    Args:
-        line: the shell command.
-        timeout_s: its limit; None for the default.
-        max_turns: how many requests it may answer; None for the default.
-        others: options that exclude it, and whether they were given.
-
-    Raises:
-        UsageError: if one of them was given too, the line is empty, or a limit comes without a command.
-    """
+    """Return the command given by `--reply-with`, if any; `others` are options that exclude it."""
     limits = {"--reply-timeout": timeout_s, "--max-turns": max_turns}
     if line is None:
         for name, limit in limits.items():
@@ -246,11 +220,7 @@ def reply_command(
 
 @contextlib.contextmanager
 def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[tuple[bool, str]]:
-    """Hold the home's lock, or have its holder run an errand; yield which, and the errand's name.
-
-    Raises:
-        UsageError, WorkError: if the holder could not run it.
-    """
+    """Hold the home's lock, or have its holder run an errand; yield which, and the errand's name."""
     from codingagent.cli.handoff import locked_or_handed
 
     with locked_or_handed(home, errand, lambda line: remark(screen, line)) as (report, name):

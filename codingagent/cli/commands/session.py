@@ -95,11 +95,7 @@ class _Place(Struct, frozen=True):
 
 
 def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
-    """Return where a new session will be.
-
-    Raises:
-        UsageError: if that is given twice, or the home is not trusted.
-    """
+    """Return where a new session will be."""
     from codingagent.storage import homes
 
     named: Path | None = None
