@@ -157,9 +157,9 @@ class Protection(Struct, frozen=True):
         asks = [
             ask for change in found if (ask := ask_for_path(self.rules, change.path)) is not None
         ]
-        reasons = [f"a command changed {ask.reason}" for ask in asks[:_NAMED]]
+        reasons = [f"changed by a command: {ask.reason}" for ask in asks[:_NAMED]]
         if len(asks) > _NAMED:
-            reasons.append(f"so are {len(asks) - _NAMED} more")
+            reasons.append(f"{len(asks) - _NAMED} more protected files were changed")
         few = len(asks) <= _NAMED
         parts = dict.fromkeys((change.before, change.after) for change in found)
         shown = "".join(

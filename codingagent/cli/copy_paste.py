@@ -70,7 +70,7 @@ def _put(text: str, *outside: Path) -> tuple[str, str]:
         return "is on the clipboard", ""
     tmux = clipboard.Tmux.around(os.environ, *outside)
     clipboard.write_through_terminal(text, sys.stdout, tmux)
-    if_not = "  if nothing comes, your terminal does not let programs do this (OSC 52): attach the file\n"
+    if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
     return "was sent to your terminal's clipboard", if_not
 
 
@@ -97,8 +97,8 @@ def paste(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None
         raise UsageError("that is the request itself: copy the chat's answer, then paste again")
     path = home.mailbox.drop(data, session.session_id, session.sequence)
     sys.stdout.write(
-        f"saved as {path}; a session that waits takes it at once, else:"
-        f" codingagent resume {session.session_id}\n"
+        f"saved as {path}; a waiting session takes it at once, otherwise run"
+        f" `codingagent resume {session.session_id}`\n"
     )
 
 

@@ -31,8 +31,8 @@ def play(show: Callable[[Notice], None]) -> None:
         home = homes.Home.at(Path(folder), create=True, is_passing=True)
         workspace = homes.workspace_of(home.root, Settings())
         shutil.copytree(recorded / "workspace", workspace, dirs_exist_ok=True)
-        show(Remark("demonstration: the answers are recorded, everything else is real,"))
-        show(Remark(f"in {folder}, which is deleted at the end"))
+        show(Remark("this is a demo: the answers are recorded, everything else is real"))
+        show(Remark(f"it works in {folder}, which is deleted at the end"))
         task = (recorded / "task.txt").read_text("utf-8").strip()
         show(Remark(f"the task: {task}"))
         with home.locked():
@@ -44,7 +44,11 @@ def play(show: Callable[[Notice], None]) -> None:
                     recorded / "replies", home.mailbox.inbox, session.session_id, show
                 )
                 inbox_loop.follow(conversation, inbox_loop.Inbox(home.mailbox.look), person)
-    show(Remark('now your own task, in the folder of your code: codingagent new --here "the task"'))
+    show(
+        Remark(
+            'now try your own task, in the folder of your project: codingagent new --here "the task"'
+        )
+    )
 
 
 class _RecordedPerson:
@@ -65,7 +69,7 @@ class _RecordedPerson:
         text = reply.read_text("utf-8").replace(_RECORDED_SESSION, self._session_id)
         if os.name == "nt":
             text = text.replace("python3 ", "python ")
-        self._show(Remark(f"(here the recorded answer {reply.stem} is saved in the inbox)"))
+        self._show(Remark(f"(saving the recorded answer {reply.stem} in the inbox)"))
         # Written under another name and renamed, as browsers do with downloads.
         part = self._inbox / f"{reply.stem}.part"
         part.write_text(text, "utf-8")

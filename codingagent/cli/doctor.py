@@ -93,10 +93,10 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
     else:
         is_there = (home / "sessions").is_dir()
         yield _watching(home / "inbox") if is_there else _no_inbox(home)
-        made = "" if is_there else " (not made yet: `codingagent new` does)"
+        made = "" if is_there else " (not there yet; `codingagent new` creates it)"
         yield Finding("home", True, f"{home}{made}")
         origin = resolved.origins["workspace"]
-        made = "" if workspace.is_dir() else " (not made yet: `codingagent new` does)"
+        made = "" if workspace.is_dir() else " (not there yet; `codingagent new` creates it)"
         yield Finding("workspace", True, f"{workspace} (from {origin}){made}")
     yield _encoding()
     yield _terminal()
@@ -109,8 +109,8 @@ def _clipboard() -> Finding:
         tmux = clipboard.Tmux.around(os.environ, Path.cwd())
         if tmux is not None and (fault := tmux.fault()):
             return Finding(name, False, fault)
-        detail = "`copy` asks your terminal (OSC 52), which may have to be told to let it"
-        return Finding(name, True, f"{detail}; an answer is piped: `codingagent paste`")
+        detail = "`copy` uses your terminal's (OSC 52), which you may have to allow there"
+        return Finding(name, True, f"{detail}; pipe an answer into `codingagent paste`")
     if lacks := clipboard.lacking(os.environ):
         return Finding(name, False, f"none: {lacks[0]}", lacks[1])
     program = clipboard.program()

@@ -43,8 +43,8 @@ def locked_or_handed(
             return
         if os.environ.get(SESSION_VARIABLE) == errand.session_id:
             raise UsageError(
-                "this was called by the command that answers for the chat: the other terminal waits for that"
-                " command, so print what you have to say, as a [MESSAGE] of the answer"
+                "this was called by the command that answers for the chat, and the other terminal waits for"
+                " that command: print your words instead, as a [MESSAGE] in the answer"
             )
         name = queue.new_name()
         try:
@@ -54,7 +54,7 @@ def locked_or_handed(
             if queue.withdraw(name):
                 raise InterruptError("stopped; nothing was handed over") from None
             raise InterruptError(
-                "stopped, but too late to take it back: the other terminal has begun with it"
+                "stopped, but too late to cancel it: the other terminal has already started on it"
             ) from None
         except BaseException:
             queue.withdraw(name)
@@ -81,7 +81,7 @@ def _wait(
             return report
         queue.keep(name)
         if looked - started > _SAY_SO_AFTER_S and not has_complained:
-            complain(f"{busy}; waiting until it has time (Ctrl-C takes this back)")
+            complain(f"{busy}; waiting for it (Ctrl-C cancels this)")
             has_complained = True
     return report
 
@@ -139,8 +139,8 @@ class Attendant:
                 self._tell(left, Report())
                 return replace(errand.answer, how="command")
             what = (
-                f"{awaited.operation_id} of {awaited.session_id} awaits approval, and nothing else:"
-                " see what it is where it is asked"
+                f"only {awaited.operation_id} of {awaited.session_id} awaits approval:"
+                " see the question in the other terminal"
             )
             self._tell(left, Report(what, UsageError.exit_status))
         return None
@@ -166,15 +166,15 @@ def _do(left: Left, conversation: "Conversation") -> str | None:
     session = conversation.session
     if errand.session_id != session.session_id:
         raise UsageError(
-            f"another terminal is at work here with session {session.session_id}: stop it with Ctrl-C first,"
-            f" then do it again for {errand.session_id}"
+            f"another terminal works on session {session.session_id} in this home: stop it with Ctrl-C"
+            f" first, then run this again for {errand.session_id}"
         )
     if errand.what == "say":
         conversation.requests.say(errand.text, errand.attached, left.name)
-        done = "more was said in another terminal"
+        done = "words were added in another terminal"
     elif errand.what == "refresh":
         conversation.requests.refresh()
-        done = "rewritten, as another terminal asked"
+        done = "rewritten at the request of another terminal"
     elif errand.what == "revoke":
         conversation.requests.revoke(tuple(errand.text.split("\n")))
         return None
@@ -191,7 +191,7 @@ def write_request(conversation: "Conversation", *, after: What) -> None:
         conversation.write_due()
     except WorkError as fault:
         session_id = conversation.session.session_id
-        kept = "what was said is kept, don't say it again: " if after == "say" else ""
+        kept = "your words are kept, don't repeat them: " if after == "say" else ""
         raise WorkError(
             f"{fault}; {kept}`codingagent refresh {session_id}` writes the request"
         ) from fault

@@ -38,13 +38,14 @@ def _words(record: entries.Record) -> str:
         case entries.RunStarted():
             return f"run started (workspace {record.workspace}, policy {record.policy})"
         case entries.InboxFound():
-            return f"ignored in the inbox: {', '.join(file.name for file in record.files)}"
+            names = ", ".join(file.name for file in record.files)
+            return f"ignored, because it was in the inbox before: {names}"
         case entries.RequestWritten():
             return f"request {record.sequence} written"
         case entries.PersonSaid():
             return _said(record)
         case entries.RefreshAsked():
-            return "request to be rewritten"
+            return "refresh requested"
         case entries.GrantsRevoked():
             return f"revoked: {', '.join(record.grants)}"
         case entries.CheckNamed():

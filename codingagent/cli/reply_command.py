@@ -63,7 +63,9 @@ def follow(
             attend(conversation)
             session = conversation.session
             if taken >= command.max_turns:
-                raise _end(session, f"{taken} turns were taken (--max-turns) and it is not done")
+                raise _end(
+                    session, f"{taken} turns were taken (--max-turns) and the task is not done"
+                )
             show(Remark(f"request {session.sequence} goes to: {command.line}"))
             name, digest = _answer(home, session, command, run)
             conversation.take(name)
@@ -155,6 +157,6 @@ def _fault(outcome: Outcome) -> str:
 
 def _end(session: Session, reason: str) -> WorkError:
     return WorkError(
-        f"{reason}; nothing is lost: `codingagent resume {session.session_id}`, with --reply-with or without,"
-        " continues"
+        f"{reason}; nothing is lost: `codingagent resume {session.session_id}` continues, with or without"
+        " --reply-with"
     )

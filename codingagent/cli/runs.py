@@ -78,7 +78,9 @@ def answer(
         except MessageError as fault:
             raise UsageError(f"the answer on stdin {fault}") from fault
         if decided.decision == "no" and said.decision != "no":
-            raise UsageError("`deny` was told to approve: use `codingagent approve`")
+            raise UsageError(
+                "this message approves, but the command is `deny`: use `codingagent approve`"
+            )
         always = decided.decision == "always" and said.decision == "yes"
         decision = decided.decision if always else said.decision
         decided = replace(said, decision=decision, reason=said.reason or decided.reason)
@@ -95,7 +97,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
     """Finish an interrupted run and print all its events; return the exit status."""
     if session.is_complete:
         raise UsageError(
-            f"{session.session_id} is done; `codingagent show {session.session_id}` tells of it"
+            f"{session.session_id} is done; `codingagent show {session.session_id}` shows it"
         )
     check_present(session)
     with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:

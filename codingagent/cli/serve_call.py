@@ -60,9 +60,11 @@ class EndpointOptions(Struct, frozen=True):
                 "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
             )
         if self.tcp is None and (self.token_file is not None or self.no_token):
-            raise UsageError("a token is for --tcp; the other endpoints are closed to other users")
+            raise UsageError(
+                "a token is only for --tcp; the other endpoints are closed to other users"
+            )
         if self.token_file is not None and self.no_token:
-            raise UsageError("--token-file and --no-token say the opposite; leave one out")
+            raise UsageError("--token-file and --no-token can't be combined; leave one out")
         if self.socket is not None:
             return UnixSocket(self.socket)
         if self.tcp is not None:
@@ -85,7 +87,7 @@ def serve(named: EndpointOptions, served: Served, *, verbose: bool) -> None:
     """Serve until stopped; log on stderr."""
     endpoint = named.chosen()
     if isinstance(endpoint, Command):
-        raise UsageError("--command is for `call`")
+        raise UsageError("--command works only with `call`")
     token = tcp_token.ServerToken(None, "")
     if isinstance(endpoint, Tcp):
         token = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
@@ -127,7 +129,7 @@ def _standard_streams() -> HandleStream:
     try:
         return take_stdio()
     except OSError as fault:
-        raise UsageError("standard input or output is closed; --stdio speaks on both") from fault
+        raise UsageError("standard input or output is closed; --stdio needs both") from fault
 
 
 def _say(log: HandleLog, host: Host, where: str) -> None:
@@ -153,7 +155,7 @@ def call(
         try:
             values = json.loads(params, parse_constant=_no_constant)
         except (ValueError, RecursionError) as fault:
-            raise UsageError(f"the params are no JSON: {fault}") from fault
+            raise UsageError(f"the params are not JSON: {fault}") from fault
         if not isinstance(values, dict | list):
             raise UsageError("the params must be a JSON object or array")
     chosen = named.chosen()
@@ -168,7 +170,7 @@ def call(
 
 def _no_constant(name: str) -> NoReturn:
     # Python parses it, but could not send it.
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _served_here(home: Path | None) -> Command:

@@ -72,7 +72,7 @@ def _head(session: Session, look: Look, now: datetime) -> Iterator[Line]:
     since = layout.ago(session.created_at, now) if look.is_terminal else session.created_at
     yield from layout.hang([(f"{terms}, started {since}", "dim")], look, 2)
     for number, grant in enumerate(sorted(session.granted), start=1):
-        yield from layout.hang([(f"granted {number}: ", "warn"), (grant, "")], look, 2)
+        yield from layout.hang([(f"always approved ({number}): ", "warn"), (grant, "")], look, 2)
     if session.is_run:
         return
     lines = plain_text.without_controls(session.task).strip("\n").split("\n")
@@ -179,16 +179,18 @@ def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
                 yield [(f"  {path}", "bold")]
             yield [("then: ", "dim"), (resume, "")]
         case Phase.AWAITING_APPROVAL:
-            yield [("it waits for your yes or no:", "warn")]
+            yield [("it waits for your approval:", "warn")]
             yield [(f"  codingagent approve {session.session_id}", "")]
             yield [(f"  codingagent deny {session.session_id}", "")]
         case Phase.EXECUTING | Phase.REQUEST_DUE:
-            yield from layout.hang([("at work, or interrupted; in that case:", "warn")], look, 2)
+            yield from layout.hang(
+                [("running, or interrupted; if it was interrupted:", "warn")], look, 2
+            )
             yield [(f"  {resume}", "")]
         case Phase.COMPLETE if session.is_run:
             yield [("done", "good")]
         case Phase.COMPLETE:
-            yield [("done", "good"), ("; to go on all the same:", "dim")]
+            yield [("done", "good"), ("; to continue anyway:", "dim")]
             yield [(f"  {resume}", "")]
 
 

@@ -117,7 +117,7 @@ def show_diff(
     after = chosen[-1].after or next(iter(later), "")
     if not after:
         raise UsageError(
-            "the last turn has no checkpoint after it: `codingagent resume` ends one that is under way,"
+            "the last turn has no checkpoint after it: `codingagent resume` finishes an interrupted turn,"
             " `codingagent diff --turn N` shows an earlier one"
         )
     # Between the parts the person may have changed other files, which do not belong to the session.
@@ -169,7 +169,7 @@ def show_settings(
     show_lines(layout.table(("setting", "value", "from", "meaning"), rows, look))
     lines = f"policy {policy}".split("\n")
     for session_id, grants in granted.items():
-        lines += [f"always in session {session_id}: {grant}" for grant in grants]
+        lines += [f"always approved in session {session_id}: {grant}" for grant in grants]
     for line in lines:
         show_lines(layout.hang([(line, "")], look, 2))
 

@@ -104,7 +104,7 @@ class Console:
             case ui.Waiting():
                 self._show_waiting(notice)
             case ui.ReplyAccepted():
-                self._rich.rule(f"Reply {notice.sequence}", style="dim")
+                self._rich.rule(f"Answer {notice.sequence}", style="dim")
             case ui.ReplyRejected():
                 self._say(("Not taken:", "warn"), (f" {notice.name}: {notice.reason}", ""))
                 self._say(("  kept as", ""))
@@ -305,13 +305,13 @@ class Console:
         if notice.short:
             self._step("1.", "In the same chat send this file, attached or pasted:")
             self._say_path(notice.short)
-            self._say(("     or in a new chat this one, which is whole:", ""), indent=5)
+            self._say(("     or in a new chat send this complete one:", ""), indent=5)
         else:
             self._step("1.", first)
         self._say_path(notice.outbox)
         self._step("2.", "Save the chat's whole answer as a .txt file in this folder:")
         self._say_path(notice.inbox)
-        hint = "(`codingagent copy` and `paste` do both by way of the clipboard)"
+        hint = "(`codingagent copy` and `paste` do both through the clipboard)"
         self._say((f"     {hint}", "dim"), indent=5)
         if not notice.watched:
             self._say((waiting_line(notice), ""))

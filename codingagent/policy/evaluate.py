@@ -137,7 +137,7 @@ def _ask_for_line(
         for name in sorted(line.functions):
             if name in known or is_looked_through(name):
                 doubt = f"shell.doubt: function {shown(name)}"
-                add({doubt: f"it gives the name of the command {shown(name)} to a function"})
+                add({doubt: f"it defines a function with the name of the command {shown(name)}"})
         for doubt in line.doubts:
             add({f"shell.doubt: {doubt}": f"the command can't be judged: {doubt}"})
     for path in changed(line, workspace):
@@ -188,21 +188,21 @@ def _doubtful(rules: ShellRules, command: ShellCommand) -> dict[str, str]:
     found: dict[str, str] = {}
     words = command.arguments
     if command.runs_input and _DOWNLOADS & set(command.reads_from):
-        found["shell.download_run"] = "it runs what it downloads, unseen"
+        found["shell.download_run"] = "it runs what it downloads"
     texts = [word.text for word in words]
     if command.name in _DOWNLOADS and not any(map(_LOCAL_URL.match, texts)):
         uploads = [t for t in texts if _UPLOADING.fullmatch(t.partition("=")[0])]
         if uploads or any(map(_CHANGING.fullmatch, texts)):
             found["shell.upload"] = "it sends data to another machine"
     if command.name == "rm" and (command.reads_from or not all(map(_is_one_name, words))):
-        found["shell.rm_many"] = "it deletes files without naming each"
+        found["shell.rm_many"] = "it deletes files that it does not name one by one"
     for name, _ in command.assignments:
         found |= _setting(name)
     if command.name in _with_subcommands(rules.approval_required):
         operand = next((word for word in words if not word.sure.startswith("-")), None)
         if operand is not None and not operand.sure and not operand.literal:
             rule = f"shell.doubt: subcommand of {command.name}"
-            found[rule] = f"what {command.name} is to do is known only when it runs"
+            found[rule] = f"what {command.name} does is known only when it runs"
     return found
 
 
@@ -216,7 +216,7 @@ def _options_unseen(rules: ShellRules, command: ShellCommand, line: ShellLine) -
         for name, value in each.assignments:
             if name in names and value.sure.startswith("-"):
                 rule = f"shell.doubt: options of {command.name}"
-                return {rule: f"what {command.name} is to do comes from the variable {name}"}
+                return {rule: f"what {command.name} does depends on the variable {name}"}
     return {}
 
 

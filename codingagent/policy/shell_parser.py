@@ -71,8 +71,8 @@ _BROKEN = "it can't be parsed as a shell command"
 _NO_NAME = "a command name in it is known only when it runs"
 _HIDDEN = "it contains invisible characters"
 _DEEP = f"it has commands within commands, more than {_DEPTH_LIMIT} deep"
-_PIPED_PROGRAM = "it runs a text that is piped into a shell"
-_BRACES = "it may give options in braces"
+_PIPED_PROGRAM = "it runs text that is piped into a shell"
+_BRACES = "it may contain options in braces"
 
 
 # With a dict, for the cached name: each rule of a policy asks each command for it.

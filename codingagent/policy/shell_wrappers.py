@@ -247,7 +247,7 @@ def _text(words: Iterable[Word]) -> InnerCommands:
     sure = all(word.literal for word in words)
     return InnerCommands(
         texts=(" ".join(word.text for word in words),),
-        doubts=() if sure else ("it runs a text that is known only when it runs",),
+        doubts=() if sure else ("it runs text that is known only when it runs",),
         runs_input=not sure,
     )
 
@@ -291,7 +291,7 @@ def _source(words: Words) -> InnerCommands:
     if file.literal and not _STDIN.fullmatch(file.text):
         return InnerCommands()
     return InnerCommands(
-        doubts=("it reads commands from what is not a named file",), runs_input=True
+        doubts=("it reads commands from something that is not a named file",), runs_input=True
     )
 
 
@@ -337,7 +337,9 @@ def _command(words: Words) -> InnerCommands:
 def _parallel(words: Words) -> InnerCommands:
     ends = (i for i, word in enumerate(words) if re.fullmatch(r":::+\+?", word.text))
     done = _wrapped(words[: next(ends, len(words))], _SHAPES["parallel"])
-    return done if done.texts else InnerCommands(doubts=("the commands it runs are its input",))
+    return (
+        done if done.texts else InnerCommands(doubts=("the commands that it runs are its input",))
+    )
 
 
 def _coproc(words: Words) -> InnerCommands:

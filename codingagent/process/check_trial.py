@@ -118,7 +118,9 @@ class _Trial:
         return f"there is no program `{shown(name)}` on your PATH"
 
     def _no_file(self, name: str, host: Path) -> str:
-        if host.exists() and (host.is_dir() or not os.access(host, os.X_OK)):
+        if host.is_dir():
+            return f"`{shown(name)}` is a folder, not a program"
+        if host.exists() and not os.access(host, os.X_OK):
             return f"`{shown(name)}` is not executable: make it so (chmod +x)"
         return self._not_there(name, host)
 

@@ -54,7 +54,7 @@ def lures(outside: Path) -> Iterator[Lures]:
             application = _lay_application(folder / "application")
             sockets = _listeners(outside, stack)
         except OSError as fault:
-            raise WorkError(f"the sandbox can't be proved: {fault}") from fault
+            raise WorkError(f"the sandbox can't be tested: {fault}") from fault
         order: dict[str, object] = {
             "workspace": os.fspath(workspace),
             "git": os.fspath(workspace / ".git"),
@@ -84,7 +84,7 @@ def prove(found: Lures, run: Callable[[str], str], *, has_network: bool) -> tupl
         told = json.loads(run(shlex.join(words)))["promises"]
     except (ValueError, KeyError, TypeError) as fault:
         raise WorkError(
-            "the sandbox can't be proved: the probe did not report from inside it"
+            "the sandbox can't be tested: the probe did not report from inside it"
         ) from fault
     return tuple(Promise(each["name"], each["enforced"], each["detail"]) for each in told)
 

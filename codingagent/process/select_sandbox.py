@@ -97,12 +97,12 @@ def choose_sandbox(
     if settings.sandbox == "off":
         return Unconfined("--sandbox off")
     found = bubblewrap_for(workspace, hidden, temporary, settings.network or policy.network.enabled)
-    fault = "there is no bubblewrap here" if found is None else try_sandbox(found)
+    fault = "bubblewrap is not installed" if found is None else try_sandbox(found)
     if found is not None and not fault:
         return found
     if settings.sandbox == "require":
         raise WorkError(
-            f"a sandbox is required and does not work: {fault}; `codingagent doctor` tells more"
+            f"a sandbox is required but does not work: {fault}; see `codingagent doctor`"
         )
     return Unconfined(fault)
 
@@ -148,7 +148,9 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
         return str(fault)
     except WorkError as fault:
         return advice_on(" ".join(str(fault).split()))
-    return "" if said == _TRIAL_RESULT else f"the kernel says {said.strip() or 'nothing'} inside"
+    return (
+        "" if said == _TRIAL_RESULT else f"inside it the kernel reports {said.strip() or 'nothing'}"
+    )
 
 
 def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
@@ -170,7 +172,7 @@ def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":
             path=found.path,
         )
         if sandbox is None:
-            raise WorkError("there is no bubblewrap here")
+            raise WorkError("bubblewrap is not installed")
         runner = Runner(sandbox, environment(os.environ))
 
         def run(line: str) -> str:
@@ -210,11 +212,11 @@ def findings(outside: Path, workspace: Path) -> Iterator[Finding]:
 def _git(workspace: Path) -> Finding:
     program = find_program("git", workspace)
     if program is None:
-        return Finding("git", False, "not found", "install git to have `diff` and `undo`")
+        return Finding("git", False, "not found", "install git to get `diff` and `undo`")
     try:
         said = run_tool([program, "--version"], {"LC_ALL": "C"}).stdout.decode("utf-8", "replace")
     except WorkError as fault:
-        return Finding("git", False, str(fault), "mend or install git to have `diff` and `undo`")
+        return Finding("git", False, str(fault), "mend or install git to get `diff` and `undo`")
     return Finding("git", True, f"{said.strip()} at {program}: `diff` and `undo` work")
 
 
@@ -230,10 +232,10 @@ def _sandbox(outside: Path) -> Iterator[Finding]:
     try:
         promises = prove_sandbox(outside)
     except WorkError as fault:
-        yield Finding("sandbox", False, f"{program} can't be proved: {fault}")
+        yield Finding("sandbox", False, f"{program} could not be tested: {fault}")
         return
     holds = all(promise.enforced is not False for promise in promises)
-    yield Finding("sandbox", holds, f"{program}, as commands are run in it:")
+    yield Finding("sandbox", holds, f"{program}, tested from inside:")
     for promise in promises:
         yield Finding(promise.name, promise.enforced, promise.detail, is_promise=True)
 

@@ -171,7 +171,7 @@ class Client:
                 if not may_come(fault):
                     raise ConnectError(f"{endpoint} can't be reached: {why}") from fault
                 if time.monotonic() + _RETRY_EVERY_S > deadline:
-                    said = f"nobody answers at {endpoint} in {patience_s:g} s: {why}"
+                    said = f"no server answered at {endpoint} within {patience_s:g} s: {why}"
                     raise ConnectError(said) from fault
             else:
                 return cls(connection, timeout_s=timeout_s)
@@ -184,7 +184,7 @@ class Client:
         try:
             argv = shlex.split(endpoint.line)
         except ValueError as fault:
-            raise UsageError(f"{endpoint.line!r} is no command: {fault}") from fault
+            raise UsageError(f"{endpoint.line!r} is not a command line: {fault}") from fault
         if not argv:
             raise UsageError("the command is empty")
         try:
@@ -245,7 +245,7 @@ class Client:
             except TimeoutError:
                 # Its answer may still come, and would be taken for that of the next call.
                 self._close("a call took too long")
-                raise CallTimeoutError(f"{method} gave no answer in {timeout_s:g} s") from None
+                raise CallTimeoutError(f"{method} gave no answer within {timeout_s:g} s") from None
             except OSError as fault:
                 self._close(fault.strerror or str(fault))
                 raise ClosedError(f"the connection ended: {self._closed_because}") from fault
@@ -316,7 +316,7 @@ class Client:
             self._connection.settimeout(_left(deadline))
             piece = self._connection.recv(_CHUNK_BYTES)
             if not piece:
-                raise ConnectionResetError("the server has hung up")
+                raise ConnectionResetError("the server closed the connection")
             lines = self._lines.receive(piece)
             if lines:
                 return self._response(lines)
@@ -331,14 +331,14 @@ class Client:
             response = json.loads(line)
         except (ValueError, RecursionError) as fault:
             shown = visible(line[:400].decode("utf-8", "replace"), 100)
-            raise AnswerError(f"the answer is no JSON: {shown}") from fault
+            raise AnswerError(f"the answer is not JSON: {shown}") from fault
         if not isinstance(response, dict) or ("result" in response) == _has_error(response):
-            raise AnswerError("the answer is no response of JSON-RPC 2.0")
+            raise AnswerError("the answer is not a JSON-RPC 2.0 response")
         # An error about an unreadable line has no id; with one call at a time it must be for this one.
         if response.get("id") != self._count and not (
             response.get("id") is None and _has_error(response)
         ):
-            raise AnswerError("the answer is to another call")
+            raise AnswerError("the answer belongs to another call")
         return response
 
     def _close(self, why: str) -> None:

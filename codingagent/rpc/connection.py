@@ -233,7 +233,10 @@ class Connection:
         if self._is_first_line:
             head = line.head if isinstance(line, TooLong) else line
             if is_http(head):
-                self._refuse(Code.INVALID_REQUEST, "this is JSON-RPC, a line a message, not HTTP")
+                self._refuse(
+                    Code.INVALID_REQUEST,
+                    "this server speaks JSON-RPC, one message a line, not HTTP",
+                )
                 return False
             if (token := presented_token(head)) is not None or self._token is not None:
                 return self._admit(token)
@@ -264,7 +267,7 @@ class Connection:
         """Answer the token that a peer presents; return False if the connection must end."""
         needed = self._token
         if needed is not None and not hmac.compare_digest(token or b"", needed.encode()):
-            said = "that is not its token" if token else "send the line TOKEN and the token first"
+            said = "the token is wrong" if token else "send the line TOKEN and the token first"
             self._refuse(Code.INVALID_REQUEST, f"this server needs its token: {said}")
             return False
         self._token = None

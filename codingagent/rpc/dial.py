@@ -46,9 +46,7 @@ def dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
             try:
                 connection = socket.create_connection((endpoint.host, endpoint.port), timeout_s)
             except socket.gaierror as fault:
-                raise UsageError(
-                    f"{endpoint.host!r} is not known here: {fault.strerror}"
-                ) from fault
+                raise UsageError(f"host {endpoint.host!r} is unknown: {fault.strerror}") from fault
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if endpoint.token is not None:
                 _greet(connection, lambda: _present(connection, endpoint.token or "", deadline))
@@ -94,7 +92,7 @@ def _shake_hands(connection: socket.socket, port: int | None, deadline: float) -
 def _present(connection: socket.socket, token: str, deadline: float) -> None:
     """Present a token to a server."""
     if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
-        raise PermissionError(errno.EACCES, "the server did not take the token")
+        raise PermissionError(errno.EACCES, "the server rejected the token")
 
 
 def _ask(connection: socket.socket, line: bytes, deadline: float) -> bytes:

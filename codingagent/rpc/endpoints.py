@@ -72,5 +72,5 @@ def tcp_from(words: str) -> Tcp:
     """
     found = _HOST_AND_PORT.fullmatch(words)
     if found is None or int(found[3]) > 0xFFFF:
-        raise UsageError(f"{words!r} is no HOST:PORT; write 127.0.0.1:8000, or [::1]:8000")
+        raise UsageError(f"{words!r} is not HOST:PORT; write 127.0.0.1:8000, or [::1]:8000")
     return Tcp(found[1] or found[2], int(found[3]))

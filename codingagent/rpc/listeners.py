@@ -106,7 +106,7 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
     path = endpoint.path
     size = len(os.fsencode(path))
     if not path or "\0" in path:
-        raise UsageError(f"{path!r} is no path for a socket")
+        raise UsageError(f"{path!r} is not a path for a socket")
     if size > _PATH_LIMIT_BYTES:
         raise UsageError(
             f"{path} is too long for a socket: {size} bytes, at most {_PATH_LIMIT_BYTES};"
@@ -161,8 +161,8 @@ def _make_way(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        kind = "a link" if stat.S_ISLNK(mode) else "no socket"
-        raise UsageError(f"{path} is there already, and {kind}; name another path")
+        kind = "a link" if stat.S_ISLNK(mode) else "not a socket"
+        raise UsageError(f"{path} already exists and is {kind}; name another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
         trial.setblocking(False)
         try:
@@ -173,7 +173,7 @@ def _make_way(path: str) -> None:
         except BlockingIOError:
             pass  # its queue of clients is full
         except OSError as fault:
-            raise UsageError(f"{path} can't be looked at: {fault.strerror or fault}") from fault
+            raise UsageError(f"{path} can't be checked: {fault.strerror or fault}") from fault
     raise UsageError(f"another server listens on {path}; stop it, or name another path")
 
 
@@ -204,8 +204,8 @@ def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
         addresses = [] if host.lower() != "localhost" else _addresses_of(host)
     if not addresses or not all(address.is_loopback for address in addresses):
         raise UsageError(
-            f"{host!r} is not this machine alone: whoever reaches the port can run commands."
-            " Listen on 127.0.0.1, and come from elsewhere through a tunnel:"
+            f"{host!r} is not a loopback address: anyone who reaches the port can run commands."
+            " Listen on 127.0.0.1, and connect from elsewhere through a tunnel:"
             f" ssh -L {endpoint.port}:127.0.0.1:{endpoint.port} HOST"
         )
     first = min(addresses, key=lambda address: address.version)
@@ -216,7 +216,7 @@ def _addresses_of(host: str) -> "list[ipaddress.IPv4Address | ipaddress.IPv6Addr
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as fault:
-        raise UsageError(f"{host} is not known here: {fault.strerror or fault}") from fault
+        raise UsageError(f"host {host} is unknown: {fault.strerror or fault}") from fault
     return [ipaddress.ip_address(each[4][0]) for each in found]
 
 

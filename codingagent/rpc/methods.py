@@ -101,8 +101,8 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
         if _is_machine(root):
             if settings.sandbox == "require":
                 raise UsageError(
-                    "a sandbox can't hold commands in the whole machine: name another --root, or leave"
-                    " out --sandbox require"
+                    "no sandbox can confine commands when the whole machine is served: name another --root,"
+                    " or leave out --sandbox require"
                 )
             policy = _policy_of_guest(settings)
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")

@@ -246,7 +246,7 @@ def _invalid(why: str, id_json: str | None = None) -> Request:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode

@@ -221,7 +221,7 @@ class HandleLog:
 
     def __call__(self, line: str) -> None:
         with self._lock:
-            if self._lost and self._write(f"{self._lost} lines of the log are lost"):
+            if self._lost and self._write(f"{self._lost} log lines were lost"):
                 self._lost = 0
             if not self._write(line):
                 self._lost += 1

@@ -62,8 +62,8 @@ def read(file: Path) -> str:
         raise UsageError(f"others can read {file}; make it yours alone: chmod 600 {file}")
     if not _TOKEN.fullmatch(text):
         raise UsageError(
-            f"{file} holds no token: 16 to 200 letters, digits or signs on one line;"
-            " remove it, and `serve` writes a new one"
+            f"{file} does not hold a token: 16 to 200 letters, digits or signs on one line;"
+            " remove it, and `serve` creates a new one"
         )
     return text
 

@@ -36,7 +36,7 @@ MESSAGE = "[MESSAGE]\nTabs or blanks?\n[/MESSAGE]\n"
 REMOVE = "[RUN_COMMAND]\nrm -r build\n[/RUN_COMMAND]\n"
 QUESTION = "to answer: codingagent say"
 AGAIN = "the request was rewritten: send the chat this one"
-HANDED = "the other terminal has written the request anew: send the chat this one"
+HANDED = "the other terminal rewrote the request: send the chat this one"
 LATER = "noted for the next request"
 
 
@@ -337,7 +337,7 @@ def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> 
     path.mkdir()
     status, _, err = command_line_here(waiting, "say", "hello")
     assert (status, err.count("\n")) == (1, 1)
-    assert "what was said is kept, don't say it again: `codingagent refresh" in err
+    assert "your words are kept, don't repeat them: `codingagent refresh" in err
     status, _, err = command_line_here(waiting, "refresh")
     assert (status, "`codingagent refresh" in err, "said" in err) == (1, True, False)
     path.rmdir()
@@ -379,7 +379,7 @@ def test_words_and_refreshes_are_handed_to_the_other_terminal(home: Path) -> Non
         assert HANDED in out
         assert "the other terminal waits for the answer" in out
         assert "The person says:\nwith a test\n" in request(home)
-        holder.says("more was said in another terminal: send the chat this request")
+        holder.says("words were added in another terminal: send the chat this request")
         holder.says("waiting for the answer", 2)
         (home / "workspace" / "new.py").touch()
         status, out, _ = command_line_here(home, "refresh", "--json")
@@ -481,7 +481,7 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
         with started(waiting, "say", "too late") as asker:
             said = Holder(asker)
             said.says("is at work in")
-            assert "waiting until it has time (Ctrl-C takes this back)" in said.said
+            assert "waiting for it (Ctrl-C cancels this)" in said.said
             asker.send_signal(signal.SIGINT)
             assert said.ends() == 130
             assert asker.stderr is not None
@@ -718,10 +718,10 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         asked.says("Do it?")
         asked.types("a\n")
         asked.says("Request 2 is ready")
-        assert "granted 1: `rm -r` of 'build'" in command_line_here(building, "show")[1]
+        assert "always approved (1): `rm -r` of 'build'" in command_line_here(building, "show")[1]
         assert "`rm -r` of 'build'" in command_line_here(building, "config")[1]
         status, _, err = command_line_here(building, "revoke", session_of(building), "2")
-        assert (status, "'2' is not the number of an approval, 1 to 1" in err) == (2, True)
+        assert (status, "there is no approval '2', only 1 to 1" in err) == (2, True)
         status, out, err = command_line_here(building, "revoke")
         assert (status, err) == (0, "")
         assert "the other terminal asks again from now on: `rm -r` of 'build'" in out

@@ -109,7 +109,7 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
     drop(waiting, EDIT + CREATE)
     shown = seen(waiting, "resume", "--once", columns=60, kind="no colours")
     assert steady(shown.text, waiting) == (
-        f"{' Reply 1 ':─^60}\n"
+        f"{' Answer 1 ':─^60}\n"
         "  ✓ EDIT_FILE: Edited 'cart.py' (line 4 replaced by line 4)\n"
         "    +1 −1\n"
         "      @@ -3,3 +3,3 @@\n"

@@ -118,7 +118,7 @@ def test_nothing_is_said_of_a_check_that_can_start(
         ("cd sub && ./no.sh", "there is no `./no.sh`"),
         ("cd sub && ./plain.sh", "there is no `./plain.sh`"),
         ("./plain.sh", "`./plain.sh` is not executable: make it so (chmod +x)"),
-        ("./sub", "`./sub` is not executable"),
+        ("./sub", "`./sub` is a folder, not a program"),
         ("./lost.sh", "`./lost.sh` needs `/nowhere/python`, and there is no `/nowhere/python`"),
         ("./envlost.sh", "`./envlost.sh` needs `nopython`, and there is no program `nopython`"),
         ("sh no.sh", "there is no `no.sh`"),

@@ -220,13 +220,13 @@ def test_a_result_of_another_shape_is_said(result: object) -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (b"garbage\x1b\n", "the answer is no JSON: garbage\\\\x1b"),
-        (b"[" * 100_000 + b"\n", "the answer is no JSON"),
-        (b"[]\n", "no response of JSON-RPC"),
-        (b'{"id":1}\n', "no response of JSON-RPC"),
-        (b'{"id":1,"result":1,"error":{"code":1}}\n', "no response of JSON-RPC"),
-        (b'{"id":2,"result":1}\n', "the answer is to another call"),
-        (b'{"id":null,"result":1}\n', "the answer is to another call"),
+        (b"garbage\x1b\n", "the answer is not JSON: garbage\\\\x1b"),
+        (b"[" * 100_000 + b"\n", "the answer is not JSON"),
+        (b"[]\n", "not a JSON-RPC 2.0 response"),
+        (b'{"id":1}\n', "not a JSON-RPC 2.0 response"),
+        (b'{"id":1,"result":1,"error":{"code":1}}\n', "not a JSON-RPC 2.0 response"),
+        (b'{"id":2,"result":1}\n', "the answer belongs to another call"),
+        (b'{"id":null,"result":1}\n', "the answer belongs to another call"),
         (b'{"id":1,"result":1}\n{"id":2,"result":1}\n', "more than the answer"),
         (b'{"id":1,"error":7}\n', 'no "code" as it should be'),
     ],
@@ -258,16 +258,20 @@ def test_a_null_error_beside_a_result_is_none() -> None:
 
 def test_a_server_that_hangs_up_is_said() -> None:
     with scripted(replying(b"")) as client:
-        with pytest.raises(ClosedError, match="the connection ended: the server has hung up"):
+        with pytest.raises(
+            ClosedError, match="the connection ended: the server closed the connection"
+        ):
             client.call("x")
-        with pytest.raises(ClosedError, match="the connection has ended: the server has hung up"):
+        with pytest.raises(
+            ClosedError, match="the connection has ended: the server closed the connection"
+        ):
             client.call("x")
 
 
 def test_after_a_time_out_the_connection_is_closed(either: Listenable, world: World) -> None:
     """The late answer would be taken for the next call's; and what runs is ended."""
     with Client.connect(either, timeout_s=0.1) as client:
-        with pytest.raises(CallTimeoutError, match=r"wait gave no answer in 0\.1 s"):
+        with pytest.raises(CallTimeoutError, match=r"wait gave no answer within 0\.1 s"):
             client.call("wait")
         with pytest.raises(ClosedError, match="the connection has ended: a call took too long"):
             client.ping()
@@ -346,7 +350,7 @@ def test_a_server_that_is_still_starting_is_waited_for(tmp_path: Path, world: Wo
 def test_nobody_there_is_said_when_the_time_is_up(tmp_path: Path) -> None:
     endpoint = UnixSocket(str(tmp_path / "s"))
     with pytest.raises(
-        ConnectError, match=r"nobody answers at socket .*/s in 0\.2 s: No such file"
+        ConnectError, match=r"no server answered at socket .*/s within 0\.2 s: No such file"
     ):
         Client.connect(endpoint, patience_s=0.2)
 
@@ -354,7 +358,9 @@ def test_nobody_there_is_said_when_the_time_is_up(tmp_path: Path) -> None:
 def test_a_refusing_port_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(ConnectError, match=rf"nobody answers at tcp 127\.0\.0\.1:{port} in 0\.1 s"):
+    with pytest.raises(
+        ConnectError, match=rf"no server answered at tcp 127\.0\.0\.1:{port} within 0\.1 s"
+    ):
         Client.connect(Tcp("127.0.0.1", port), patience_s=0.1)
 
 
@@ -380,7 +386,7 @@ def test_a_guest_behind_a_hypervisors_socket(tmp_path: Path, world: World) -> No
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (b"", "nobody answers at .*: the guest does not listen on port 52"),
+        (b"", "no server answered at .*: the guest does not listen on port 52"),
         (b"NO\n", "the handshake failed: NO"),
     ],
 )
@@ -452,7 +458,7 @@ def test_a_command_that_does_not_end_is_ended() -> None:
             "'no-such-program-here' can't be started: No such",
         ),
         ("", UsageError, "the command is empty"),
-        ("'", UsageError, "is no command: No closing quotation"),
+        ("'", UsageError, "is not a command line: No closing quotation"),
     ],
 )
 def test_a_command_that_can_not_be_started(

@@ -625,7 +625,9 @@ def test_a_root_that_is_none(tmp_path: Path) -> None:
 
 def test_the_whole_machine_can_not_be_sandboxed() -> None:
     with (
-        pytest.raises(UsageError, match="a sandbox can't hold commands in the whole machine"),
+        pytest.raises(
+            UsageError, match="no sandbox can confine commands when the whole machine is served"
+        ),
         serving(Path("/"), Settings(sandbox="require")),
     ):
         pass

@@ -293,9 +293,9 @@ def test_a_null_id_is_no_notification() -> None:
         (b"\xff\xfe", -32700, "parse error: not UTF-8 at byte 0"),
         (b'"\xed\xa0\x80"', -32700, "parse error: not UTF-8 at byte 1"),
         (b"\x00\x01\x02", -32700, "parse error: expecting value at character 0"),
-        ("NaN", -32700, "parse error: NaN is no JSON"),
-        ("[Infinity]", -32700, "parse error: Infinity is no JSON"),
-        ("[-Infinity]", -32700, "parse error: -Infinity is no JSON"),
+        ("NaN", -32700, "parse error: NaN is not JSON"),
+        ("[Infinity]", -32700, "parse error: Infinity is not JSON"),
+        ("[-Infinity]", -32700, "parse error: -Infinity is not JSON"),
         ("1" * 5000, -32700, "parse error: Exceeds the limit (4300 digits)"),
     ],
 )

@@ -499,8 +499,8 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     file.write_text("mine")
     folder.mkdir()
     link.symlink_to(tmp_path / "s")
-    for path, kind in ((file, "no socket"), (folder, "no socket"), (link, "a link")):
-        with pytest.raises(UsageError, match=f"is there already, and {kind}; name another path"):
+    for path, kind in ((file, "not a socket"), (folder, "not a socket"), (link, "a link")):
+        with pytest.raises(UsageError, match=f"already exists and is {kind}; name another path"):
             listen(UnixSocket(str(path)))
     assert file.read_text() == "mine"
     assert not (tmp_path / "s").exists()
@@ -520,7 +520,7 @@ def test_only_our_own_socket_is_removed(tmp_path: Path) -> None:
     [
         ("x" * 200, "too long for a socket: .* at most 107"),
         ("no/s", "no can't hold a socket: No such file or directory"),
-        ("nul\0", "is no path for a socket"),
+        ("nul\0", "is not a path for a socket"),
     ],
 )
 def test_a_path_that_can_be_no_socket_is_refused(tmp_path: Path, name: str, message: str) -> None:
@@ -561,7 +561,7 @@ def test_a_port_of_this_machine_is_chosen_and_said(host: str) -> None:
     "host", ["0.0.0.0", "", "192.0.2.1", "::", "example.org", "::ffff:127.0.0.1", "8.8.8.8"]
 )
 def test_a_port_that_others_reach_is_refused(host: str) -> None:
-    with pytest.raises(UsageError, match=r"is not this machine alone: .* ssh -L 80:127.0.0.1:80"):
+    with pytest.raises(UsageError, match=r"is not a loopback address: .* ssh -L 80:127.0.0.1:80"):
         listen(Tcp(host, 80))
 
 
@@ -585,7 +585,7 @@ def test_host_and_port_are_read(words: str, endpoint: Tcp) -> None:
 
 @pytest.mark.parametrize("words", ["80", "x:", "x:65536", "::1:80", "x:-1", "x:80:80", "[::1]80"])
 def test_what_is_no_host_and_port_is_refused(words: str) -> None:
-    with pytest.raises(UsageError, match=r"is no HOST:PORT; write 127.0.0.1:8000"):
+    with pytest.raises(UsageError, match=r"is not HOST:PORT; write 127.0.0.1:8000"):
         tcp_from(words)
 
 
@@ -644,7 +644,7 @@ def test_a_log_that_nobody_reads_holds_up_nothing() -> None:
     log("after")
     assert written.endswith(b"x\n")
     lost = 2000 - written.count(b"\n")
-    assert os.read(ours, 2**20).decode() == f"{lost} lines of the log are lost\nafter\n"
+    assert os.read(ours, 2**20).decode() == f"{lost} log lines were lost\nafter\n"
     os.close(ours)
     log("nobody is there")
     os.close(theirs)

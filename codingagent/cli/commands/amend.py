@@ -40,7 +40,7 @@ def _say(  # one for each command-line option
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Say also what is in a file.")
+        Path | None, typer.Option(metavar="FILE", help="Also say what is in a file.")
     ] = None,
     edit: Annotated[bool, typer.Option("--edit", help="Write them in an editor.")] = False,
     attach: Attach = None,
@@ -119,11 +119,11 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
     """Return the approvals of a session with these numbers; without numbers, all of them."""
     granted = sorted(session.granted)
     if not granted:
-        raise UsageError(f"nothing is approved for always in session {session.session_id}")
+        raise UsageError(f"session {session.session_id} has no approvals to revoke")
     for number in numbers:
         if not number.isdecimal() or not 0 < int(number) <= len(granted):
             raise UsageError(
-                f"'{number}' is not the number of an approval, 1 to {len(granted)};"
+                f"there is no approval '{number}', only 1 to {len(granted)};"
                 f" `codingagent show {session.session_id}` lists them"
             )
     return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
@@ -164,7 +164,7 @@ def _meant(
     if needs_id and first:
         return home.sessions.load(first), []
     if is_run_id(first):
-        raise UsageError(f"{first} is a run: it is one message, and no words go with it")
+        raise UsageError(f"{first} is a run; you can't add words to a run")
     if is_session_id(first):
         if first in home.sessions.ids():
             return home.sessions.load(first), words[1:]
@@ -172,7 +172,7 @@ def _meant(
         if words[1:]:
             raise UsageError(
                 f"no session {first} in {home.sessions.folder}; `codingagent list` shows all (if it is"
-                " a word: put all that you say in quotes)"
+                " a word: put your whole text in quotes)"
             )
     return homes.latest_session(homes.all_sessions(home, fail)), words
 
@@ -206,7 +206,7 @@ def _write_anew(
 
 
 _LIES_THERE = (
-    "but an answer is already in the inbox, from before this: `codingagent resume {}` takes it first;"
+    "but an earlier answer is already in the inbox: `codingagent resume {}` takes it first;"
     " if it ends the task, run the same command again to continue"
 )
 _LATER = "noted for the next request; `codingagent resume {}` continues the current turn"
@@ -231,5 +231,5 @@ def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
         # It is taking an answer, or waits for approval. The words are in the journal.
         remark(screen, _LATER_ELSEWHERE)
         return
-    remark(screen, "the other terminal has written the request anew: send the chat this one")
+    remark(screen, "the other terminal rewrote the request: send the chat this one")
     screen.show(waiting(home.mailbox, session, watched=False, elsewhere=True))

@@ -73,8 +73,8 @@ def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
         raise UsageError("there is no session yet; start one with `codingagent new`")
     if len(runs) > 1:
         fail(
-            f"there is no session here; this is the latest of {len(runs)} runs, which `codingagent list"
-            " --runs` names"
+            f"there is no session here; this is the latest of {len(runs)} runs"
+            " (`codingagent list --runs` lists them)"
         )
     return runs[0]
 
@@ -92,8 +92,8 @@ def ask_whose(screen: Screen) -> "Ask":
         chosen = screen.choose(f"which session is {name} for? It names none", told)
         if chosen is None:
             raise UsageError(
-                f"{name} names no session, and {len(waiting)} wait: name the one that it is for;"
-                f" they are {', '.join(map(told_as, waiting))}"
+                f"{name} names no session, and {len(waiting)} wait: name the one that it is for:"
+                f" {', '.join(map(told_as, waiting))}"
             )
         return waiting[chosen].session_id
 
@@ -180,7 +180,7 @@ def follow(
     with factory.watch_inbox(home) as watch:
         if watch.fault:
             remark(
-                screen, f"the inbox can't be watched ({watch.fault}); it is looked at once a second"
+                screen, f"the inbox can't be watched ({watch.fault}); it is checked once a second"
             )
         say = partial(remark, screen)
         if not clipboard:
@@ -204,11 +204,11 @@ def reply_command(
     if line is None:
         for name, limit in limits.items():
             if limit is not None:
-                raise UsageError(f"{name} goes with --reply-with, which is not given")
+                raise UsageError(f"{name} needs --reply-with")
         return None
     given = [name for name, is_given in others.items() if is_given]
     if given:
-        raise UsageError(f"--reply-with and {given[0]} say two things; leave one out")
+        raise UsageError(f"--reply-with and {given[0]} can't be combined; leave one out")
     if not line.strip():
         raise UsageError("--reply-with names no command; for example: --reply-with 'llm -m MODEL'")
     if timeout_s is not None and not math.isfinite(timeout_s):

@@ -101,7 +101,7 @@ def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) 
     named: Path | None = None
     if is_here:
         if workspace is not None or context.obj is not None:
-            raise UsageError("--here says both --workspace and --home; leave those out")
+            raise UsageError("--here already sets --workspace and --home; leave those out")
         workspace, named = Path.cwd(), Path.cwd() / homes.HERE_HOME
     root, was_found = trusted_home(context, named)
     return _Place(root, workspace, was_found, is_here)
