@@ -73,7 +73,7 @@ def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
         return
     kept = [each for each in promises if each.holds]
     broken = [each for each in promises if each.holds is False]
-    said = f"all {len(kept)} promises hold, as tried from inside"
+    said = f"all {len(kept)} promises hold, tested from inside"
     if broken:
         said = f"{len(broken)} of {len(kept) + len(broken)} promises do not hold"
     # Its own words end where the list of promises would begin.

@@ -38,7 +38,7 @@ COMMANDS = {
         "new": Entry("session", "Start a task: write the first request, then wait for the answer."),
         "resume": Entry("session", "Continue a task: take the answer, or wait for it."),
         "say": Entry("amend", "Add your words, or files, to the waiting request."),
-        "refresh": Entry("amend", "Write the waiting request again, from the files as they are."),
+        "refresh": Entry("amend", "Rewrite the waiting request from the files as they are now."),
         "approve": Entry("session", "Approve the operation that awaits approval, and continue."),
         "deny": Entry("session", "Refuse the operation that awaits approval, and continue."),
         "revoke": Entry("amend", "Revoke an approval that you gave with --always."),
@@ -53,7 +53,7 @@ COMMANDS = {
         "undo": Entry("session", "Undo turns: restore the files as they were before."),
     },
     "This machine": {
-        "help": Entry("help", "Show a topic of the documentation, or list them."),
+        "help": Entry("help", "Show a documentation topic, or list the topics."),
         "doctor": Entry("inspect", "Check this machine, and say how to get what is missing."),
         "config": Entry("inspect", "Show the settings in force and where each comes from."),
         "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
@@ -62,7 +62,7 @@ COMMANDS = {
         "run": Entry("programmatic", "Execute a JSON operations message."),
         "schema": Entry("inspect", "Print the JSON Schema of operations, events or settings."),
         "serve": Entry("programmatic", "Serve a folder or a whole machine over JSON-RPC 2.0."),
-        "call": Entry("programmatic", "Call a method of such a server."),
+        "call": Entry("programmatic", "Call a method of a JSON-RPC server."),
     },
 }
 

@@ -13,6 +13,7 @@ from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
 from codingagent.model.plain_text import on_screen, unmasked
+from codingagent.model.results import Result
 
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
@@ -179,13 +180,31 @@ def waiting_line(notice: ui.Waiting) -> str:
     return f"then: {resume} takes the answer and continues"
 
 
+_OF_FILES = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "READ_FILE", "DONE")
+
+
+def fault_of(result: Result) -> str:
+    """Return a summary for the person: without what a failed operation advises the model to do."""
+    if result.success or result.command_type not in _OF_FILES or "DENIED" in result.summary:
+        return result.summary
+    return result.summary.partition("; ")[0]
+
+
+def summary_of(result: Result) -> str:
+    """Return a summary for the person while a session runs; the request has the advice for the model."""
+    fault = fault_of(result)
+    return (
+        fault if fault == result.summary else f"{fault}; the next request asks the model to fix it"
+    )
+
+
 def operation_line(notice: ui.OperationDone) -> str:
     """Return a result in one line, followed by what failed or was noted."""
     result = notice.result
     if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
         return ""  # shown by another notice
     mark = "ok    " if result.success else "FAILED"
-    lines = [f"  {mark} {result.command_type}: {result.summary}"]
+    lines = [f"  {mark} {result.command_type}: {summary_of(result)}"]
     if not result.success and result.output:
         lines.extend(f"         {line}" for line in result.output.rstrip("\n").split("\n")[-12:])
     lines.extend(f"         note: {note}" for note in result.notes)

@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look, Span, look_of
-from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.plain_output import fault_of, write_json_line
 from codingagent.cli.tables import STATES, show_lines
 from codingagent.model import plain_text, results
 from codingagent.model.events import CommandRan, Event, MessageShown
@@ -138,7 +138,7 @@ def _count(path: str, counts: Counts, look: Look) -> str:
 
 
 def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
-    summary = plain_text.without_controls(result.summary)
+    summary = plain_text.without_controls(fault_of(result))
     spans: list[Span] = [
         ("  ", ""),
         look.mark(result.success),

@@ -15,7 +15,14 @@ from rich.text import Text
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line, Span
-from codingagent.cli.plain_output import Changes, done_lines, question_line, turn_line, waiting_line
+from codingagent.cli.plain_output import (
+    Changes,
+    done_lines,
+    question_line,
+    summary_of,
+    turn_line,
+    waiting_line,
+)
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import KEEPING, Answer, Decision
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
@@ -347,7 +354,7 @@ class Console:
         if result.command_type not in ("MESSAGE", "DONE") or not result.success:
             count = "" if told is None else layout.counted(told[0], self._look)
             mark = self._look.mark(result.success)
-            summary = f" {result.command_type}: {result.summary}"
+            summary = f" {result.command_type}: {summary_of(result)}"
             self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
         for line in told[1] if told is not None else ():
             shown = layout.cut(f"{_MARGIN}{line}", self._look.width, self._look)

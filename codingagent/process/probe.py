@@ -42,7 +42,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 # Errors that mean "not allowed" or "does not exist". Any other error leaves a doubt.
 _REFUSALS = (
@@ -111,14 +111,9 @@ def _capabilities(_: _Order) -> _Verdict:
     return not held, ", ".join(held) or "all sets are empty"
 
 
-def _no_new_privileges(_: _Order) -> _Verdict:
-    value = _status("NoNewPrivs")
-    return value == "1", f"NoNewPrivs is {value}"
-
-
-def _system_call_filter(_: _Order) -> _Verdict:
-    value = _status("Seccomp")
-    return value == _FILTERED, f"Seccomp is {value}"
+def _status_is(field: str, wanted: str) -> _Verdict:
+    value = _status(field)
+    return value == wanted, f"{field} is {value}"
 
 
 def _descriptors(_: _Order) -> _Verdict:
@@ -138,18 +133,16 @@ def _no_terminal(_: _Order) -> _Verdict:
 
 def _outside_read_only(order: _Order) -> _Verdict:
     # Its privacy is a promise of its own, checked under its second name too.
-    inner = [_real(_workspace(order)), "/tmp"]  # noqa: S108
+    inner = [os.path.realpath(_workspace(order)), "/tmp"]  # noqa: S108
     with contextlib.suppress(OSError):
         inner += ["/var/tmp"] if os.path.samefile("/tmp", "/var/tmp") else []  # noqa: S108
     parent = os.path.dirname(_text(order, "home"))
     candidates = [*_SYSTEM_FOLDERS, _text(order, "outside_folder"), parent]
-    folders = {name: None for name in candidates if name and not _lies_in(_real(name), inner)}
+    folders = {
+        name: None for name in candidates if name and not _is_inside(os.path.realpath(name), inner)
+    }
     open_ = [name for name in folders if not _refused(_error_of_creating_in(name))]
     return not open_, f"can create in {_words(open_)}" if open_ else f"tried {_words(folders)}"
-
-
-def _home_hidden(order: _Order) -> _Verdict:
-    return _is_absent(_text(order, "home_file"), "home_file")
 
 
 def _credentials_hidden(order: _Order) -> _Verdict:
@@ -161,10 +154,6 @@ def _credentials_hidden(order: _Order) -> _Verdict:
         return False, f"could not be checked: {program} is not there"
     seen = [name for name in names if _holds_text(name)]
     return not seen, f"can read {_words(seen)}" if seen else f"tried {_words(names)}"
-
-
-def _tmp_private(order: _Order) -> _Verdict:
-    return _is_absent(_text(order, "tmp_file"), "tmp_file")
 
 
 def _system_secrets(_: _Order) -> _Verdict:
@@ -210,18 +199,6 @@ def _agent_home_hidden(order: _Order) -> _Verdict:
         return False, f"{folder} shows {len(names)} names"
     error = _error_of_creating_in(folder)
     return _refused(error), f"{folder} is empty; creating there: {_said(error)}"
-
-
-def _workspace_writable(order: _Order) -> _Verdict:
-    return _is_writable(_workspace(order))
-
-
-def _tmp_writable(_: _Order) -> _Verdict:
-    return _is_writable("/tmp")  # noqa: S108  # the sandbox's own
-
-
-def _shared_memory(_: _Order) -> _Verdict:
-    return _is_writable("/dev/shm")  # noqa: S108  # as above
 
 
 # --- processes, sockets, the network ---------------------------------------------------------------
@@ -420,7 +397,8 @@ def _is_writable(folder: str) -> _Verdict:
     return True, f"made a file in {folder} and removed it"
 
 
-def _is_absent(path: str, key: str) -> _Verdict:
+def _is_absent(order: _Order, key: str) -> _Verdict:
+    path = _text(order, key)
     if not path:
         return None, f"not asked: {key}"
     error = _error_of(lambda: os.lstat(path))
@@ -459,19 +437,16 @@ def _status(field: str, pid: int | str = "self") -> str:
             name, _, value = line.partition(":")
             if name == field:
                 return value.strip()
-    raise LookupError(f"this kernel tells nothing of {field}")
+    raise LookupError(f"this kernel does not report {field}")
 
 
 def _ancestors() -> list[int]:
-    """Yield this process, its parent and so on, as far as /proc shows them."""
-
-    def chain() -> Iterator[int]:
-        pid = int(_status("Pid"))
-        while pid > 0:
-            yield pid
-            pid = int(_status("PPid", pid))
-
-    return list(chain())
+    """Return this process, its parent and so on, as far as /proc shows them."""
+    found, pid = list[int](), int(_status("Pid"))
+    while pid > 0:
+        found.append(pid)
+        pid = int(_status("PPid", pid))
+    return found
 
 
 def _environment(pid: int) -> bytes:
@@ -480,11 +455,7 @@ def _environment(pid: int) -> bytes:
     return b""
 
 
-def _real(path: str) -> str:
-    return os.path.realpath(path)
-
-
-def _lies_in(path: str, folders: list[str]) -> bool:
+def _is_inside(path: str, folders: list[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
@@ -517,15 +488,15 @@ def _network_allowed(order: _Order) -> bool:
 # In reading order; the names are part of the interface.
 PROMISES: tuple[tuple[str, Callable[[_Order], _Verdict]], ...] = (
     ("no capabilities", _capabilities),
-    ("no new privileges", _no_new_privileges),
-    ("system call filter", _system_call_filter),
+    ("no new privileges", lambda _: _status_is("NoNewPrivs", "1")),
+    ("system call filter", lambda _: _status_is("Seccomp", _FILTERED)),
     ("no inherited descriptors", _descriptors),
     ("no terminal", _no_terminal),
     ("no typing into terminals", _no_terminal_injection),
     ("outside read-only", _outside_read_only),
     ("kernel settings read-only", _kernel_settings),
     ("system secrets hidden", _system_secrets),
-    ("home hidden", _home_hidden),
+    ("home hidden", lambda order: _is_absent(order, "home_file")),
     ("credentials beside tools hidden", _credentials_hidden),
     ("git folder read-only", _git_read_only),
     ("agent home hidden", _agent_home_hidden),
@@ -536,10 +507,10 @@ PROMISES: tuple[tuple[str, Callable[[_Order], _Verdict]], ...] = (
     ("no special sockets", _no_special_sockets),
     ("no new namespaces", _no_new_namespaces),
     ("no mounts", _no_mounts),
-    ("workspace writable", _workspace_writable),
-    ("own /tmp writable", _tmp_writable),
-    ("own /tmp private", _tmp_private),
-    ("shared memory works", _shared_memory),
+    ("workspace writable", lambda order: _is_writable(_workspace(order))),
+    ("own /tmp writable", lambda _: _is_writable("/tmp")),  # noqa: S108  # the sandbox's own
+    ("own /tmp private", lambda order: _is_absent(order, "tmp_file")),
+    ("shared memory works", lambda _: _is_writable("/dev/shm")),  # noqa: S108
     ("loopback works", _loopback),
 )
 

@@ -432,7 +432,9 @@ def test_one_at_work_on_another_session_refuses(waiting: Path) -> None:
         second = next(n.stem for n in (waiting / "sessions").glob("*.json") if n.stem != first)
         status, _, err = command_line_here(waiting, "say", first, "to the first")
         assert status == 2
-        assert f"at work here with session {second}: stop it with Ctrl-C" in err
+        assert (
+            f"another terminal works on session {second} in this home: stop it with Ctrl-C" in err
+        )
         assert command_line_here(waiting, "say", "to the latest")[0] == 0
     assert (words(waiting, first), words(waiting, second)) == ([], ["to the latest"])
     assert in_queue(waiting) == []
@@ -459,7 +461,7 @@ def test_words_behind_an_answer_that_lies_in_the_inbox_are_said_to_be_late(
     assert "is already in the inbox" not in capsys.readouterr().out
     drop(waiting, DONE)
     assert run(waiting, "say", "one more thing") == 0
-    assert "an answer is already in the inbox" in capsys.readouterr().out
+    assert "an earlier answer is already in the inbox" in capsys.readouterr().out
 
 
 def test_words_that_an_answer_overtook_which_ended_the_task_come_with_a_resume(

@@ -401,7 +401,7 @@ def test_once_with_nothing_there_writes_nothing(
     assert (
         f"no answer in {waiting / 'inbox'}: nothing was done; session {session_of(waiting)}" in said
     )
-    assert "waits for the answer to 1" in said
+    assert "waits for the answer to request 1" in said
     assert str(waiting / "outbox" / outboxes(waiting)[0]) in said
 
 

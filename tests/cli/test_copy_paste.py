@@ -117,7 +117,7 @@ def test_copy_over_ssh_asks_the_terminal(live: LiveSession) -> None:
     assert status == 0, seen
     assert "\x1b]52;c;" in seen
     assert "was sent to your terminal's clipboard" in seen
-    assert "if nothing comes, your terminal does not let programs do this" in seen
+    assert "if nothing arrives, your terminal does not let programs do this" in seen
     assert "is on the clipboard" not in seen
     assert not live.clipboard.exists()
 

@@ -127,6 +127,16 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
     )
 
 
+def test_a_person_is_not_told_what_the_model_is_to_do(waiting: Path) -> None:
+    """The screen says what failed and what happens next; the advice for the model is in the request."""
+    drop(waiting, EDIT.replace("item.price\n", "item.cost\n", 1))
+    shown = seen(waiting, "resume", "--once", columns=200, kind="no colours").text
+    assert "SEARCH was not found; the next request asks the model to fix it\n" in shown
+    assert "letter by letter" not in shown
+    assert "letter by letter" in next((waiting / "outbox").glob("*_seq0002.txt")).read_text("utf-8")
+    assert "letter by letter" not in piped(waiting, "show")
+
+
 @pytest.mark.parametrize(("how", "lines"), [("never", 0), ("short", 12), ("full", 30)])
 def test_the_person_says_how_much_of_a_change_is_shown(waiting: Path, how: str, lines: int) -> None:
     """By the option, as by the setting."""

@@ -159,7 +159,7 @@ def test_require_never_downgrades(
         "silent": "#!/bin/sh\nexit 0\n",
     }
     path = program_at(tmp_path / "bwrap", texts[program]) if program in texts else None
-    with pytest.raises(WorkError, match="a sandbox is required and does not work"):
+    with pytest.raises(WorkError, match="a sandbox is required but does not work"):
         choose(tmp_path, path, "require", monkeypatch)
     assert isinstance(choose(tmp_path, path, "auto", monkeypatch), Unconfined)
 

@@ -42,7 +42,7 @@ def _say(  # one for each command-line option
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also say what is in a file.")
     ] = None,
-    edit: Annotated[bool, typer.Option("--edit", help="Write them in an editor.")] = False,
+    edit: Annotated[bool, typer.Option("--edit", help="Write your words in an editor.")] = False,
     attach: Attach = None,
     json: Json = False,
 ) -> None:
@@ -72,7 +72,7 @@ def _say(  # one for each command-line option
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
 def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json = False) -> None:
-    """Write the waiting request again, from the files as they are."""
+    """Rewrite the waiting request from the files as they are now."""
     from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
@@ -92,7 +92,7 @@ def _revoke(
         list[str] | None,
         typer.Argument(
             metavar="[SESSION] [NUMBER]...",
-            help="Which of its approvals, as `codingagent show` numbers them. [default: all]",
+            help="The approvals to revoke, as `codingagent show` numbers them. [default: all]",
         ),
     ] = None,
     json: Json = False,

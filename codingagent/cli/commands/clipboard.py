@@ -16,11 +16,14 @@ def _copy(
     context: typer.Context,
     session: WaitingSessionName = None,
     short: Annotated[
-        bool, typer.Option("--short", help="The short request, for the chat that saw the others.")
+        bool,
+        typer.Option(
+            "--short", help="Copy the short request, for a chat that saw the earlier ones."
+        ),
     ] = False,
     split: Annotated[
         int | None,
-        typer.Option(metavar="CHARS", help="In parts of so many characters, one after the other."),
+        typer.Option(metavar="CHARS", help="Copy in parts of at most this many characters."),
     ] = None,
 ) -> None:
     """Put the waiting request on the clipboard; in a pipe, print it."""

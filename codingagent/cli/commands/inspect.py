@@ -104,7 +104,7 @@ def _diff(
     turn: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="What this turn changed. [default: what all turns changed]"
+            min=1, metavar="N", help="Show this turn's changes. [default: those of all turns]"
         ),
     ] = None,
     json: Json = False,
@@ -128,7 +128,7 @@ def _doctor(
     context: typer.Context,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Show each promise of the sandbox, as tried from inside."),
+        typer.Option("--verbose", help="Show each promise of the sandbox, tested from inside."),
     ] = False,
     json: Json = False,
 ) -> None:

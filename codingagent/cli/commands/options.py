@@ -56,17 +56,15 @@ _File = Path | None
 _AWAITS = "[default: the one that awaits approval]"
 
 SessionName = Annotated[
-    _Text, _session("A session id, or a run's. [default: the latest session, else the latest run]")
+    _Text, _session("A session or run id. [default: the latest session, else the latest run]")
 ]
 WaitingSessionName = Annotated[
     _Text, _session("A session id. [default: the latest whose request waits]")
 ]
 OpenSessionName = Annotated[
-    _Text, _session("A session id, or a run's. [default: the latest session that is not complete]")
+    _Text, _session("A session or run id. [default: the latest session that is not complete]")
 ]
-AwaitingName = Annotated[
-    _Text, _session(f"The id of a session, or of a run. {_AWAITS}", "[RUN_OR_SESSION]")
-]
+AwaitingName = Annotated[_Text, _session(f"A session or run id. {_AWAITS}", "[RUN_OR_SESSION]")]
 AnsweredOperation = Annotated[
     _Text,
     _argument(
@@ -100,7 +98,8 @@ Attach = Annotated[
     list[str] | None, _value("--attach", "GLOB", "Put these files into the request.")
 ]
 CheckCommand = Annotated[
-    _Text, _value("--check", "COMMAND", "Run this after changes; [DONE] needs its success.")
+    _Text,
+    _value("--check", "COMMAND", "Run this after changes; [DONE] counts only if it succeeds."),
 ]
 Protocol = Annotated[
     ProtocolName,
@@ -111,7 +110,7 @@ Protocol = Annotated[
     ),
 ]
 Once = Annotated[
-    bool, typer.Option("--once", help="Take the answers that are there now, then exit.")
+    bool, typer.Option("--once", help="Take the answers that are in the inbox now, then exit.")
 ]
 SetAside = Annotated[
     _File, _value("--accept", "FILE", "Execute this answer although it was set aside.")
@@ -182,10 +181,10 @@ EventsStream = Annotated[
     bool,
     typer.Option(
         "--events-stream",
-        help="Print each event as it happens, one a line; last the message without them.",
+        help="Print each event as it happens, one per line; then the message without them.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 
 # --- endpoints -------------------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
     command: options.CarryingCommand = None,
     timeout: options.AnswerLimit = 30.0,
 ) -> int:
-    """Call a method of a server and print its result; exit status 1 if the server reports an error."""
+    """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
     from codingagent.cli import serve_call
 
     named = serve_call.EndpointOptions(stdio, socket, tcp, vsock, command, cid, token_file)

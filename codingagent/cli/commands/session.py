@@ -305,7 +305,11 @@ def _say_nothing_taken(
             f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use one:"
             f" codingagent resume {session.session_id} --accept FILE",
         )
-    state = "is complete" if session.is_complete else f"waits for the answer to {session.sequence}"
+    state = (
+        "is complete"
+        if session.is_complete
+        else f"waits for the answer to request {session.sequence}"
+    )
     remark(
         screen,
         f"no answer in {home.mailbox.inbox}: nothing was done; session {session.session_id} {state}",
@@ -383,11 +387,11 @@ def _undo(
     session: options.SessionName = None,
     turns: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="How many of the last turns that changed something."),
+        typer.Option(min=1, metavar="N", help="Undo the last N turns that changed something."),
     ] = 1,
-    redo: Annotated[bool, typer.Option("--redo", help="Take the last undo back.")] = False,
+    redo: Annotated[bool, typer.Option("--redo", help="Revert the last undo.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Take back also what was changed again since.")
+        bool, typer.Option("--force", help="Also restore files that were changed again since.")
     ] = False,
     json: options.Json = False,
 ) -> None:
