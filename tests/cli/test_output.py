@@ -73,6 +73,7 @@ def steady(text: str, home: Path) -> str:
     text = re.sub(r"\b[0-9a-f]{8}(?=\b|_)", "SESSION_", text)
     text = re.sub(r"\b\d+\.\d s\b", "0.1 s", text)
     text = re.sub(r"\b\d\d:\d\d\b", "12:00", text)
+    text = re.sub(r"\b\d % of 200,000", "3 % of 200,000", text)
     return re.sub(r"[\d,]+ characters, about [\d,]+ tokens", "N characters, about N tokens", text)
 
 
