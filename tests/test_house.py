@@ -155,6 +155,18 @@ def sources() -> list[Path]:
     return [path for path in sorted(package.rglob("*.py")) if package / "demo" not in path.parents]
 
 
+def test_the_page_for_contributors_names_what_is_there() -> None:
+    """Who looks for a module where the page says finds it: each `room/name` is a module or a folder."""
+    page = (ROOT / "codingagent" / "docs" / "contributing.md").read_text("utf-8")
+    rooms = {path.name for path in (ROOT / "codingagent").iterdir() if path.is_dir()}
+    named = [name for name in re.findall(r"`([a-z_/]+)`", page) if name.partition("/")[0] in rooms]
+    assert len(named) > 20
+    found = [ROOT / "codingagent" / name for name in named]
+    assert [
+        str(path) for path in found if not (path.is_dir() or path.with_suffix(".py").is_file())
+    ] == []
+
+
 def test_a_long_module_says_why() -> None:
     """Beyond 500 lines a reader is told, in the docstring, why it is one module."""
     found = {path: path.read_text("utf-8") for path in sources()}

@@ -31,7 +31,6 @@ from codingagent.model.results import CHECK
 # The end of a failure's output says most; the request to the model has more of it.
 _FAILURE_LINES = 15
 
-
 _LOOK_ELSEWHERE_S = 0.2
 
 _DO_IT = "  Do it? ([bold]y[/])es, ([bold]n[/])o, ([bold]a[/])lways in this session: "
@@ -55,7 +54,6 @@ _DECISIONS: dict[str, Decision] = {
     "always": "always",
 }
 
-
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
@@ -63,7 +61,6 @@ _WAITING = "waiting (Ctrl-C stops)"
 
 # A file's diff is indented below its operation.
 _MARGIN = "      "
-
 
 _SIGNS = {"+": "green", "-": "red", "@": "cyan", "…": "dim"}
 

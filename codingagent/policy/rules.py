@@ -124,7 +124,6 @@ PRESETS: Mapping[str, Policy] = {
     ),
 }
 
-
 ASKED_BY_POLICY = "needs your approval under this policy"
 
 
@@ -269,12 +268,8 @@ def from_document(document: Mapping[str, object], source: str) -> Policy:
         names = ", ".join(PRESETS)
         raise UsageError(f"{source}: extends is {base!r}; it must be one of {names}")
     policy = replace(PRESETS[base], name=source)
-    return replace(
-        policy,
-        filesystem=replace(policy.filesystem, **_table(document, "filesystem", source)),
-        shell=replace(policy.shell, **_table(document, "shell", source)),
-        network=replace(policy.network, **_table(document, "network", source)),
-    )
+    tables = {t: replace(getattr(policy, t), **_table(document, t, source)) for t in _TABLES}
+    return replace(policy, **tables)
 
 
 def _check_keys(table: Mapping[str, object], known: list[str], source: str, prefix: str) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from codingagent.process import credentials, seccomp, toolchains
@@ -90,8 +90,8 @@ _ADVICE = {
     "Permission denied": "as root in a folder of another user: run codingagent as that user",
 }
 
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
+Variables = Mapping[str, str]
+NOTHING: Variables = MappingProxyType({})
 
 
 class Confined(Struct, frozen=True):
@@ -102,7 +102,7 @@ class Confined(Struct, frozen=True):
     """
 
     argv: tuple[str | int, ...]
-    variables: Mapping[str, str]
+    variables: Variables
     handles: tuple[int, ...] = ()
     is_told: bool = False
     mounts: tuple[Mapping[str, object], ...] = ()
@@ -128,18 +128,6 @@ class Mount(Struct, frozen=True):
     is_read_only: bool = True
     mode: int = 0o500
     size: int = 0
-
-    def order(self) -> dict[str, object]:
-        """Return the mount as JSON values for the guard."""
-        return {
-            "kind": self.kind,
-            "target": os.fspath(self.target),
-            "source": os.fspath(self.source or ""),
-            "identity": self.identity,
-            "is_read_only": self.is_read_only,
-            "mode": self.mode,
-            "size": self.size,
-        }
 
 
 class Unconfined(Struct, frozen=True):
@@ -175,11 +163,7 @@ class Unconfined(Struct, frozen=True):
         """Remove nothing: the system's /tmp is not the agent's to clear."""
 
     def confine(
-        self,
-        argv: Sequence[str],
-        variables: Mapping[str, str],
-        folder: str,
-        added: Mapping[str, str] = NOTHING,
+        self, argv: Sequence[str], variables: Variables, folder: str, added: Variables = NOTHING
     ) -> Confined:
         del folder  # an unconfined command needs only its own handle on the folder
         return Confined(tuple(argv), {**variables, **added})
@@ -239,11 +223,7 @@ class Bubblewrap(Struct, frozen=True):
         return "on" if self.has_network else "off; servers on 127.0.0.1 work within one command"
 
     def confine(
-        self,
-        argv: Sequence[str],
-        variables: Mapping[str, str],
-        folder: str,
-        added: Mapping[str, str] = NOTHING,
+        self, argv: Sequence[str], variables: Variables, folder: str, added: Variables = NOTHING
     ) -> Confined:
         """Return the bwrap command line for one command.
 
@@ -265,7 +245,7 @@ class Bubblewrap(Struct, frozen=True):
         *shell, command = argv
         del shell  # /bin/sh -c, which the teller runs itself
         told = ("/bin/sh", "-c", _TELLER, "sh", command)
-        orders = tuple(mount.order() for mount in mounts)
+        orders = tuple(to_builtins(mount, enc_hook=os.fspath) for mount in mounts)
         chosen = self._variables(variables)
         return Confined((*head, "--", *told), chosen, handles, is_told=True, mounts=orders)
 
@@ -307,7 +287,7 @@ class Bubblewrap(Struct, frozen=True):
             raise OSError(f"{self.temporary} is not a folder of yours; move it away")
         return found.st_dev, found.st_ino
 
-    def _variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+    def _variables(self, variables: Variables) -> dict[str, str]:
         chosen = {**variables, "TMPDIR": "/tmp", "CI": variables.get("CI", "1")}  # noqa: S108
         chosen["HOME"] = os.fspath(self.home) if self._has_own_home() else "/tmp"  # noqa: S108
         return chosen

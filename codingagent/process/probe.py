@@ -101,8 +101,7 @@ def _judge(look: Callable[[_Order], _Verdict], order: _Order) -> _Verdict:
         return False, f"could not be checked: {fault}"
 
 
-# --- the process
-# -----------------------------------------------------------------------------------
+# --- the process -----------------------------------------------------------------------------------
 
 
 def _capabilities(_: _Order) -> _Verdict:
@@ -323,8 +322,7 @@ def _type_into_own_terminal() -> None:
     fcntl.ioctl(handle, _TIOCSTI, b"x")
 
 
-# --- how to try
-# ------------------------------------------------------------------------------------
+# --- how to try ------------------------------------------------------------------------------------
 
 
 def _error_of(attempt: Callable[[], object]) -> int:

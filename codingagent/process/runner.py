@@ -99,13 +99,16 @@ _SET = {
 }
 
 
+Variables = Mapping[str, str]
+
+
 class ConfinedLike(Protocol):
     """How to start a command; a number in `argv` is an index into `handles`."""
 
     @property
     def argv(self) -> Sequence[str | int]: ...
     @property
-    def variables(self) -> Mapping[str, str]: ...
+    def variables(self) -> Variables: ...
     @property
     def handles(self) -> Sequence[int]: ...
     @property
@@ -123,17 +126,13 @@ class SandboxLike(Protocol):
     def has_network(self) -> bool: ...
 
     def confine(
-        self,
-        argv: Sequence[str],
-        variables: Mapping[str, str],
-        folder: str,
-        added: Mapping[str, str],
+        self, argv: Sequence[str], variables: Variables, folder: str, added: Variables
     ) -> ConfinedLike:
         """Return how to run `argv` confined in `folder`; the variables in `added` are untrusted."""
         ...
 
 
-def environment(base: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str, str]:
+def environment(base: Variables, passed: Sequence[str] = ()) -> dict[str, str]:
     """Return the variables that a command sees: selected ones of `base`, and those named in `passed`.
 
     An allow list, because no list of secrets is ever complete.
@@ -150,7 +149,7 @@ class Runner:
     """
 
     def __init__(
-        self, sandbox: SandboxLike, variables: Mapping[str, str], memory_bytes: int | None = None
+        self, sandbox: SandboxLike, variables: Variables, memory_bytes: int | None = None
     ) -> None:
         self._memory_bytes = memory_bytes
         self.sandbox = sandbox
@@ -322,7 +321,7 @@ def try_out(confined: ConfinedLike) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def editor_of(variables: Mapping[str, str]) -> str:
+def editor_of(variables: Variables) -> str:
     """Return the person's editor as a shell line."""
     default = "notepad" if os.name == "nt" else "vi"
     return variables.get("VISUAL") or variables.get("EDITOR") or default
@@ -402,7 +401,7 @@ def find_program(name: str, *outside: Path) -> str | None:
 
 
 def run_tool(
-    argv: Sequence[str], variables: Mapping[str, str], data: bytes = b"", timeout_s: float = 600
+    argv: Sequence[str], variables: Variables, data: bytes = b"", timeout_s: float = 600
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run one of the agent's own tools (git, the clipboard) to its end; return exit code and both streams.
 
@@ -659,7 +658,7 @@ class _Where(Struct, frozen=True):
     """The surroundings of a command that runs without a supervisor."""
 
     folder: str
-    variables: Mapping[str, str]
+    variables: Variables
     parts_streams: bool
 
 
