@@ -28,7 +28,7 @@ def started(task: str = "Create a calculator") -> SessionStarted:
 
 
 def turn(*events: Event, sequence: int = 1, notes: tuple[str, ...] = ()) -> tuple[Record, ...]:
-    """Gives the records of one whole turn."""
+    """Return the records of one whole turn."""
     return (
         RequestWritten(sequence, LATER),
         AnswerTaken(sequence, f"reply-{sequence}.txt", f"digest-{sequence}", LATER),

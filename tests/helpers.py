@@ -117,12 +117,12 @@ def grows_with(size: int, work: Callable[[int], object]) -> None:
 
 
 def new_marker() -> str:
-    """Gives a number that `sleep` takes for a day and that no other process has in its arguments."""
+    """Return a number that `sleep` takes for a day and that no other process has in its arguments."""
     return f"86400.{uuid.uuid4().int % 10**15:015d}"
 
 
 def processes_with(marker: str) -> set[int]:
-    """Gives the living processes that have a marker in their arguments or their environment."""
+    """Return the living processes that have a marker in their arguments or their environment."""
     found = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
@@ -138,7 +138,7 @@ def is_zombie(pid: int) -> bool:
 
 
 def children(pid: int) -> set[int]:
-    """Gives a process's children, zombies too."""
+    """Return a process's children, zombies too."""
     found = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -149,13 +149,13 @@ def children(pid: int) -> set[int]:
 
 
 def descendants(pid: int) -> set[int]:
-    """Gives a process's children, theirs, and so on."""
+    """Return a process's children, theirs, and so on."""
     found = children(pid)
     return found.union(*map(descendants, found))
 
 
 def descriptors(pid: int | str = "self") -> list[str]:
-    """Gives what a process has open, sorted; nothing where the system does not tell."""
+    """Return what a process has open, sorted; nothing where the system does not tell."""
     folder = Path(f"/proc/{pid}/fd")
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
@@ -251,7 +251,7 @@ while True:
 
 
 def can_swap(folder: Path) -> bool:
-    """Tells whether this system and disk can exchange two names at once."""
+    """Return whether this system and disk can exchange two names at once."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "renameat2"):
         return False
@@ -286,7 +286,7 @@ class NamedWorkspace(Workspace):
 
 
 class LiveSession:
-    """A home with one session in it whose agent is at work; what it said lies in `notices`."""
+    """A home with one session in it whose agent is at work; what it said is in `notices`."""
 
     def __init__(self, home: homes.Home, session_id: str, agent: Conversation) -> None:
         self.home = home
@@ -310,24 +310,24 @@ class LiveSession:
         return self.results()
 
     def results(self) -> str:
-        """Gives what the latest request says of the previous commands."""
+        """Return what the latest request says of the previous commands."""
         text = self.request()
         _, found, rest = text.partition("## Previous Command Results\n")
         assert found, "the request has results"
         return rest.partition("\n\n")[0]
 
     def contents(self) -> str:
-        """Gives the section of the latest request that holds file contents."""
+        """Return the section of the latest request that holds file contents."""
         return self.request().partition("## Requested File Contents\n")[2].partition("\n\n##")[0]
 
     def request(self, sequence: int | None = None) -> str:
-        """Gives a request's text; the latest unless said."""
+        """Return a request's text; the latest unless said."""
         number = self.conversation.session.sequence if sequence is None else sequence
         name = f"{self.session_id}_seq{number:04d}.txt"
         return (self.home.mailbox.outbox / name).read_text("utf-8", "surrogateescape")
 
     def rejected(self) -> list[str]:
-        """Gives the names in `inbox/rejected/`, sorted."""
+        """Return the names in `inbox/rejected/`, sorted."""
         folder = self.home.mailbox.rejected
         return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 

@@ -57,7 +57,7 @@ class RawHost:
         return self.receive()
 
     def call(self, method: str, **params: object) -> Any:
-        """Gives a result, or an error object."""
+        """Return a result, or an error object."""
         self._id += 1
         request = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
         response = self.ask(json.dumps(request).encode())
@@ -72,7 +72,7 @@ class RawHost:
 
 @dataclass
 class Served:
-    """A server process; its log lies in a file."""
+    """A server process; its log is in a file."""
 
     process: "subprocess.Popen[bytes]"
     log_file: Path
@@ -83,13 +83,13 @@ class Served:
 
     @property
     def port(self) -> int:
-        """Gives where it listens on TCP."""
+        """Return where it listens on TCP."""
         found = re.search(r" on tcp 127\.0\.0\.1:([0-9]+);", self.log_file.read_text("utf-8"))
         assert found
         return int(found[1])
 
     def connect(self) -> RawHost:
-        """Gives a connection, whatever the server listens on."""
+        """Return a connection, whatever the server listens on."""
         if self.process.stdin is not None:
             assert self.process.stdout is not None
             return RawHost(self.process.stdout, self.process.stdin)

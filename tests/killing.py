@@ -28,7 +28,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def settings_for(tier: str) -> Settings:
-    """Gives settings under which commands run in that tier and no other."""
+    """Return settings under which commands run in that tier and no other."""
     if tier == "bwrap":
         needs_bwrap()
         return Settings(sandbox="require")
@@ -97,12 +97,12 @@ def kill_when(
 
 
 def lines_of(journal: Path) -> int:
-    """Gives how many records a journal has."""
+    """Return how many records a journal has."""
     return journal.read_bytes().count(b"\n")
 
 
 def has_lines(journal: Path, count: int) -> Callable[[], bool]:
-    """Gives a condition: the journal has so many records."""
+    """Return a condition: the journal has so many records."""
     return lambda: lines_of(journal) >= count
 
 
@@ -112,7 +112,7 @@ Tree = dict[str, tuple[str, bytes, int]]
 
 
 def tree(root: Path, without: Sequence[str] = ()) -> Tree:
-    """Gives all files and links below a folder: kind, bytes (of a link its target), permissions."""
+    """Return all files and links below a folder: kind, bytes (of a link its target), permissions."""
     found: Tree = {}
     for above, folders, files in os.walk(root):
         for name in files + folders:
@@ -135,12 +135,12 @@ def command_line_here(home: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def everything(home: Path) -> Tree:
-    """Gives all files of a home, but for the lock, which says who held it last."""
+    """Return all files of a home, but for the lock, which says who held it last."""
     return tree(home, ("sessions/.lock",))
 
 
 def logged(workspace: Path) -> list[int]:
-    """Gives the numbers that commands wrote to their log."""
+    """Return the numbers that commands wrote to their log."""
     log = workspace / LOG
     return [int(word) for word in log.read_text("utf-8").split()] if log.exists() else []
 
@@ -154,12 +154,12 @@ def no_halves(home: Path) -> None:
 
 
 def kinds_of(records: Sequence[Record]) -> list[str]:
-    """Gives what each record is."""
+    """Return what each record is."""
     return [record.kind for record in records]
 
 
 def is_alive(pid: int) -> bool:
-    """Tells whether a process has not ended."""
+    """Return whether a process has not ended."""
     with contextlib.suppress(OSError):
         return not is_zombie(pid)
     return False

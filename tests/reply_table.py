@@ -114,7 +114,7 @@ class _Echo(Runner):
 
 
 def cases() -> list[Case]:
-    """Gives all cases, in the order of their names."""
+    """Return all cases, in the order of their names."""
     found = []
     for folder in sorted(path.parent for path in REPLIES.glob("**/reply.txt")):
         if folder.parent.name == "formats":
@@ -172,7 +172,7 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
 
 
 def read_text(text: str) -> str:
-    """Gives the text that the grammar has read in the end, as it stood after all repairs of tags."""
+    """Return the text that the grammar has read in the end, as it stood after all repairs of tags."""
     return repair.read(text).text
 
 
@@ -290,7 +290,7 @@ def _new(folder: str, *numbers: object) -> Path:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """Gives the counts for each mangling, and of all."""
+    """Return the counts for each mangling, and of all."""
     counts: dict[str, Counter[Came]] = defaultdict(Counter)
     for row in rows:
         counts[row.mangling][row.came] += 1

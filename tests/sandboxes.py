@@ -35,7 +35,7 @@ def needs_bwrap(program: str = BWRAP) -> None:
 
 @cache
 def why_no_bwrap(program: str = BWRAP) -> str:
-    """Tells why bubblewrap does not work on this machine, or nothing."""
+    """Return why bubblewrap does not work on this machine, or nothing."""
     if sys.platform != "linux":
         return "bubblewrap is for Linux"
     if not os.access(program, os.X_OK):
@@ -56,7 +56,7 @@ def needs_root() -> None:
 
 
 def line_by_names(confined: Confined) -> list[str | int]:
-    """Gives a command line of bwrap's alone for the same sandbox: all is mounted by its name."""
+    """Return a command line of bwrap's alone for the same sandbox: all is mounted by its name."""
     flags: list[str] = []
     for mount in confined.mounts:
         target, is_read_only = str(mount["target"]), mount["is_read_only"]
@@ -119,7 +119,7 @@ class Lures:
 
     @property
     def outside(self) -> Path:
-        """A folder that whoever runs the tests may write to."""
+        """A folder that anyone who runs the tests may write to."""
         return self.root / "outside"
 
     @property
@@ -136,7 +136,7 @@ class Lures:
         return [self.root / "application" / name for name in (".netrc", "etc/npmrc")]
 
     def argument(self) -> dict[str, object]:
-        """Gives the argument of the probe that names them all."""
+        """Return the argument of the probe that names them all."""
         return {
             "workspace": str(self.workspace),
             "home": str(self.home),
@@ -156,7 +156,7 @@ class Lures:
         }
 
     def files(self) -> list[str]:
-        """Gives the names of all files and folders, for a look before and after."""
+        """Return the names of all files and folders, for a look before and after."""
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*"))
 
 

@@ -125,7 +125,7 @@ def server_at(
 
 
 def connected(endpoint: Listenable) -> socket.socket:
-    """Gives a bare connection to a server."""
+    """Return a bare connection to a server."""
     connection: socket.socket
     if isinstance(endpoint, Tcp):
         connection = socket.create_connection((endpoint.host, endpoint.port))
@@ -143,7 +143,7 @@ def request(method: str, id_: object = 1, **params: object) -> bytes:
 
 
 def responses(connection: socket.socket) -> Iterator[Any]:
-    """Gives each answer as it comes, until the server hangs up."""
+    """Yield each answer as it comes, until the server hangs up."""
     with connection.makefile("rb") as lines:
         for line in lines:
             yield json.loads(line)
@@ -161,7 +161,7 @@ def ask(connection: socket.socket, line: bytes) -> Any:
 
 
 def all_of(connection: socket.socket) -> bytes:
-    """Gives what comes until the server hangs up."""
+    """Return what comes until the server hangs up."""
     pieces = []
     while piece := connection.recv(2**16):
         pieces.append(piece)
@@ -177,6 +177,6 @@ def threads() -> int:
 
 
 def resident_kib() -> int:
-    """Gives the memory of this process."""
+    """Return the memory of this process."""
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 1024

@@ -38,7 +38,7 @@ def live_with(root: Path, check: str = CHECK, session_id: str = "") -> Iterator[
 
 
 def runs(root: Path) -> int:
-    """Tells how often the check ran."""
+    """Return how often the check ran."""
     log = root / "checks"
     return log.read_text("utf-8").count("ran") if log.exists() else 0
 
@@ -146,7 +146,7 @@ def test_one_that_succeeded_is_not_run_again_for_a_done_alone(tmp_path: Path) ->
 
 
 def test_done_without_any_change_is_checked_too(tmp_path: Path) -> None:
-    """Design, after DONE: the check succeeds on the files as they are, whoever changed them."""
+    """Design, after DONE: the check succeeds on the files as they are, no matter who changed them."""
     with live_with(tmp_path) as live:
         live.answer(command("ls"))
         live.answer(DONE)

@@ -98,7 +98,7 @@ def _chat(tmp_path: Path) -> Path:
 
 
 def ask(chat: Path, request: str) -> str:
-    """Gives the chat's answer to a request."""
+    """Return the chat's answer to a request."""
     return subprocess.run(
         [sys.executable, chat], input=request, capture_output=True, text=True, check=True
     ).stdout
@@ -161,7 +161,7 @@ def test_answers_saved_by_hand_while_new_waits(
 
 
 def turns_told(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Gives the file to send and the folder to save in, each time that a person is told of them."""
+    """Yield the file to send and the folder to save in, each time that a person is told of them."""
     request = ""
     for line in lines:
         if found := re.search(r"request \d+ is ready: (/\S+_seq\d+\.txt) ", line):

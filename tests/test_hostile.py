@@ -80,7 +80,7 @@ class Grounds:
 
 @contextlib.contextmanager
 def guarded(settings: Settings = BARE, lay: Lay | None = None) -> Iterator[Grounds]:
-    """Gives a session at work; after the block everything around it must be as it was.
+    """Yield a session at work; after the block everything around it must be as it was.
 
     That is: the neighbours of the workspace and the person's home unchanged, to the byte, the mode and
     the time; what is secret in them, and in the environment, in nothing that was written or shown;
@@ -155,7 +155,7 @@ def _lures(
 
 
 def everything(folder: Path) -> Iterator[str]:
-    """Gives the names of all that lies below a folder, however deep."""
+    """Yield the names of all that is below a folder, however deep."""
     todo = [str(folder)]
     while todo:
         with contextlib.suppress(OSError), os.scandir(todo.pop()) as entries:
@@ -166,7 +166,7 @@ def everything(folder: Path) -> Iterator[str]:
 
 
 def picture(*folders: Path) -> dict[str, tuple[object, ...]]:
-    """Gives all that can be said of folders and what is in them: kinds, modes, times, bytes."""
+    """Return all that can be said of folders and what is in them: kinds, modes, times, bytes."""
     found: dict[str, tuple[object, ...]] = {}
     for name in [path for folder in folders for path in (str(folder), *everything(folder))]:
         path = Path(name)
@@ -183,7 +183,7 @@ def picture(*folders: Path) -> dict[str, tuple[object, ...]]:
 
 
 def leaks(grounds: Grounds) -> list[str]:
-    """Gives where one of the secrets can be read: in our own files, in the workspace, on the screen."""
+    """Return where one of the secrets can be read: in our own files, in the workspace, on the screen."""
     folders = [grounds.root / name for name in ("agent", "ws")]
     own = [path for folder in folders if not folder.is_symlink() for path in everything(folder)]
     found = []
@@ -283,7 +283,7 @@ def anything(_: Path) -> None:
 class Case:
     """One hostile reply. In it `@T@` is the folder that holds the lures, `@M@` a marker for processes.
 
-    `says` has a pattern for each result, in order; each must be found in its result. What lies in the
+    `says` has a pattern for each result, in order; each must be found in its result. What is in the
     workspace must be unchanged after, unless `after` looks at it. `stops` is the fault that ends the
     turn, for a reply that is not done to its end.
     """
@@ -704,7 +704,7 @@ def test_a_link_or_special_file_is_no_way_out(case: Case) -> None:
 
 
 def test_a_file_that_grows_while_it_is_read_is_bounded() -> None:
-    """Design, workspace: reading is bounded, whoever goes on writing."""
+    """Design, workspace: reading is bounded, no matter who goes on writing."""
     grow = (
         "import sys\nwith open(sys.argv[1], 'ab', buffering=0) as f:\n"
         " print('up', flush=True)\n while f.tell() < 2**27: f.write(bytes(2**16))"
@@ -1062,17 +1062,17 @@ def test_terminal_controls_are_taken_out(tier: Settings) -> None:
 
 
 def python_line(program: str) -> str:
-    """Gives a shell line that runs a Python program."""
+    """Return a shell line that runs a Python program."""
     return f"{sys.executable} -I -S - <<'PROGRAM'\n{program}\nPROGRAM"
 
 
 def script(program: str) -> str:
-    """Gives a reply that has a Python program run; it exits with 0 if it was held."""
+    """Return a reply that has a Python program run; it exits with 0 if it was held."""
     return run(python_line(program))
 
 
 def refusing(attempts: str) -> str:
-    """Gives a program that ends well only if each of its attempts fails with an OSError."""
+    """Return a program that ends well only if each of its attempts fails with an OSError."""
     return script(
         "import ctypes, os, socket, sys, errno\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -1103,7 +1103,7 @@ OTHER_PIDS = f"/proc/{os.getpid()}"
 
 
 def not_in_tmp(_: Path) -> None:
-    """What a sandboxed command writes to /tmp lies in no /tmp of this machine's."""
+    """What a sandboxed command writes to /tmp is in no /tmp of this machine's."""
     for folder in (Path("/tmp"), Path("/var/tmp")):
         assert not [path for path in folder.glob("86400.*") if path.is_file()]
 
@@ -1318,7 +1318,7 @@ def test_a_sandboxed_command_does_not_get_out(case: Case) -> None:
 
 
 def test_the_home_in_the_workspace_is_out_of_a_commands_reach(tmp_path: Path) -> None:
-    """Design, workspace: a home that lies inside the workspace is invisible to sandboxed commands."""
+    """Design, workspace: a home that is inside the workspace is invisible to sandboxed commands."""
     needs_bwrap()
     repository = tmp_path / "repo"
     repository.mkdir()

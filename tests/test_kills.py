@@ -87,13 +87,13 @@ def command(line: str) -> str:
 
 
 def logging(number: int) -> str:
-    """Gives a command that says in the log that it ran: at once, for a while, or with company."""
+    """Return a command that says in the log that it ran: at once, for a while, or with company."""
     says = f"echo {number} >>{LOG}"
     return command((says, f"{says}; sleep 0.05", f"setsid sleep 600 & {says}")[number % 3])
 
 
 def forty_operations() -> str:
-    """Gives a reply in which whatever is done twice, or not at all, shows."""
+    """Return a reply in which whatever is done twice, or not at all, shows."""
     blocks = [create("edited.txt", "end")]
     for number in range(1, 10):
         made = create(f"made/{number}.txt", f"made {number}")
@@ -111,7 +111,7 @@ def forty_operations() -> str:
 
 
 def what_forty_operations_make(ignore: str) -> dict[str, str]:
-    """Gives the files and what is in them once all has been done once."""
+    """Return the files and what is in them once all has been done once."""
     lines = "".join(f"line {number}\n" for number in range(1, 10))
     return {
         ".gitignore": ignore,
@@ -300,7 +300,7 @@ ASKED = (1, 3, 5, 6)
 
 
 def asking_reply() -> str:
-    """Gives a reply of which half must be approved."""
+    """Return a reply of which half must be approved."""
     asked = "rm -rf gone"
     return "".join(
         [
@@ -447,7 +447,7 @@ def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
 
 @contextlib.contextmanager
 def live_at_rest(home: Path, session_id: str) -> Iterator[Conversation]:
-    """Gives a session's conversation without letting it go on, as in the instant before a kill."""
+    """Yield a session's conversation without letting it go on, as in the instant before a kill."""
     opened = homes.Home.at(home, create=False)
     session = opened.sessions.load(session_id)
     settings = settings_for("bwrap" if session.sandbox == "require" else "none")

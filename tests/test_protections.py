@@ -89,7 +89,7 @@ def own_home() -> bool:
 
 
 def no_terminal() -> bool:
-    """A command can't open the terminal that the agent was started in, whoever starts it."""
+    """A command can't open the terminal that the agent was started in, no matter who starts it."""
     from codingagent.process.runner import try_out
     from codingagent.process.select_sandbox import bubblewrap_for
 
@@ -277,7 +277,7 @@ def own_git_config() -> bool:
 
 
 def tools_believed(case: str) -> bool:
-    """Nothing comes into view by what lies in the workspace."""
+    """Nothing comes into view by what is in the workspace."""
     from codingagent.process.toolchains import folders
 
     home, workspace = Path("home").absolute(), Path("ws").absolute()
@@ -421,7 +421,7 @@ def no_setuid_kept() -> bool:
 
 
 def made_durable(case: str) -> bool:
-    """What must be synced is: the kernel refuses to sync a pipe, which lies where the file was."""
+    """What must be synced is: the kernel refuses to sync a pipe, which is where the file was."""
     from codingagent.errors import CodingAgentError, OperationError
     from codingagent.storage import atomic_write
     from codingagent.storage.journal import Journal
@@ -457,7 +457,7 @@ def made_durable(case: str) -> bool:
 
 
 def handle_on(path: Path) -> int:
-    """Gives the descriptor by which this process holds a file open."""
+    """Return the descriptor by which this process holds a file open."""
     for link in Path("/proc/self/fd").iterdir():
         try:
             if link.readlink() == path:
@@ -544,7 +544,7 @@ def output_harmless(case: str) -> bool:
 
 
 def forgetful_agent() -> "Agent":
-    """Gives an agent in `ws` whose record keeps nothing."""
+    """Return an agent in `ws` whose record keeps nothing."""
     from codingagent.agent.context import bare_context
     from codingagent.agent.executor import Agent
     from codingagent.policy.rules import PRESETS
@@ -646,7 +646,7 @@ def same_reply_not_twice() -> bool:
 
 
 def settings_not_planted(case: str) -> bool:
-    """What lies in the workspace sets nothing."""
+    """What is in the workspace sets nothing."""
     from codingagent.errors import UsageError
     from codingagent.model.settings import Settings
     from codingagent.process.select_sandbox import policy_of
@@ -1333,7 +1333,7 @@ HELPERS = (
 
 @pytest.fixture(scope="module", name="package")
 def _package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Gives a folder with a copy of the package, compiled: each check starts anew."""
+    """Return a folder with a copy of the package, compiled: each check starts anew."""
     folder = tmp_path_factory.mktemp("package")
     shutil.copytree(
         PACKAGE, folder / "codingagent", ignore=shutil.ignore_patterns("__pycache__", "demo")
@@ -1344,7 +1344,7 @@ def _package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", name="warm")
 def _warm(package: Path) -> Iterator[Warm]:
-    """Gives a Python that has imported that package."""
+    """Yield a Python that has imported that package."""
     warm = Warm(package)
     yield warm
     warm.close()
@@ -1352,14 +1352,14 @@ def _warm(package: Path) -> Iterator[Warm]:
 
 @pytest.fixture(name="place")
 def _place() -> Iterator[Path]:
-    """Gives a folder that is not in /tmp: a sandbox has another one."""
+    """Yield a folder that is not in /tmp: a sandbox has another one."""
     folder = tempfile.mkdtemp(prefix="codingagent-test-", dir="/var/tmp")
     yield Path(folder).resolve()
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
 def mutated(package: Path, folder: Path, texts: tuple[Text, ...]) -> Path:
-    """Gives a copy of the package in which texts are replaced."""
+    """Return a copy of the package in which texts are replaced."""
     shutil.copytree(package, folder, copy_function=os.link)
     for name, old, new in texts:
         path = folder / "codingagent" / name

@@ -57,7 +57,7 @@ ADDED |= {"bytesWritten", "editsApplied", "durationMs"}
 
 
 def example(document: str, kind: str, number: int) -> Any:
-    """Gives the example of a kind in a document, counted from 0."""
+    """Return the example of a kind in a document, counted from 0."""
     found = [e["example"] for e in EXAMPLES if (e["document"], e["kind"]) == (document, kind)]
     return found[number]
 

@@ -21,7 +21,7 @@ RECORDED_SESSION = "00000000"
 
 
 def source_files(folder: Path) -> dict[str, bytes]:
-    """Gives a folder's files; what Python and pytest leave there for themselves is passed over."""
+    """Return a folder's files; what Python and pytest leave there for themselves is passed over."""
     found = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
     return {
         name.as_posix(): path.read_bytes()

@@ -148,9 +148,7 @@ def try_sandbox(sandbox: Bubblewrap) -> str:
         return str(fault)
     except WorkError as fault:
         return advice_on(" ".join(str(fault).split()))
-    return (
-        "" if said == _TRIAL_RESULT else f"inside it the kernel reports {said.strip() or 'nothing'}"
-    )
+    return "" if said == _TRIAL_RESULT else f"inside, the kernel says {said.strip() or 'nothing'}"
 
 
 def prove_sandbox(outside: Path) -> "tuple[Promise, ...]":

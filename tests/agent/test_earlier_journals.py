@@ -48,7 +48,7 @@ def test_a_start_with_one_path_is_read_as_one_with_a_list(tmp_path: Path) -> Non
 
 
 def test_a_session_with_such_starts_is_shown_undone_redone_and_gone_on_with(tmp_path: Path) -> None:
-    """Design, undo: what operations changed is known from the record, whoever wrote it."""
+    """Design, undo: what operations changed is known from the record, no matter who wrote it."""
     home = unpacked(tmp_path)
     workspace = home / "workspace"
     status, shown, _ = command_line_here(home, "show", SESSION)

@@ -69,7 +69,7 @@ def _kept(project: Path, home: Path) -> Iterator[Space]:
 
 
 def events(run: Run) -> list[dict[str, Any]]:
-    """Gives a run's events as they go out; they are valid as a message."""
+    """Return a run's events as they go out; they are valid as a message."""
     said = to_wire(run.message())
     validated = validate_events_message(said)
     assert validated.success, validated.error
@@ -85,7 +85,7 @@ def one(space: Space, operation: Mapping[str, object]) -> dict[str, Any]:
 
 
 def status_of(run: Run) -> str:
-    """Gives what it says now; of an attribute type checkers remember what it said before."""
+    """Return what it says now; of an attribute type checkers remember what it said before."""
     return run.status
 
 
@@ -894,7 +894,7 @@ def test_each_run_has_its_own_tmp_that_is_emptied_after(project: Path, home: Pat
 
 
 def test_a_run_that_goes_on_elsewhere_finds_its_tmp(project: Path, home: Path) -> None:
-    """The same /tmp until it ends, whoever goes on with it."""
+    """The same /tmp until it ends, no matter who goes on with it."""
     needs_bwrap()
     with Space(project, sandbox="require", home=home) as space:
         waiting = space.run(

@@ -31,7 +31,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 def interleaved(
     ours: Callable[[], object], peer: Callable[[], object], rounds: int
 ) -> tuple[float, float]:
-    """Gives the medians of two pieces of work, in milliseconds, each done once before it counts."""
+    """Return the medians of two pieces of work, in milliseconds, each done once before it counts."""
     ours()
     peer()
     pairs = [(milliseconds(ours), milliseconds(peer)) for _ in range(rounds)]
@@ -41,6 +41,6 @@ def interleaved(
 def ratio(
     name: str, ours: Callable[[], object], peer: Callable[[], object], budget: float, rounds: int
 ) -> Figure:
-    """Gives how many times longer one takes than the other."""
+    """Return how many times longer one takes than the other."""
     a, b = interleaved(ours, peer, rounds)
     return Figure(name, f"{a:.2f} ms", f"{b:.2f} ms", a / b, budget)

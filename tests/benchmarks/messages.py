@@ -15,7 +15,7 @@ SCHEMA = Path(__file__).parent.parent / "protocols" / "json" / "specification_00
 
 
 def operations(count: int) -> list[dict[str, Any]]:
-    """Gives operations of all six types in turn, no two alike, with a few lines of code in each file."""
+    """Return operations of all six types in turn, no two alike, with a few lines of code in each file."""
     made: list[dict[str, Any]] = []
     for n in range(count):
         code = "".join(f"def step_{n}_{k}(value):\n    return value + {k}\n\n" for k in range(8))

@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def _edits(case: Case) -> list[EditFile]:
-    """Gives the edits of a case that holds nothing else that changes files; none if it holds more."""
+    """Return the edits of a case that holds nothing else that changes files; none if it holds more."""
     operations = [item.operation for item in reply.read(case.reply).items if isinstance(item, Step)]
     edits = [each for each in operations if isinstance(each, EditFile)]
     is_plain = all(isinstance(edit.change, tuple) for edit in edits)

@@ -39,7 +39,7 @@ sys.stderr.write(str(int(most) * 1024))
 
 
 def _pieces() -> Iterator[str]:
-    """Gives real source text, a piece at a time, all of it once."""
+    """Yield real source text, a piece at a time, all of it once."""
     lines: list[str] = []
     size = 0
     for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
@@ -54,7 +54,7 @@ def _pieces() -> Iterator[str]:
 
 
 def _contents(count: int) -> list[str]:
-    """Gives as many pieces as are wanted, from the first again where there are no more.
+    """Return as many pieces as are wanted, from the first again where there are no more.
 
     A few sources have what a chat may have done to them, zero-width spaces: these are refused.
     """

@@ -12,7 +12,7 @@ REPLY = '[REPLY session="a1b2c3d4" sequence="2"]\n'
 
 
 def _bodies() -> list[tuple[str, str]]:
-    """Gives paths and contents of about ten megabytes."""
+    """Return paths and contents of about ten megabytes."""
     line = "    total = total + shop.price(item, rate)\n"
     return [(f"src/part_{n}.py", f"def f_{n}():\n{line * (LINES - 40)}") for n in range(COUNT)]
 

@@ -229,7 +229,7 @@ def memory() -> Iterator[Figure]:
 
 
 def _status(pid: int, field: str) -> int:
-    """Gives a size in KiB that the kernel tells of a process."""
+    """Return a size in KiB that the kernel tells of a process."""
     text = Path(f"/proc/{pid}/status").read_text("ascii")
     return int(text.partition(f"{field}:")[2].split()[0])
 

@@ -1,4 +1,4 @@
-"""What a turn costs whoever waits for it: a reply in the inbox to the next request in the outbox."""
+"""What a turn costs anyone who waits for it: a reply in the inbox to the next request in the outbox."""
 
 import os
 import statistics
@@ -74,7 +74,7 @@ def _path(number: int) -> str:
 
 
 def operations(turn: int) -> list[Operation]:
-    """Gives what one turn does. Every other one takes away what the one before it had made."""
+    """Return what one turn does. Every other one takes away what the one before it had made."""
     made = [f"part_{number % 5}/made_{number}.py" for number in range(CREATES)]
     if turn % 2:
         return [Delete(path) for path in made[1:]]
@@ -87,7 +87,7 @@ def operations(turn: int) -> list[Operation]:
 
 
 def reply_of(done: list[Operation]) -> str:
-    """Gives operations as tag blocks."""
+    """Return operations as tag blocks."""
     return "\n".join(map(_block, done))
 
 
@@ -141,7 +141,7 @@ def _timed(answer: Callable[[str], float], root: Path) -> tuple[float, float]:
 
 @contextmanager
 def _waiting(root: Path) -> Iterator[Callable[[str], float]]:
-    """Gives what answers a `new` that waits, and tells how many ms later the next request was there."""
+    """Yield what answers a `new` that waits, and tells how many ms later the next request was there."""
     home = root / "home"
     words = [sys.executable, "-m", "codingagent", "--home", str(home), "new", "a task"]
     words += ["--workspace", str(root / "workspace")]

@@ -44,7 +44,7 @@ class Meddler:
 
 @contextlib.contextmanager
 def meddled_with(root: Path) -> Iterator[tuple[LiveSession, Meddler]]:
-    """Gives a live whose person is a meddler, once they are busy."""
+    """Yield a live whose person is a meddler, once they are busy."""
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, OFF)
     session = factory.start_session(home, workspace, "the task", OFF)
@@ -55,7 +55,7 @@ def meddled_with(root: Path) -> Iterator[tuple[LiveSession, Meddler]]:
 
 
 def changed(live: LiveSession) -> str:
-    """Gives what the short form of the latest request says of changed files."""
+    """Return what the short form of the latest request says of changed files."""
     name = f"{live.session_id}_seq{live.conversation.session.sequence:04d}.txt"
     text = (live.home.mailbox.outbox / "short" / name).read_text("utf-8")
     return text.partition("## Changed Files\n")[2].partition("\n\n")[0]

@@ -88,7 +88,7 @@ class Yard:
 
 @pytest.fixture(name="yard", params=[open_root, NamedFolder.at], ids=["handles", "names"])
 def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
-    """A workspace; after each test what lies outside is unchanged and nothing is left over."""
+    """A workspace; after each test what is outside is unchanged and nothing is left over."""
     root, outside = tmp_path / "ws", tmp_path / "out"
     for folder in (root, outside):
         folder.mkdir()
@@ -107,7 +107,7 @@ def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
 
 
 def tree(root: Path) -> Tree:
-    """Gives all files and links below a folder with their content and permissions; no `.git`."""
+    """Return all files and links below a folder with their content and permissions; no `.git`."""
     found: Tree = {}
     for above, folders, files in os.walk(root):
         if ".git" in folders:
@@ -279,7 +279,7 @@ def test_links_are_kept_as_links(yard: Yard) -> None:
 
 
 def all_contents(yard: Yard) -> list[bytes]:
-    """Gives the content of every object in the store, used or not."""
+    """Return the content of every object in the store, used or not."""
     variables = {"GIT_DIR": str(yard.store), "PATH": os.environ["PATH"]}
     words = ["git", "cat-file", "--batch-all-objects", "--batch"]
     return [subprocess.run(words, env=variables, capture_output=True, check=True).stdout]
@@ -742,7 +742,7 @@ def test_a_workspace_below_a_repository_is_covered_by_its_index(yard: Yard) -> N
 
 
 def test_an_index_leads_nowhere_else(yard: Yard) -> None:
-    """Design, checkpoints: whoever made the repository wrote it; nothing outside is looked at."""
+    """Design, checkpoints: the author of the repository wrote it; nothing outside is looked at."""
     git(yard.root, "init", "-q")
     yard.write(".gitignore", "build/\n")
     yard.write("build/x", "x")
@@ -1552,7 +1552,7 @@ def test_what_was_made_ready_does_not_outlast_a_change(yard: Yard, kind: str) ->
 
 
 def test_a_store_that_is_gone_is_made_anew(yard: Yard) -> None:
-    """Design, undo: what was made ready is of no use without what it lies in."""
+    """Design, undo: what was made ready is of no use without what it is in."""
     yard.write("a", "a")
     ready(yard)
     shutil.rmtree(yard.store)

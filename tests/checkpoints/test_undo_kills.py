@@ -82,7 +82,7 @@ def reply(name: str) -> str:
 
 
 def begun(sessions: Sessions, session_id: str) -> tuple[int, int]:
-    """Gives how many undos the record has the beginning of, and of how many the end."""
+    """Return how many undos the record has the beginning of, and of how many the end."""
     records = list(sessions.records(session_id))
     return (
         sum(isinstance(record, UndoBegan) for record in records),
@@ -141,7 +141,7 @@ def test_an_undo_that_is_killed_is_finished(tmp_path: Path, seed: int, tier: str
 
 
 def difference(first: Tree, second: Tree) -> dict[str, object]:
-    """Gives where two trees differ; a failure then shows no more than that."""
+    """Return where two trees differ; a failure then shows no more than that."""
     names = first.keys() | second.keys()
     return {n: (first.get(n), second.get(n)) for n in names if first.get(n) != second.get(n)}
 

@@ -59,7 +59,7 @@ def request(home: Path, sequence: int = 1, *, session: str = "", short: bool = F
 
 
 def words(home: Path, session: str = "") -> list[str]:
-    """Gives what the record says that the person said, in order."""
+    """Return what the record says that the person said, in order."""
     journal = home / "sessions" / (session or session_of(home)) / "journal.jsonl"
     records = map(json.loads, journal.read_text("utf-8").splitlines())
     return [record["text"] for record in records if record["kind"] == "person_said"]
@@ -331,7 +331,7 @@ def test_words_in_mid_turn_go_with_the_next_request(waiting: Path) -> None:
 
 
 def test_words_are_kept_though_the_request_can_not_be_written(waiting: Path) -> None:
-    """Whoever is told of the fault must not say them twice."""
+    """Anyone who is told of the fault must not say them twice."""
     path = waiting / "outbox" / outboxes(waiting)[0]
     path.unlink()
     path.mkdir()
@@ -355,7 +355,7 @@ def test_a_queue_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> Non
 
 
 def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
-    """Read-only for whoever runs this, root too."""
+    """Read-only for anyone who runs this, root too."""
     needs_bwrap()
     ours = [sys.executable, "-m", "codingagent", "--home", str(waiting)]
     confined = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *ours]
@@ -503,7 +503,7 @@ def test_one_that_executes_is_waited_for_and_ctrl_c_takes_it_back(waiting: Path)
 
 
 def test_a_command_that_does_not_attend_is_waited_for(waiting: Path) -> None:
-    """`run`, `undo`, `serve`: whoever asks does it itself once they have ended."""
+    """`run`, `undo`, `serve`: anyone who asks does it itself once they have ended."""
     with started(waiting, "say", "patient") as asker:
         with locked(waiting):
             wait_until(lambda: bool(in_queue(waiting)))
@@ -589,7 +589,7 @@ _MOMENTS: dict[str, Callable[[Path], bool]] = {
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", _MOMENTS)
 def test_words_are_in_once_though_the_other_terminal_is_killed(waiting: Path, moment: str) -> None:
-    """Design, nothing is lost: killed at any instant; whoever asked does it then."""
+    """Design, nothing is lost: killed at any instant; anyone who asked does it then."""
     with holding(waiting) as holder, started(waiting, "say", "THE WORDS") as asker:
         pause = threading.Event()
         while not _MOMENTS[moment](waiting) and asker.poll() is None:
@@ -813,7 +813,7 @@ def test_a_question_without_a_terminal_ends_the_wait_and_is_answered_here(buildi
 
 
 def test_an_answer_that_waited_for_the_lock_is_none_to_what_is_asked_by_then(waiting: Path) -> None:
-    """Design, policy: a yes holds for exactly what was shown, also where whoever asked has ended."""
+    """Design, policy: a yes holds for exactly what was shown, also if the process that asked has ended."""
     for folder in ("build", "kept"):
         (waiting / "workspace" / folder).mkdir()
     drop(waiting, REMOVE + REMOVE.replace("build", "kept"))

@@ -147,7 +147,7 @@ def test_an_empty_file_waits_and_holds_up_nobody(waiting: Path) -> None:
 
 
 def test_files_that_lie_in_the_inbox_are_named_and_not_taken_by_new(home: Path) -> None:
-    """Design, command line: files that already lie in the inbox are named, not taken."""
+    """Design, command line: files that already are in the inbox are named, not taken."""
     (home / "inbox").mkdir(parents=True)
     (home / "inbox" / "old.txt").write_text('[CREATE_FILE path="old"]\n[/CREATE_FILE]\n')
     with started(home, "new", "Write a file") as process:
@@ -269,7 +269,7 @@ def test_a_turn_is_finished_though_its_reader_went_away(waiting: Path) -> None:
 
 
 def test_a_closed_stdout_is_no_fault(waiting: Path) -> None:
-    """Whoever starts us without a stdout wants no words, not a traceback."""
+    """Anyone who starts us without a stdout wants no words, not a traceback."""
     done = subprocess.run(
         f"{sys.executable} -m codingagent --home {waiting} list >&-",
         shell=True,

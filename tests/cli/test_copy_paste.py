@@ -90,7 +90,7 @@ def test_copy_puts_the_request_on_the_clipboard(live: LiveSession) -> None:
 
 
 def test_copy_prints_into_a_pipe(live: LiveSession) -> None:
-    """Whoever has another clipboard pipes the request there."""
+    """Anyone who has another clipboard pipes the request there."""
     assert live.run("copy").stdout == live.request.read_text()
 
 
@@ -306,7 +306,7 @@ def test_a_watched_clipboard_is_taken_from_only_what_answers_this_request(
 
 
 def test_a_second_request_has_a_short_one(live: LiveSession) -> None:
-    """Design, outbox: complete always; a short companion lies in outbox/short/ under the same name."""
+    """Design, outbox: complete always; a short companion is in outbox/short/ under the same name."""
     edit = '[EDIT_FILE path="b.txt" start_line="1" end_line="1"]\nx\n[/EDIT_FILE]\n'
     made = f'[CREATE_FILE path="a.txt"]\nhi\n[/CREATE_FILE]\n{edit}'
     live.run("paste", stdin=made)

@@ -145,7 +145,7 @@ def test_a_long_page_is_shown_in_the_pager(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TOPICS])
 def test_help_on_a_command_is_its_own_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever types `help` before a command gets what `--help` after it shows."""
+    """Anyone who types `help` before a command gets what `--help` after it shows."""
     assert main.run(["help", name]) == 0
     found = capsys.readouterr().out
     assert main.run([name, "--help"]) == 0
@@ -187,7 +187,7 @@ SHELLS = {"bash": _of_bash, "zsh": _of_zsh, "fish": _of_fish}
 
 
 def complete(home: Path, *words: str, shell: str = "bash") -> list[str]:
-    """Gives what a shell would be offered for the last word."""
+    """Return what a shell would be offered for the last word."""
     asked = {"_CODINGAGENT_COMPLETE": f"complete_{shell}", **SHELLS[shell](("codingagent", *words))}
     done = run_here(folder=home, variables=asked)
     assert done.stderr == ""

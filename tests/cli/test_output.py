@@ -68,7 +68,7 @@ def piped(home: Path, *words: str, variables: Mapping[str, str] | None = None) -
 
 
 def steady(text: str, home: Path) -> str:
-    """Gives a screen without what is another in each run."""
+    """Return a screen without what is another in each run."""
     text = text.replace(str(home), "HOME")
     text = re.sub(r"\b[0-9a-f]{8}(?=\b|_)", "SESSION_", text)
     text = re.sub(r"\b\d+\.\d s\b", "0.1 s", text)

@@ -36,7 +36,7 @@ def go_on(home: Path, line: str, *words: str) -> tuple[int, str, str]:
 
 
 def said(home: Path, text: str, name: str = "answer") -> str:
-    """Gives a command that prints a text."""
+    """Return a command that prints a text."""
     path = home.parent / name
     path.write_text(text)
     return f"cat {path}"
@@ -49,7 +49,7 @@ def session_of(home: Path) -> Session:
 
 
 def inbox(home: Path) -> list[str]:
-    """Gives what lies in the inbox itself."""
+    """Return what is in the inbox itself."""
     return sorted(path.name for path in (home / "inbox").iterdir() if path.is_file())
 
 
@@ -216,7 +216,7 @@ def test_an_approval_stops_it_and_it_goes_on_after_the_yes(home: Path) -> None:
 
 
 def test_an_answer_that_the_person_saves_goes_first(home: Path) -> None:
-    """Both ways lead to the inbox; what lies there before the command is asked is the answer."""
+    """Both ways lead to the inbox; what is there before the command is asked is the answer."""
     assert command_line_here(home, "new", "task", "--no-wait", "--sandbox", "off")[0] == 0
     (home / "inbox" / "mine.txt").write_text(APPEND + DONE)
     assert go_on(home, "touch asked; exit 9")[0] == 0

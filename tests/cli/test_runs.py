@@ -67,7 +67,7 @@ class Caller:
             sys.stdin = before
 
     def said(self) -> dict[str, Any]:
-        """Gives the events message, which is all there is on stdout."""
+        """Return the events message, which is all there is on stdout."""
         (line,) = self.out.splitlines()
         found = json.loads(line)
         validated = validate_events_message(found)
@@ -79,7 +79,7 @@ class Caller:
         return [event["type"] for event in self.said()["events"]]
 
     def fault(self) -> str:
-        """Gives the one line on stderr."""
+        """Return the one line on stderr."""
         (line,) = self.err.splitlines()
         assert line.startswith("codingagent: ")
         return line

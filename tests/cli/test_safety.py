@@ -34,7 +34,7 @@ def _waiting(home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def request(home: Path) -> str:
-    """Gives the text of the latest request."""
+    """Return the text of the latest request."""
     return (home / "outbox" / outboxes(home)[-1]).read_text("utf-8")
 
 
@@ -216,7 +216,7 @@ def test_a_session_keeps_its_policy_and_an_option_overrides_it(home: Path) -> No
 def test_a_looser_policy_in_a_record_within_the_workspace_must_be_said_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design, policy: what lies in the workspace loosens nothing; `undo` executes nothing and works."""
+    """Design, policy: what is in the workspace loosens nothing; `undo` executes nothing and works."""
     monkeypatch.chdir(tmp_path)
     assert main.run(["new", "--here", "--no-wait", "--policy", "permissive", "x"]) == 0
     drop(tmp_path / ".codingagent", CREATE)
@@ -394,7 +394,7 @@ CHANGE = (
 
 
 def tree(root: Path) -> dict[str, tuple[int, str]]:
-    """Gives every file and link with its permissions and its content."""
+    """Return every file and link with its permissions and its content."""
     found = {}
     for path in sorted(root.rglob("*")):
         if path.is_symlink():

@@ -374,7 +374,7 @@ def test_without_a_vsock_it_says_so(tmp_path: Path) -> None:
 
 
 def _has_vsock_loopback() -> bool:
-    """Tells whether the kernel leads a call to its own number (vsock_loopback) back to itself."""
+    """Return whether the kernel leads a call to its own number (vsock_loopback) back to itself."""
     if not hasattr(socket, "AF_VSOCK"):
         return False
     try:

@@ -77,7 +77,7 @@ def test_an_answer_to_another_session_is_left_to_it(
 
 
 def test_without_a_name_each_answer_is_taken_by_its_session(sessions: Sessions) -> None:
-    """Design, command line: `resume --once` takes all that lie there, oldest first."""
+    """Design, command line: `resume --once` takes all that are there, oldest first."""
     drop(sessions.home, creating("1.txt", sessions.early), "1.txt")
     drop(sessions.home, creating("2.txt", sessions.late), "2.txt")
     drop(sessions.home, creating("3.txt", sessions.early, 2), "3.txt")

@@ -38,7 +38,7 @@ def test_the_first_lines_say_how_many_more_there_are() -> None:
 
 
 def test_a_deletion_and_no_change_are_said_in_words() -> None:
-    """Whoever is to approve it must see something."""
+    """Anyone who is to approve it must see something."""
     assert diff.text_of("a", b"x\n", None) == "the file is deleted"
     assert diff.text_of("a", b"x\n", b"x\n") == "its lines stay as they are"
     text = diff.text_of("a", b"", LINES * 20)

@@ -435,7 +435,7 @@ _TURNS = st.lists(st.tuples(st.lists(_EVENTS, max_size=4), _NOTES), max_size=4)
 
 
 def _journal(turns: list[tuple[list[Event], tuple[str, ...]]]) -> list[Record]:
-    """Gives a journal as the agent would write it, up to the turn that finishes."""
+    """Return a journal as the agent would write it, up to the turn that finishes."""
     records: list[Record] = [started()]
     for sequence, (events, notes) in enumerate(turns, start=1):
         records += turn(*events, sequence=sequence, notes=notes)

@@ -461,7 +461,7 @@ ASKED_OTHERWISE = [
 
 @pytest.mark.parametrize(("line", "rule"), ASKED_OTHERWISE)
 def test_what_no_pattern_can_say_is_asked_too(line: str, rule: str) -> None:
-    """Design, commands, policy: downloads into a shell, protected files; and what lies outside."""
+    """Design, commands, policy: downloads into a shell, protected files; and what is outside."""
     verdict = judged(line)
     assert isinstance(verdict, Ask)
     assert rule in verdict.rules

@@ -17,7 +17,7 @@ def words(command: ShellCommand) -> list[str]:
 
 
 def commands(line: str) -> list[str]:
-    """Gives the commands in a line, each with its words joined by blanks."""
+    """Return the commands in a line, each with its words joined by blanks."""
     return [" ".join(words(command)) for command in read_line(line).commands if command.words]
 
 

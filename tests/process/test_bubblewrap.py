@@ -39,7 +39,7 @@ SECRET = "SECRET"
 
 @dataclass
 class Site:
-    """A person's home with a project in it; neither lies in /tmp, of which a sandbox has its own."""
+    """A person's home with a project in it; neither is in /tmp, of which a sandbox has its own."""
 
     root: Path
     tools: tuple[Path, ...] = ()
@@ -288,7 +288,7 @@ def test_a_forged_git_file_brings_nothing_into_view(
 
 
 def test_a_forged_common_folder_brings_nothing_into_view(site: Site) -> None:
-    """The back pointer must lie where the repository keeps its worktrees, not where a command writes."""
+    """The back pointer must be where the repository keeps its worktrees, not where a command writes."""
     planted = site.workspace / "planted"
     repository(planted, site.workspace)
     (planted / "worktrees" / "x" / "commondir").write_text(f"{site.outside}\n", "utf-8")
@@ -376,7 +376,7 @@ def test_without_git_nothing_is_made(site: Site) -> None:
 
 
 def test_a_home_in_the_workspace_is_hidden_and_not_writable(site: Site) -> None:
-    """Design, workspace: a home that lies inside is invisible to sandboxed commands."""
+    """Design, workspace: a home that is inside is invisible to sandboxed commands."""
     home = site.workspace / ".codingagent"
     (home / "sessions").mkdir(parents=True)
     (home / "sessions" / "journal").write_text(SECRET, "utf-8")
@@ -745,7 +745,7 @@ def python(program: str) -> str:
 
 
 def main_module(line: str) -> str:
-    """Gives a shell line that runs a line of Python from a file, as new processes of it want it."""
+    """Return a shell line that runs a line of Python from a file, as new processes of it want it."""
     program = f"import multiprocessing as m\nif __name__ == '__main__':\n {line}"
     return f"cat >a.py <<'END'\n{program}\nEND\n{sys.executable} a.py"
 

@@ -29,7 +29,7 @@ def lay(path: Path, mode: int = 0o644) -> Path:
 def hidden(
     *folders: Path, workspace: Path = Path("/nowhere"), look: CredentialSearch | None = None
 ) -> list[str]:
-    """Gives what is hidden, relative to the first folder."""
+    """Return what is hidden, relative to the first folder."""
     found = (look or CredentialSearch()).hidden_in(frozenset(folders), workspace)
     return [os.path.relpath(path, folders[0]) for path in found]
 
@@ -64,7 +64,7 @@ def test_credentials_are_hidden(tool: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [".ssh", ".aws", ".config/gh", ".docker", "share/uv/credentials"])
 def test_folders_are_hidden_whole(tool: Path, name: str) -> None:
-    """What lies in them needs no name."""
+    """What is in them needs no name."""
     lay(tool / name / "anything")
     assert hidden(tool) == [name.partition("/")[0] if name.startswith(".") else name]
 

@@ -44,7 +44,7 @@ def _laid() -> Iterator[Lures]:
 
 
 def profile(laid: Lures) -> Profile:
-    """Gives the whole sandbox, part by part: parents first, the workspace later, protections last."""
+    """Return the whole sandbox, part by part: parents first, the workspace later, protections last."""
     return {
         "user": ["--unshare-user"],
         "ipc": ["--unshare-ipc"],
@@ -84,7 +84,7 @@ def bound(*names: str) -> list[str]:
 
 
 def merged(*names: str) -> list[str]:
-    """Gives what puts /bin and the like there: as the links they are on most systems, else as folders."""
+    """Return what puts /bin and the like there: as the links they are on most systems, else as folders."""
     words: list[str] = []
     for name in names:
         path = Path("/", name)
@@ -106,7 +106,7 @@ def secret_folders() -> list[str]:
 
 
 def python() -> list[str]:
-    """Gives what makes this Python visible, if it is not one of the system's."""
+    """Return what makes this Python visible, if it is not one of the system's."""
     prefix = Path(sys.base_prefix).resolve()
     return [] if prefix.is_relative_to("/usr") else ["--ro-bind", str(prefix), str(prefix)]
 
@@ -157,7 +157,7 @@ def filter_handle() -> int:
 
 
 def broken(verdicts: Verdicts) -> dict[str, str]:
-    """Gives the promises that do not hold, and why."""
+    """Return the promises that do not hold, and why."""
     return {name: detail for name, (enforced, detail) in verdicts.items() if enforced is False}
 
 
@@ -280,7 +280,7 @@ def test_without_a_sandbox_every_promise_about_it_is_broken(laid: Lures) -> None
 
 
 def machine_keeps() -> set[str]:
-    """Gives the promises that hold for everything that these tests start, sandbox or not."""
+    """Return the promises that hold for everything that these tests start, sandbox or not."""
     kept = set()
     status = dict(line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines())
     if int(status["CapBnd"], 16) == int(status["CapPrm"], 16) == 0:
@@ -453,7 +453,7 @@ def test_a_dead_loopback_is_seen(laid: Lures) -> None:
 
 
 def test_a_network_that_is_allowed_is_no_broken_promise(laid: Lures) -> None:
-    """Whoever allows the network is told that it is allowed; all else still holds."""
+    """Anyone who allows the network is told that it is allowed; all else still holds."""
     parts = profile(laid)
     del parts["net"]
     verdicts = run_probe(laid, parts, changes={"network": True})

@@ -63,7 +63,7 @@ def runner() -> Iterator[Runner]:
 
 
 def sandbox_of(tier: str, folder: Path, temporary: Path) -> Unconfined | Bubblewrap:
-    """Gives the sandbox of a tier, for a folder."""
+    """Return the sandbox of a tier, for a folder."""
     if tier == "none":
         return Unconfined()
     needs_bwrap()
@@ -96,7 +96,7 @@ def either(
 
 
 def after_signal(outcome: Outcome, number: int) -> int:
-    """Gives the exit code of a shell that a signal ended: a sandbox has it from a shell of its own."""
+    """Return the exit code of a shell that a signal ended: a sandbox has it from a shell of its own."""
     return 128 + number if outcome.sandbox == "bwrap" else -number
 
 
@@ -425,7 +425,7 @@ def test_how_much_a_command_may_take() -> None:
 
 @with_and_without_a_sandbox
 def test_stdin_is_empty_and_there_is_no_terminal(either: Run) -> None:
-    """Design, commands: stdin empty, own session; whoever asks gets no answer."""
+    """Design, commands: stdin empty, own session; anyone who asks gets no answer."""
     outcome = either(
         "cat; read x; echo $?; [ -t 0 ] || [ -t 1 ] || echo no; cat </dev/tty || echo none"
     )
@@ -876,7 +876,7 @@ def test_many_runs_leave_nothing(
 
 
 def resident_bytes(pid: int) -> int:
-    """Gives how much memory a process has in use."""
+    """Return how much memory a process has in use."""
     pages = int(Path(f"/proc/{pid}/statm").read_text("utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 

@@ -62,7 +62,7 @@ class Site:
         return found
 
     def looks(self) -> list[tuple[str, int]]:
-        """Gives what lies outside of the workspace, with what changes when something is made there."""
+        """Return what is outside of the workspace, with what changes when something is made there."""
         outside = [self.keys, *self.keys.rglob("*"), self.root / "own"]
         return [(str(path), path.lstat().st_mtime_ns) for path in outside if path.exists()]
 
@@ -150,7 +150,7 @@ def test_what_was_exchanged_after_the_look_is_not_mounted(
 
 
 def test_what_was_exchanged_before_the_look_is_not_mounted_either(site: Site) -> None:
-    """Design, sandbox: a link in the way of a session's /tmp is not believed, whoever laid it."""
+    """Design, sandbox: a link in the way of a session's /tmp is not believed, no matter who laid it."""
     sandbox = site.sandbox(site.session / "tmp")
     exchange(site.workspace / ".codingagent" / "sessions", site.keys)
     with contextlib.closing(Runner(sandbox, environment(os.environ))) as runner:

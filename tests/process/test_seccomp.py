@@ -83,7 +83,7 @@ def error_of(answer: int) -> int:
 
 
 def call(machine: str, name: str, *arguments: int) -> int:
-    """Gives what becomes of a call, by its name."""
+    """Return what becomes of a call, by its name."""
     number = MACHINES[machine].numbers[name]
     return simulate(program_of(machine), AUDIT_ARCH[machine], number, arguments)
 
@@ -95,7 +95,7 @@ def program_of(machine: str) -> bytes:
 
 
 def with_garbage(low: int) -> list[int]:
-    """Gives a 32-bit value with many upper halves."""
+    """Return a 32-bit value with many upper halves."""
     return [high << 32 | low for high in GARBAGE]
 
 
@@ -103,7 +103,7 @@ def with_garbage(low: int) -> list[int]:
 
 
 def test_a_machine_without_a_table_has_no_filter() -> None:
-    """Whoever asks is told that there is none, not given one that means other calls."""
+    """Anyone who asks is told that there is none, not given one that means other calls."""
     assert all(filter_program(name) is None for name in ("riscv64", "i686", "armv7l", "AMD64", ""))
 
 
@@ -326,7 +326,7 @@ def real_errors(calls: list[list[int]], *, filtered: bool = True) -> list[int]:
 
 
 def here() -> dict[str, int]:
-    """Gives the numbers of this machine's calls."""
+    """Return the numbers of this machine's calls."""
     machine = MACHINES.get(platform.machine())
     if machine is None:
         pytest.skip(f"no table for {platform.machine()}")

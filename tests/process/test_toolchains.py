@@ -26,7 +26,7 @@ class Machine:
         (self.home / ".ssh" / "id").touch()
 
     def tool(self, path: str) -> Path:
-        """Lays a program; gives the folder that it lies in."""
+        """Lays a program; gives the folder that it is in."""
         program = self.root / path
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text("#!/bin/sh\n", "utf-8")
@@ -49,7 +49,7 @@ class Machine:
         return folder / "bin"
 
     def given(self, *path: Path | str, prefixes: tuple[str, ...] = ()) -> list[str]:
-        """Gives what is shown for a PATH, relative to the machine's root; nothing may be too much."""
+        """Return what is shown for a PATH, relative to the machine's root; nothing may be too much."""
         found = folders(os.pathsep.join(map(str, path)), self.home, self.workspace, prefixes)
         for folder in found:
             assert folder == folder.resolve()
@@ -68,7 +68,7 @@ def _machine(tmp_path: Path) -> Machine:
 
 
 def test_an_installation_is_given_whole(machine: Machine) -> None:
-    """Design, sandbox: a program is of use only with what lies beside its `bin`."""
+    """Design, sandbox: a program is of use only with what is beside its `bin`."""
     path = machine.tool("homes/person/.nvm/versions/node/v20/bin/node")
     machine.tool("homes/person/.nvm/versions/node/v20/lib/node_modules/npm")
     assert machine.given(path) == ["homes/person/.nvm/versions/node/v20"]
@@ -99,7 +99,7 @@ def test_a_folder_of_another_name_is_given_alone(machine: Machine) -> None:
 
 
 def test_bin_in_the_home_folder_is_given_alone(machine: Machine) -> None:
-    """`~/bin` belongs to nothing: what lies beside it is the person's."""
+    """`~/bin` belongs to nothing: what is beside it is the person's."""
     assert machine.given(machine.tool("homes/person/bin/x")) == ["homes/person/bin"]
 
 

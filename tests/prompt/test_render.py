@@ -39,7 +39,7 @@ def render(
 
 
 def section(text: str, name: str) -> str:
-    """Gives what stands under a section's marker."""
+    """Return what stands under a section's marker."""
     found = re.search(
         rf"^=== {name} ===\n(.*?)(?=^=== \w+ ===$|\Z)", text, re.MULTILINE | re.DOTALL
     )

@@ -70,7 +70,7 @@ def test_words_in_mid_turn_belong_to_the_next_request() -> None:
 
 
 def test_words_in_mid_turn_keep_a_task_open_that_the_turn_ends() -> None:
-    """Whoever sent [DONE] did not know of them."""
+    """Anyone who sent [DONE] did not know of them."""
     begun = (RequestWritten(1, LATER), AnswerTaken(1, "r.txt", "d", LATER))
     done = (OperationEnded(0, Finished("ok"), LATER), TurnEnded(1, ("a note",), LATER))
     session = session_of(*begun, say("also this"), *done)
@@ -93,7 +93,7 @@ def test_an_undo_ends_where_words_came_in_between() -> None:
 
 
 def _next(session: Session, choice: int, text: str) -> tuple[Record, ...]:
-    """Gives records that may follow, as the program writes them."""
+    """Return records that may follow, as the program writes them."""
     number = session.sequence
     match session.phase:
         case Phase.REQUEST_DUE:

@@ -55,7 +55,7 @@ def _either(request: pytest.FixtureRequest, tmp_path: Path, world: World) -> Ite
 
 @contextlib.contextmanager
 def scripted(script: Serve) -> Iterator[Client]:
-    """Gives a client of a server that does as the script says."""
+    """Yield a client of a server that does as the script says."""
     ours, theirs = socket.socketpair()
 
     def work() -> None:
@@ -67,7 +67,7 @@ def scripted(script: Serve) -> Iterator[Client]:
 
 
 def replying(*replies: object) -> Serve:
-    """Gives a script that answers each line with the next of these: bytes as they are, else a result."""
+    """Return a script that answers each line with the next of these: bytes as they are, else a result."""
 
     def serve(connection: socket.socket) -> None:
         lines = connection.makefile("rb")

@@ -32,7 +32,7 @@ CASES: list[tuple[bytes, list[bytes | TooLong]]] = [
 
 
 def lines(pieces: Iterable[bytes], limit: int = LIMIT) -> list[bytes | TooLong]:
-    """Gives all lines of a stream; of one that is too long only that it was."""
+    """Return all lines of a stream; of one that is too long only that it was."""
     buffer = LineBuffer(limit)
     found = [line for piece in pieces for line in buffer.receive(piece)]
     last = buffer.end()

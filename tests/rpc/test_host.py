@@ -157,7 +157,7 @@ EXAMPLES: list[tuple[bytes, dict[str, Any]]] = [
 
 @pytest.fixture(name="machine")
 def _machine() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Gives a folder with the /etc, /tmp and /run of a small machine, and what starts a server in it.
+    """Yield a folder with the /etc, /tmp and /run of a small machine, and what starts a server in it.
 
     It is made of the system's own programs, read-only; /run is where the test sees its socket.
     """
@@ -189,7 +189,7 @@ def _machine() -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def _base_python() -> Path:
-    """Gives the Python that the environment was made from: its own may be a copy, and lie anywhere."""
+    """Return the Python that the environment was made from: its own may be a copy, and lie anywhere."""
     return Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 
 

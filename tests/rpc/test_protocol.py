@@ -105,7 +105,7 @@ def answer(line: bytes | str) -> Any:
 
 
 def error(line: bytes | str) -> tuple[int, str]:
-    """Gives code and message of the one error that answers a line."""
+    """Return code and message of the one error that answers a line."""
     response = answer(line)
     assert set(response) == {"jsonrpc", "id", "error"}
     assert set(response["error"]) == {"code", "message"}
@@ -202,7 +202,7 @@ SECTION_7: list[tuple[str, str, object]] = [
 
 
 def coded(response: Any) -> Any:
-    """Gives a response with its error's code in the place of the error."""
+    """Return a response with its error's code in the place of the error."""
     if isinstance(response, list):
         return [coded(each) for each in response]
     return {**response, "error": response["error"]["code"]} if "error" in response else response

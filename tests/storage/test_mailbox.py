@@ -74,7 +74,7 @@ def test_any_text_file_is_a_letter(mailbox: Mailbox, name: str) -> None:
     ],
 )
 def test_other_files_are_left_alone(mailbox: Mailbox, name: str) -> None:
-    """Design, inbox: only `.txt` and `.md`; hidden files belong to whoever is writing them."""
+    """Design, inbox: only `.txt` and `.md`; hidden files belong to anyone who is writing them."""
     path = put(mailbox, name)
     assert names(mailbox) == []
     assert path.exists()
@@ -154,7 +154,7 @@ def test_a_taken_letter_is_named_by_session_and_sequence(mailbox: Mailbox) -> No
 
 
 def test_taking_never_overwrites(mailbox: Mailbox) -> None:
-    """Design, nothing is lost: what lies in processed/ stays as it is."""
+    """Design, nothing is lost: what is in processed/ stays as it is."""
     taken = []
     for number in range(3):
         put(mailbox, "a.txt", f"reply {number}".encode())

@@ -55,7 +55,7 @@ def test_a_report_comes_back_from_its_bytes(report: Report) -> None:
     | _FIELDS.map(lambda v: json.dumps(v).encode())
 )
 def test_what_is_no_errand_is_refused_in_words(data: bytes) -> None:
-    """Anything may lie on the live: it must not end the other terminal's work."""
+    """Anything may be on the live: it must not end the other terminal's work."""
     for decode in (queued_request.decode_errand, queued_request.decode_report):
         try:
             decode(data)

@@ -60,7 +60,7 @@ def test_one_that_is_withdrawn_is_not_done_and_one_that_is_taken_can_not_be_with
 
 
 def test_what_one_had_taken_who_was_killed_is_given_to_the_next(queue: RequestQueue) -> None:
-    """Else whoever asked would wait until that one ends."""
+    """Else anyone who asked would wait until that one ends."""
     name = leave(queue, b"1")
     assert [left.name for left in queue.take()] == [name]
     assert [left.name for left in RequestQueue(queue.folder).take()] == [name]

@@ -194,7 +194,7 @@ def _another_users(root: Path, _: Path) -> None:
 def test_what_is_not_plain_is_left_alone(
     root: Path, tmp_path: Path, lay: Callable[[Path, Path], None]
 ) -> None:
-    """Design, safety: whoever sent the repository must not make us write elsewhere, nor wait."""
+    """Design, safety: anyone who sent the repository must not make us write elsewhere, nor wait."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("mine\n")
@@ -206,7 +206,7 @@ def test_what_is_not_plain_is_left_alone(
 
 
 def test_a_trap_beside_the_file_is_removed_not_followed(root: Path, tmp_path: Path) -> None:
-    """Design, safety: a file is written whole, under a name of ours first; a link may lie there."""
+    """Design, safety: a file is written whole, under a name of ours first; a link may be there."""
     (tmp_path / "mine").write_text("mine\n")
     for name in (".ca-exclude.tmp", "exclude.tmp"):
         (root / ".git" / "info" / name).symlink_to(tmp_path / "mine")

@@ -1,6 +1,6 @@
 """The listing of a workspace against `git ls-files -co --exclude-standard`, on real trees.
 
-Wanted differences, each with its own test: what lies in a repository inside the workspace is listed (git
+Wanted differences, each with its own test: what is in a repository inside the workspace is listed (git
 names the repository as one folder), and so is what is tracked and was removed from disk not. Links are
 listed where they lead to a file inside, under the rules for links.
 """
@@ -347,7 +347,7 @@ def test_an_index_that_is_none_tracks_nothing(tree: Tree, data: bytes) -> None:
 
 
 def test_the_repositorys_own_excludes_count(tree: Tree) -> None:
-    """Design, the outbox, listing: git's rules lie in more places than `.gitignore`; that one wins."""
+    """Design, the outbox, listing: git's rules are in more places than `.gitignore`; that one wins."""
     tree.write("a.o", "b.o", "d/c.o", "top", "d/top")
     (tree.root / ".git" / "info" / "exclude").write_text("*.o\n/top\n")
     tree.rules("!b.o\n")
@@ -384,7 +384,7 @@ def test_the_users_own_excludes_count(tree: Tree, place: str) -> None:
 
 
 def test_a_repositorys_configuration_is_not_read(tree: Tree, tmp_path: Path) -> None:
-    """Design, workspace: it names programs to run, and whoever sent the repository wrote it."""
+    """Design, workspace: it names programs to run, and anyone who sent the repository wrote it."""
     tree.write("a.o")
     (tree.home / "mine").write_text("*.o\n")
     tree.git("config", "core.excludesFile", os.fspath(tree.home / "mine"))
@@ -406,7 +406,7 @@ def test_a_workspace_in_a_repository_has_the_rules_above_it(tree: Tree) -> None:
 
 
 def test_a_workspace_that_its_repository_leaves_out_is_listed(tree: Tree) -> None:
-    """Design, the outbox, listing: whoever works in such a folder wants to see it; git lists nothing."""
+    """Design, the outbox, listing: anyone who works in such a folder wants to see it; git lists nothing."""
     tree.write("out/space/a", "out/space/b.log")
     tree.rules("out/\n*.log\n")
     tree.rules("*.log\n", "out/space")

@@ -31,7 +31,7 @@ class Arena:
     workspace: Workspace
 
     def is_untouched(self) -> bool:
-        """Tells whether the files outside are the very same, and no others came."""
+        """Return whether the files outside are the very same, and no others came."""
         return self._looks() == dict.fromkeys(NAMES, (SECRET, 1))
 
     def _looks(self) -> dict[str, tuple[bytes, int]]:
@@ -145,7 +145,7 @@ def test_a_race_never_looks_outside(guarded: Arena, rounds: int) -> None:
 
 
 def naive_check(arena: Arena, path: str) -> Path:
-    """Gives a path if it lies inside when it is looked at: the way that this is not done."""
+    """Return a path if it is inside when it is looked at: the way that this is not done."""
     target = arena.root / path
     if not os.path.realpath(target).startswith(f"{arena.root.resolve()}{os.sep}"):
         raise OperationError("outside")

@@ -107,7 +107,7 @@ def text_of(lines: list[str], *, ended: bool) -> str:
 
 
 def difference(old: str, new: str, context: int, *, damage: str = "") -> str:
-    """Gives what git would say of two texts, its hunk headers damaged or not."""
+    """Return what git would say of two texts, its hunk headers damaged or not."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     told = []
     for line in difflib.unified_diff(before, after, "a/f.txt", "b/f.txt", n=context):

@@ -41,7 +41,7 @@ def problem(value: object) -> Problem:
 
 
 def checked(event: Any) -> dict[str, Any]:
-    """Gives an event as it goes out, which both validators accept."""
+    """Return an event as it goes out, which both validators accept."""
     said: dict[str, Any] = json.loads(json.dumps(to_wire(event)))
     validated = validate_event(said)
     assert validated.success, validated.error

@@ -34,7 +34,7 @@ def message(*operations: object, **more: object) -> str:
 
 
 def events(live: LiveSession) -> list[dict[str, Any]]:
-    """Gives what came of the last turn, as the request tells it: without the task."""
+    """Return what came of the last turn, as the request tells it: without the task."""
     text = live.request().partition("## Previous Command Results\n")[2]
     found, _ = json.JSONDecoder().raw_decode(text)
     assert validate_events_message(found).success

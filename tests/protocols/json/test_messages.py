@@ -85,7 +85,7 @@ def refusal(source: object, **options: Any) -> str:
 
 
 def whole(kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    """Gives an example with what the document left out of it for shortness."""
+    """Return an example with what the document left out of it for shortness."""
     match kind:
         case "event":
             path = {"path": "a.ts"} if value["type"] == "createFile" else {}
@@ -151,7 +151,7 @@ _KEYS = st.sampled_from(["x", "content", "path", "old_content", "ID", "", "timeo
 
 
 def from_schema(schema: dict[str, Any], root: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Gives values that a schema accepts, as far as the keywords of the two schemas go.
+    """Return values that a schema accepts, as far as the keywords of the two schemas go.
 
     Paths among them may break the rules that the text has beyond the schema.
     """
@@ -224,7 +224,7 @@ def _places(value: object, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 @st.composite
 def damaged(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
-    """Gives a value with one to three places of it taken out, replaced or made longer."""
+    """Return a value with one to three places of it taken out, replaced or made longer."""
     value = json.loads(json.dumps(draw(values)))
     for _ in range(draw(st.integers(1, 3))):
         way = draw(st.sampled_from(list(_places(value))))

@@ -51,7 +51,7 @@ def problem(text: str) -> Problem:
 
 
 def said(text: str) -> object:
-    """Gives the operation of an answer that has one."""
+    """Return the operation of an answer that has one."""
     (item,) = read(text).items
     assert isinstance(item, Step)
     return item.operation
@@ -274,7 +274,7 @@ def after(*events: Event, notes: tuple[str, ...] = ()) -> Session:
 
 
 def told(request: str) -> tuple[dict[str, Any], str]:
-    """Gives the events message of a request, all of it valid, and what is noted below it."""
+    """Return the events message of a request, all of it valid, and what is noted below it."""
     _, _, rest = request.partition("## Previous Command Results\n")
     found, end = json.JSONDecoder().raw_decode(rest)
     assert isinstance(found, dict)

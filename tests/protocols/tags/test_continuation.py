@@ -14,12 +14,12 @@ WHOLE = f'{REPLY}[CREATE_FILE path="a.py"]\n{BODY}[/CREATE_FILE]\n[END]\n'
 
 
 def cut_at(length: int) -> str:
-    """Gives what is kept of the whole answer when it is cut there."""
+    """Return what is kept of the whole answer when it is cut there."""
     return reply.read(WHOLE[:length]).cut
 
 
 def joined(cut: str, text: str) -> tuple[Step | Problem, ...]:
-    """Gives the items of both parts together."""
+    """Return the items of both parts together."""
     found = continuation.join(cut, text)
     assert found is not None
     return reply.read(found.text).items

@@ -80,7 +80,7 @@ def the_long_way(text: str) -> str:
 
 
 def without_blanks(said: object) -> str:
-    """Gives what was said, without the blanks that openings inside of bodies got too.
+    """Return what was said, without the blanks that openings inside of bodies got too.
 
     The last eighty characters of what was cut off begin elsewhere by that.
     """
