@@ -66,7 +66,7 @@ def test_limits_of_a_reply_command_need_one(
 ) -> None:
     """An option that would do nothing is refused."""
     assert main.run(["--home", str(tmp_path / "home"), "new", "--no-wait", *limit, "x"]) == 2
-    assert f"{limit[0]} goes with --reply-with" in capsys.readouterr().err
+    assert f"{limit[0]} needs --reply-with" in capsys.readouterr().err
     assert not (tmp_path / "home").exists()
 
 
