@@ -8,6 +8,9 @@ CodingAgentError            the person or the machine: one line on stderr, an ex
 OperationError              the model: becomes a result that goes back to the model
 """
 
+import contextlib
+from collections.abc import Iterator
+
 
 class CodingAgentError(Exception):
     """An error that ends the command with one line: what, where, and what to do instead."""
@@ -51,3 +54,12 @@ class OperationError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.detail = detail
+
+
+@contextlib.contextmanager
+def disk_errors(failure: str) -> Iterator[None]:
+    """Raise an OSError of the block as a WorkError that says what failed, and the system's reason."""
+    try:
+        yield
+    except OSError as fault:
+        raise WorkError(f"{failure}: {fault.strerror or fault}") from fault

@@ -220,40 +220,33 @@ def fold(session: Session | None, record: Record) -> Session:
     Raises:
         ValueError: if the record can't follow: this program did not write the journal.
     """
-    if isinstance(record, SessionStarted):
-        if session is not None:
-            raise ValueError("a second start of a session")
-        return Session(
-            record.session_id,
-            record.task,
-            record.workspace,
-            record.at,
-            record.at,
-            policy=record.policy,
-            sandbox=record.sandbox,
-            network=record.network,
-            protocol=record.protocol,
-            check=record.check,
-        )
-    if isinstance(record, RunStarted):
-        if session is not None:
-            raise ValueError("a second start of a session")
-        return Session(
-            record.run_id,
-            "",
-            record.workspace,
-            record.at,
-            record.at,
-            phase=Phase.EXECUTING,
-            reply=AnswerTaken(1, MESSAGE_NAME, record.digest, record.at),
-            policy=record.policy,
-            sandbox=record.sandbox,
-            network=record.network,
-            is_run=True,
-        )
-    if session is None:
-        raise ValueError("no start of a session")
-    return replace(_step(session, record), updated_at=record.at)
+    if session is not None:
+        return replace(_step(session, record), updated_at=record.at)
+    match record:
+        case SessionStarted():
+            begun = Session(
+                record.session_id,
+                record.task,
+                record.workspace,
+                record.at,
+                record.at,
+                protocol=record.protocol,
+                check=record.check,
+            )
+        case RunStarted():
+            begun = Session(
+                record.run_id,
+                "",
+                record.workspace,
+                record.at,
+                record.at,
+                phase=Phase.EXECUTING,
+                reply=AnswerTaken(1, MESSAGE_NAME, record.digest, record.at),
+                is_run=True,
+            )
+        case _:
+            raise ValueError("no start of a session")
+    return replace(begun, policy=record.policy, sandbox=record.sandbox, network=record.network)
 
 
 def no_request_waits(session: Session) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import UsageError, WorkError, disk_errors
 from codingagent.model.journal_entries import (
     MESSAGE_NAME,
     Record,
@@ -132,11 +132,9 @@ class Sessions:
             WorkError: if it can't be opened.
         """
         path = self._path(session_id)
-        try:
+        with disk_errors(f"{path} can't be opened"):
             path.parent.mkdir(parents=True, exist_ok=True)
             return Journal(path)
-        except OSError as fault:
-            raise WorkError(f"{path} can't be opened: {fault.strerror or fault}") from fault
 
     def begin(self, session_id: str, record: Record) -> None:
         """Create a session's journal with its first record, or create nothing.
@@ -182,10 +180,8 @@ class Messages:
             WorkError: if it can't be written.
         """
         path = self._path(run_id)
-        try:
+        with disk_errors(f"{path} can't be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as fault:
-            raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
         atomic_write.write_whole(path, data)
 
     def read(self, run_id: str) -> bytes:
@@ -195,10 +191,8 @@ class Messages:
             WorkError: if it can't be read.
         """
         path = self._path(run_id)
-        try:
+        with disk_errors(f"{path} can't be read"):
             return path.read_bytes()
-        except OSError as fault:
-            raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
 
     def has(self, run_id: str) -> bool:
         """Return whether the message of a run is still kept."""
@@ -274,13 +268,10 @@ def _lines(path: Path) -> Iterator[bytes]:
     if path.exists() and not path.is_file():
         # Opening a pipe would block forever.
         raise WorkError(f"{path} is not a file; put back a copy, or move {path.parent} away")
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield line
-    except OSError as fault:
-        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+    with disk_errors(f"{path} can't be read"), path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
 
 
 def _whole_length(path: Path) -> int:

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from codingagent.errors import WorkError
+from codingagent.errors import WorkError, disk_errors
 
 
 class HeldError(WorkError):
@@ -24,10 +24,8 @@ class HomeLock:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
+        with disk_errors(f"{path} can't be written"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as fault:
-            raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
         try:
             _lock(self._handle)
         except OSError:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codingagent.errors import WorkError
+from codingagent.errors import WorkError, disk_errors
 from codingagent.model.file_settled import Sighting
 from codingagent.model.observations import InboxFile
 from codingagent.storage import atomic_write
@@ -56,10 +56,8 @@ class Mailbox:
         Raises:
             WorkError: if it can't be written.
         """
-        try:
+        with disk_errors(f"{path.parent} can't be made"):
             path.parent.mkdir(exist_ok=True)
-        except OSError as fault:
-            raise WorkError(f"{path.parent} can't be made: {fault.strerror or fault}") from fault
         atomic_write.write_beside(path, text, is_synced=not atomic_write.SYNC_WAITS)
 
     def put_in_place(self, path: Path) -> None:
@@ -77,10 +75,8 @@ class Mailbox:
             WorkError: if one can't be written.
         """
         folder = self.outbox / "parts"
-        try:
+        with disk_errors(f"{folder} can't be made"):
             folder.mkdir(exist_ok=True)
-        except OSError as fault:
-            raise WorkError(f"{folder} can't be made: {fault.strerror or fault}") from fault
         count = len(parts)
         paths = [folder / f"{stem}_part{number}of{count}.txt" for number in range(1, count + 1)]
         for path, part in zip(paths, parts, strict=True):
@@ -225,16 +221,14 @@ class Mailbox:
                 path.with_name(f"{path.name}.reason").unlink()
             return name
         part = self.inbox / f"{path.stem[:_STEM_LIMIT]}.part"
-        try:
+        with disk_errors(f"{path} can't be copied"):
             shutil.copyfile(path, part)
-        except OSError as fault:
-            raise WorkError(f"{path} can't be copied: {fault.strerror or fault}") from fault
         return self._move(part, self.inbox, path.stem, suffix)
 
     @staticmethod
     def _move(source: Path, folder: Path, stem: str, suffix: str) -> str:
         """Move a file without ever overwriting another; with one executor, nothing races."""
-        try:
+        with disk_errors(f"{source} can't be moved to {folder}"):
             folder.mkdir(exist_ok=True)
             stem = stem[:_STEM_LIMIT]
             name = f"{stem}{suffix}"
@@ -243,10 +237,6 @@ class Mailbox:
                 name = f"{stem}_{number}{suffix}"
                 number += 1
             os.rename(source, folder / name)
-        except OSError as fault:
-            raise WorkError(
-                f"{source} can't be moved to {folder}: {fault.strerror or fault}"
-            ) from fault
         return name
 
 
@@ -296,9 +286,6 @@ def _is_open(path: str) -> bool | None:
 
 
 def _read(path: Path) -> bytes | None:
-    try:
-        with path.open("rb") as file:
-            data = file.read(REPLY_LIMIT_BYTES + 1)
-    except OSError as fault:
-        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+    with disk_errors(f"{path} can't be read"), path.open("rb") as file:
+        data = file.read(REPLY_LIMIT_BYTES + 1)
     return data if len(data) <= REPLY_LIMIT_BYTES else None

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import UsageError, WorkError, disk_errors
 
 # Nobody fetched it: its process ended. A waiting process touches its errand.
 _STALE_AFTER_S = 3600
@@ -102,10 +102,8 @@ class RequestQueue:
         Raises:
             WorkError: if it can't be created.
         """
-        try:
+        with disk_errors(f"{self.folder} can't be made"):
             self.folder.mkdir(exist_ok=True)
-        except OSError as fault:
-            raise WorkError(f"{self.folder} can't be made: {fault.strerror or fault}") from fault
         for entry in self._entries():
             with contextlib.suppress(OSError):
                 age_s = time.time() - entry.stat(follow_symlinks=False).st_mtime
