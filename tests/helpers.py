@@ -1,4 +1,4 @@
-"""What several tests need: waiting, finding processes, swapping names, and a live to work at."""
+"""What several tests need: waiting, finding processes, swapping names, and a live session."""
 
 import contextlib
 import ctypes

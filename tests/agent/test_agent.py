@@ -770,7 +770,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interrupted_turn(home: Path, reply: str) -> Iterator[LiveSession]:
-    """Has a reply taken until its first command prints; gives the live of the broken turn."""
+    """Have an answer taken until its first command prints; yield the session with its broken turn."""
     with live_session(home) as live:
         pass
     live.drop(reply)

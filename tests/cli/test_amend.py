@@ -530,7 +530,7 @@ def test_a_run_that_works_in_the_home_is_waited_for(waiting: Path, tmp_path: Pat
     assert in_queue(waiting) == []
 
 
-# --- garbage on the queue -----------------------------------------------------------------------------
+# --- garbage in the queue -----------------------------------------------------------------------------
 
 
 def test_garbage_on_the_queue_breaks_nothing(waiting: Path, tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def _waiting(live: LiveSession) -> LiveSession:
 
 
 def after(live: LiveSession, *words: str) -> tuple[int, list[dict[str, Any]]]:
-    """Does something on the command line when the live is left; gives its status and the events."""
+    """Do something on the command line after the session is closed; return its status and the events."""
     status, _, _ = command_line_here(live.home.root, *words)
     session = live.home.sessions.load(live.session_id)
     name = f"{live.session_id}_seq{session.sequence:04d}.txt"
