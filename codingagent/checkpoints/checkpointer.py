@@ -138,10 +138,11 @@ class Checkpointer:
         Without git nothing is covered, and that was said; without a checkpoint that git could have
         made, because the disk is full, say, nothing is either.
         """
-        commit = self.log.session.checkpoints.before
         with contextlib.suppress(WorkError):
-            store = self.store
-            return store is not None and (not commit or store.leaves_out(commit, path))
+            if (store := self.store) is None:
+                return False
+            commit = self.log.session.checkpoints.before
+            return not commit or store.leaves_out(commit, path)
         return True
 
     def changes(self, old: str, new: str) -> tuple[Change, ...] | None:
