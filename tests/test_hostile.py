@@ -356,7 +356,7 @@ def write_link(name: str, target: str) -> Lay:
 
 OUT = "REJECTED: Path is outside workspace"
 SIX = ("create", "edit", "read", "list", "cwd", "delete")
-NO_NAME = "REJECTED: .* is no file name on Windows"
+NO_NAME = "REJECTED: .* is not a file name on Windows"
 
 # Refused in each of the six ways to use a path, each time with these words.
 REFUSED_PATHS = {

@@ -78,7 +78,7 @@ def check_new_name(path: str) -> None:
     for part in path.split("/"):
         if _RESERVED_ON_WINDOWS.fullmatch(part) or set(part) & set('<>:"|?*') or part[-1] in ". ":
             raise OperationError(
-                f"REJECTED: '{shown(part)}' is no file name on Windows; choose another name"
+                f"REJECTED: '{shown(part)}' is not a file name on Windows; choose another name"
             )
 
 

@@ -182,7 +182,7 @@ def _ran(event: CommandRan) -> str:
         case "memory_limit":
             return f"{command} (ended, having taken more than {event.limit})"
         case "agent":
-            return f"{command} (ended: whoever asked for it is gone)"
+            return f"{command} (ended: the program that asked for it is gone)"
         case "itself" if event.exit_code < 0:
             return f"{command} (ended by signal {_signal_name(-event.exit_code)})"
         case "itself" if event.exit_code > _SIGNAL_BASE:

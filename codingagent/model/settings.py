@@ -118,7 +118,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
     """Return the settings among environment variables: CODINGAGENT_CONTEXT_CHARS and so on.
 
     Raises:
-        UsageError: for a CODINGAGENT_ variable that is no setting.
+        UsageError: for a CODINGAGENT_ variable that is not a setting.
     """
     values: dict[str, object] = {}
     for variable, text in variables.items():

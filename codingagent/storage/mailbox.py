@@ -212,6 +212,7 @@ class Mailbox:
 
         A rejected file is moved; any other is copied, because it is yours.
 
+        Raises:
             WorkError: if it can't be read, or can't be written to the inbox.
         """
         suffix = path.suffix if path.suffix in _SUFFIXES else ".txt"

@@ -188,7 +188,9 @@ def test_a_folder_outside_is_rejected(text: str) -> None:
 )
 def test_a_name_that_windows_has_not_is_refused_for_a_new_file(name: str) -> None:
     """Design, the workspace: one resolver, the same on every system; names must hold there too."""
-    with pytest.raises(OperationError, match=r"is no file name on Windows; choose another name$"):
+    with pytest.raises(
+        OperationError, match=r"is not a file name on Windows; choose another name$"
+    ):
         paths.check_new_name(f"src/{name}")
 
 
