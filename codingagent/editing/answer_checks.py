@@ -86,7 +86,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
     elif outside is None:
         why = f"and {fault}"
     else:
-        why = f"and line {outside + 1} stands outside of it"
+        why = f"and line {outside + 1} is outside of it"
     raise OperationError(
         f"The body holds an edit, {marker} at its line {found[0].start + 1}, {why}; such text never"
         f" becomes the file '{shown(path)}'. Send [EDIT_FILE] with SEARCH/REPLACE, or the whole text"

@@ -1,8 +1,8 @@
-"""How an edit changes a text: where its lines are found, what takes their place, what is shown of it.
+"""Apply an edit to a text, and show the lines that it changed.
 
 How it works. A text is lines parted by "\\n"; a "\\r" before it belongs to the line end, and form feeds
 and the like are characters. An edit works on whole lines and leaves all others as they are. Where a
-search belongs is decided in `matching`; it must fit one place only.
+search belongs is decided in `find`; it must fit one place only.
 """
 
 import re
@@ -20,7 +20,7 @@ from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement
 
 _OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
 _HOW = (
-    "write <<<<<<< SEARCH, the lines as they stand in the file, =======, the new lines,"
+    "write <<<<<<< SEARCH, the lines as they are in the file, =======, the new lines,"
     " >>>>>>> REPLACE"
 )
 
@@ -37,7 +37,7 @@ class Edited(Struct, frozen=True):
 
 
 def has_markers(body: str) -> bool:
-    """Tells whether a body has a SEARCH marker among its lines."""
+    """Return whether a body has a SEARCH marker among its lines."""
     return any(_OPEN.fullmatch(line) for line in body.split("\n"))
 
 
@@ -56,7 +56,7 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
         if (opened := _OPEN.fullmatch(lines[at])) is None:
             if lines[at].strip():
                 raise OperationError(
-                    f"Line {at + 1} of the body stands outside of SEARCH/REPLACE; {_HOW}"
+                    f"Line {at + 1} of the body is outside of SEARCH/REPLACE; {_HOW}"
                 )
             at += 1
             continue
@@ -119,7 +119,7 @@ def apply(
         text: the file.
         arrival: how the change came through a chat; None: it is to be taken letter by letter.
         earlier: what edits of the same answer have put into the file.
-        path: the file's name, which tells what it may hold.
+        path: the file's name, which shows what it may hold.
 
     Raises:
         OperationError: if a range is not in the file, or a search does not fit one place; its
@@ -257,7 +257,7 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
 
 
 def is_all_crlf(data: bytes) -> bool:
-    """Tells whether bytes have lines, and each of them ends in CRLF."""
+    """Return whether bytes have lines, and each of them ends in CRLF."""
     ends = data.count(b"\n")
     return ends > 0 and data.count(b"\r\n") == ends
 
@@ -273,7 +273,7 @@ def excerpt(text: str, hunks: Iterable[Hunk]) -> str:
 
 
 def shift_at(hunks: Iterable[Hunk], line: int) -> int:
-    """Tells by how many lines earlier edits, in their order, have moved what stood at `line`."""
+    """Return by how many lines earlier edits, in their order, have moved the text at `line`."""
     by = 0
     for hunk in hunks:
         if hunk.old_start <= line + by:
@@ -292,7 +292,7 @@ def _moved(earlier: Hunk, later: Hunk) -> Hunk:
 
 
 class _Lines(Struct):
-    """A text as raw lines, each still with its "\\r"; `ended` tells whether the last one has an end."""
+    """A text as raw lines, each still with its "\\r"; `ended` means that the last one has an end."""
 
     raw: list[str]
     ended: bool
@@ -344,7 +344,7 @@ class _Lines(Struct):
         return Hunk(start + 1, count, start + 1, len(new))
 
     def finish(self, end: FileEnd | None) -> None:
-        """Return the last line its line end, or takes it away."""
+        """Add the line end of the last line, or remove it."""
         if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):
             return
         self.ended = end is FileEnd.ENDED

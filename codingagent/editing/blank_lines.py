@@ -1,6 +1,6 @@
 """Blank lines that a chat has doubled: what proves it is how the file has them.
 
-How it works. All blank lines of a body stand in twos, or no line of the answer has a single one; and in
+How it works. All blank lines of a body are in twos, or no line of the answer has a single one; and in
 the file so many of them are rare before a line of the same sort, or the lines replaced had half of them.
 """
 
@@ -33,7 +33,7 @@ def halved(lines: Sequence[str]) -> list[str] | None:
 
 
 def is_in_twos(lines: Sequence[str], *, is_go: bool) -> bool:
-    """Return whether blank lines stand in twos, one such pair within a level, or in fours."""
+    """Return whether blank lines are in twos, one such pair within a level, or in fours."""
     runs = "".join(
         "x" if not line.strip() else "a" if line[:1].isspace() else "b" for line in lines
     )
@@ -86,7 +86,7 @@ def _lead(lines: Sequence[str]) -> int:
 
 
 def _runs(lines: Sequence[str], path: str) -> list[tuple[int, str]]:
-    """Return how many blank lines stand together each time, and before what sort of line."""
+    """Return how many blank lines follow one another each time, and before what sort of line."""
     found: list[tuple[int, str]] = []
     count = 0
     for line in lines:

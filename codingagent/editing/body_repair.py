@@ -84,9 +84,9 @@ def mend_command(body: str, arrival: Arrival) -> Body:
 
 
 def check_letters(body: str, path: str, way: Channel, name: str) -> None:
-    """Refuse a body with `until` that has what the tags of its answer have suffered.
+    """Refuse a body with `until` that shows the same damage as the tags of its answer.
 
-    Such a body is meant letter by letter, but nobody can say what these letters were. In entities
+    Such a body is meant letter by letter, but these letters can no longer be known. In entities
     even markers of edits are damage: no file but markup holds them so.
 
     Raises:

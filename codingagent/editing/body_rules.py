@@ -238,7 +238,7 @@ def _spaced(case: BodyCase) -> list[str] | None:
     if not case.arrival.is_spaced or any(map(str.strip, case.lines[::2])):
         return None
     if file_kinds.is_prose(case.path):
-        case.refuse("a blank line stands after each line, of the tags too")
+        case.refuse("a blank line follows each line, of the tags too")
     return case.lines[1::2]
 
 
@@ -260,13 +260,13 @@ def _blank_lines(case: BodyCase) -> list[str] | None:
     if lost and "" not in case.lines and len(lost) == sum(1 for was, _ in shared if was):
         case.refuse("the blank lines between lines of the file are gone")
     if Kept.LINES not in case.arrival.kept and blank_lines.are_doubled(case.lines, case.ground):
-        case.refuse("blank lines stand in twos, where the file has one at a time")
+        case.refuse("blank lines are in twos, where the file has one at a time")
     if (
         not case.ground.lines
         and file_kinds.is_code(case.path)
         and blank_lines.is_in_twos(case.lines, is_go=case.path.endswith(".go"))
     ):
-        case.refuse("blank lines stand in twos")
+        case.refuse("blank lines are in twos")
     return None
 
 
@@ -347,13 +347,13 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _LONG_DASH = re.compile(r"(?:(?<=\s)|^)[–—]{1,2}(?=[\w\s])", re.MULTILINE)
 # What a shell takes for a part of a word where only a damaged character can be.
 _NOT_IN_COMMANDS = (
-    (chat_damage.ENTITY, "<, > and & stand in it as HTML entities"),
+    (chat_damage.ENTITY, "it has <, > and & as HTML entities"),
     (chat_damage.ODD_BLANK, "no-break spaces part its words"),
-    (chat_damage.TYPOGRAPHIC, "typographic quotes stand in it for plain ones"),
-    (chat_damage.FULL_WIDTH, "full-width brackets stand in it for plain ones"),
-    (chat_damage.ZERO_WIDTH, "zero-width characters stand in it"),
-    (chat_damage.LINK, "links stand in it for file names"),
-    (_LONG_DASH, "long dashes stand in it for those of its options"),
+    (chat_damage.TYPOGRAPHIC, "it has typographic quotes for plain ones"),
+    (chat_damage.FULL_WIDTH, "it has full-width brackets for plain ones"),
+    (chat_damage.ZERO_WIDTH, "it has zero-width characters"),
+    (chat_damage.LINK, "it has links for file names"),
+    (_LONG_DASH, "it has long dashes for those of its options"),
 )
 
 
@@ -436,7 +436,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
         "blank lines",
         "blank lines doubled, put after each line, or lost",
         "neighbours on disk, the blank lines of the text itself, or levels of a program",
-        "takes them out; asks again where they are lost or stand in twos",
+        "takes them out; asks again where they are lost or in twos",
         "blank lines that were doubled were taken out",
         _blank_lines,
     ),

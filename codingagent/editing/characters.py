@@ -1,7 +1,7 @@
 """Damage to the characters of new lines: what proves it, and what is only text that may be meant.
 
-How it works. Each row of `channel` that would change the lines is asked for its proof: a line that stands
-in the file once the damage is undone, and does not before; tags of the same answer that suffered it; or
+How it works. Each row of `chat_damage` that would change the lines needs its proof: a line that is in
+the file once the damage is undone, and not before; tags of the same answer with that damage; or
 a kind of file that can't hold what it left. What is proven is undone, if all of it must be damage, and
 else asked for again. What nothing proves is taken as written.
 """
@@ -64,7 +64,7 @@ class Ground:
 
 
 class _Says(Enum):
-    """What is to be done with what looks like damage."""
+    """What to do with text that looks damaged."""
 
     KEEP = auto()
     UNDO = auto()
@@ -158,7 +158,7 @@ class _Look:
 
     @cached_property
     def targets(self) -> frozenset[str]:
-        """The plain characters that the marks stand for."""
+        """The plain characters that the marks replace."""
         text = "\n".join(self.new)
         marks = {found[0] for found in self.row.trace.finditer(text)}
         return frozenset(self.row.undo(mark) for mark in marks) - {"", " "}
@@ -178,7 +178,7 @@ class _Look:
 
     @cached_property
     def is_impossible(self) -> bool:
-        """Whether a file of this kind can't hold them where they stand."""
+        """Whether a file of this kind can't hold them at these places."""
         if self.row.trace is chat_damage.LEADING_BLANK:
             return self._is_odd_indentation()
         parses = self.ground.parses_with(self.new)
@@ -239,13 +239,13 @@ class _Look:
 
     @cached_property
     def is_odd_there(self) -> bool:
-        """Whether nobody types them into a program, not even into its strings, and the file has none."""
+        """Whether they are not typed into a program, not even into its strings, and the file has none."""
         text = "\n".join(self.new)
         trace = _ODD_THERE.get(self.row.damage)
         if trace is None or trace.search(text, 1) is None:
             return False
         if not file_kinds.is_program(self.path):
-            # Not even people write the marks of a list so.
+            # Not even text for people has such list marks.
             is_mark = self.row.damage is Damage.DASHES and _ODD_MARK.search(text)
             return bool(is_mark) and "-" not in text
         if self.row.damage is Damage.ENTITIES:
@@ -276,7 +276,7 @@ _UNSEEN = frozenset((Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
 
 def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
-    """Return what is to be done, and what proves it or keeps it from being proven."""
+    """Return what to do, and the proof or why there is none."""
     damage, is_prose = look.row.damage, file_kinds.is_prose(look.path)
     if damage in way or (damage is Damage.ENTITIES and Damage.ANGLES in way):
         return _by_tags(look, way)
@@ -300,7 +300,7 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
     why = f"as in {'edits before it' if damage not in way else 'the tags of this answer'}"
     may_be = f"{why}, and they may be meant"
     if look.row.trace is chat_damage.LEADING_BLANK:
-        return _Says.KEEP, ""  # all blanks have suffered, or none
+        return _Says.KEEP, ""  # all blanks are damaged, or none
     match damage:
         case Damage.ENTITIES:
             rest = chat_damage.ENTITY.sub("", text)
@@ -332,7 +332,7 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
 
 
 def _is_other_escape(damage: Damage, way: Channel) -> bool:
-    """Return whether the tags suffered escapes of another extent."""
+    """Return whether the tags have escapes of another extent."""
     return damage in _ESCAPES and not _ESCAPES.isdisjoint(way)
 
 
@@ -347,7 +347,7 @@ def may_be_damaged(text: str) -> bool:
 def refusal(what: str, arrival: Arrival) -> str:
     """Return the words that ask for a block again."""
     how = (
-        "send this block again with the characters that are to stand in the file"
+        "send this block again with the characters that are meant for the file"
         if arrival.in_code
         else "send this block again, inside of a code block"
     )

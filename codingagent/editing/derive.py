@@ -51,7 +51,7 @@ def check_new_lines(
 
     A search that fits as it is, with a character that would have been changed, shows that the body was
     spared: REPLACE came the same way, and is taken. One that has no such character says nothing of
-    characters that the tags have suffered, or that no file of the kind can hold.
+    characters that are damaged in the tags, or that no file of the kind can hold.
 
     Args:
         lines: the file.
@@ -86,7 +86,7 @@ def check_new_lines(
         if is_elision_line(line, bare=False):
             raise OperationError(
                 f"REPLACE has the line '{clip(line.strip())}' in place of others: a part never takes"
-                " the place of the whole; write all lines that are to stand there"
+                " the place of the whole; write all lines that belong there"
             )
 
 
@@ -103,7 +103,7 @@ def check_indentation(lines: list[str], new: list[str]) -> None:
 def _check_characters(
     lines: list[str], sought: Sought, new: list[str], placed: Sequence[str], at: tuple[int, int]
 ) -> None:
-    """Refuse new lines with what the tags have suffered, or what no file of the kind can hold."""
+    """Refuse new lines with the damage of the tags, or with what no file of the kind can hold."""
     spared = "\n".join(sought.search)
     for row in chat_damage.ROWS:
         if row.damage not in sought.way or _has_any(row.plain, spared):
@@ -117,7 +117,7 @@ def _check_characters(
             )
     what = characters.check(list(placed), Ground(sought.path, lines, *at), spared)
     if what:
-        how = " with the characters that are to stand in the file" if sought.is_verbatim else ""
+        how = " with the characters that are meant for the file" if sought.is_verbatim else ""
         raise OperationError(
             f"REPLACE looks damaged on its way: it holds {what}, where a file of its kind has none;"
             f' {_again(sought)}{how}; if it is meant so, send it with until="TOKEN" and close it with'
@@ -132,10 +132,10 @@ _SUSPICIOUS = re.compile(
 
 
 def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
-    """Refuses new lines of which nobody knows how deep they are: neither they nor the search are indented.
+    """Refuse new lines whose depth is unknown: neither they nor the search are indented.
 
     It may have been written at the left edge, or each line may have lost its own indentation. Both
-    come to the same for lines in the place of as many, and for those before one that is known. Behind
+    come to the same for lines in the place of as many, and for those before one that is known. After
     these a level may have ended.
     """
     both = [line for line in (*sought.search, *sought.replace) if line.strip()]
@@ -189,7 +189,7 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
     whole = "\n".join(lines)
     folds = [(d, u) for d, u in _UNDO if d in _FOLDS and not whole.isascii() and u(whole) != whole]
     for damage, undo in folds:
-        name = f"{damage.value} that stand in the file"
+        name = f"{damage.value} that are in the file"
         yield _Repair((name,), (damage,), undo, folds_file=True)
 
 
@@ -288,7 +288,7 @@ def _worked_out(
 
 
 def as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | None:
-    """Undoes in new lines what others of the same edit have suffered, where the search has no trace of it.
+    """Undo in new lines the damage to others of the same edit, where the search has no trace of it.
 
     None if there is nothing to undo, or a character shows that this one was spared.
 
@@ -323,7 +323,7 @@ def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
 
 
 class _NewLines:
-    """Works out lines of REPLACE that are no lines of the search."""
+    """Derive the lines of REPLACE that are no lines of the search."""
 
     def __init__(
         self, lines: list[str], sought: Sought, repair: _Repair, there: Sequence[str]
@@ -346,7 +346,7 @@ class _NewLines:
         return undone
 
     def _check(self, damage: Damage, line: str) -> None:
-        """Refuses a line whose like is in the file, so that it may be meant as it came."""
+        """Refuse a line whose like is in the file, so that it may be meant as it came."""
         trace = _ROW_OF[damage].trace
         marks = {found[0] for found in trace.finditer(line)}
         if damage is Damage.ESCAPES:

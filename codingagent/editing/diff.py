@@ -9,7 +9,7 @@ from msgspec import Struct
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
 
-# Larger files are not compared: nobody would read it, and everybody would wait for it.
+# Larger files are not compared: the comparison would be slow, and too long to read.
 BYTES_LIMIT = 400_000
 
 # Lines before times lines after, where they differ at all: a reply could have lines compared for hours.

@@ -36,7 +36,7 @@ _MORE_LINES = "give it more lines of context, or the right line number in its @@
 class Put(Struct, frozen=True):
     """Lines that take the place of `count` lines from `start` on.
 
-    `same` tells how many of them at the head and at the tail are the old ones, to the byte.
+    `same` is how many of them at the head and at the tail are the old ones, to the byte.
     """
 
     start: int
@@ -55,7 +55,7 @@ def apply(
         diff: the hunks.
         lines: the file.
         shifts: how far earlier edits of the same answer have moved the line that each hunk begins with.
-        path: the file's name, which tells what it may hold.
+        path: the file's name, which shows what it may hold.
 
     Raises:
         OperationError: if the place of a hunk, or one of its new lines, is not certain.
@@ -151,7 +151,7 @@ class _File:
 class _Fit(Struct, frozen=True):
     """A place of a hunk: it changes the lines from `first` to before `last`.
 
-    `places` has one way to fit there for each width that a tab may have. `made` is what then stands
+    `places` has one way to fit there for each width that a tab may have. `made` is what is then
     there: the index of a line that stays, or a new line; None where each old line has its own.
     """
 
@@ -452,7 +452,7 @@ def _is_as_numbered(file: _File, hunk: _Hunk, *, is_last: bool) -> bool:
 
 
 def _applied_at(file: _File, hunk: _Hunk) -> int | None:
-    """Return where the new side of a hunk stands, if that can't be by chance."""
+    """Return where the new side of a hunk is, if that can't be by chance."""
     if hunk.fits:
         fit = hunk.fits[0]
         return _stands_beside(file, hunk, fit)
@@ -483,7 +483,7 @@ def _says_enough(lines: list[str]) -> bool:
 
 
 def _stands_beside(file: _File, hunk: _Hunk, fit: _Fit) -> int | None:
-    """Return where lines that a hunk adds at its edge stand, if they are there already."""
+    """Return where lines that a hunk adds at its edge are, if they are there already."""
     if not hunk.only_adds or not hunk.is_one_sided:
         return None
     start = fit.start if hunk.lead else fit.start + fit.count - len(hunk.new)
@@ -586,7 +586,7 @@ def _check_tabs(file: _File, hunk: _Hunk, adds: list[str], width: int) -> None:
 
 
 def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
-    """Refuse new lines that stand for others, or that may have been damaged on their way."""
+    """Refuse new lines that replace others by dots, or that may have been damaged on their way."""
     elided = None if hunk.said.is_counted else elisions.first_unknown(file.known, hunk.new)
     if elided is not None:
         raise OperationError(
@@ -620,7 +620,7 @@ def _check_characters(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...])
     if what := characters.check(lines, ground, "\n".join(hunk.old)):
         raise OperationError(
             f"{hunk.label} looks damaged on its way: it adds {what}, where a file of its kind has none; send"
-            " it again with the characters that are to stand in the file; if they are meant so, send"
+            " it again with the characters that are meant for the file; if they are meant so, send"
             ' [EDIT_FILE] with SEARCH/REPLACE and until="TOKEN", closed with [/EDIT_FILE TOKEN]'
         )
 
@@ -647,7 +647,7 @@ def _not_found(file: _File, hunk: _Hunk) -> OperationError:
             " lines around it"
         )
     return OperationError(
-        f"{hunk.label} was not found; write its context and its lines with - letter by letter as they stand"
+        f"{hunk.label} was not found; write its context and its lines with - letter by letter as they are"
         " in the file",
         nearest.nearest(file.lines, hunk.old),
     )

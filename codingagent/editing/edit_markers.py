@@ -1,7 +1,7 @@
 """Recognise the markers of edits and of merge conflicts, in whatever spelling.
 
 How it works. A block is an opening (`<<<<<<<`, or `------- SEARCH`), a middle (`=======`) and a closing
-(`>>>>>>>`, or `+++++++ REPLACE`), of four to nine signs. Behind the signs may be a word in any
+(`>>>>>>>`, or `+++++++ REPLACE`), of four to nine signs. After the signs may be a word in any
 case. Words that edits use tell the block even if a marker is missing; a block without them needs all
 three markers, of equal length, as version control writes them. A chat may have encoded the signs,
 or escaped them. Whether such text is meant is for the caller to say.
@@ -47,7 +47,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 class MarkedEdit(EqualByMeaning, frozen=True):
     """One block: the index of its opening line and the one after its last line, and its two sides.
 
-    `fault` says what it lacks, or is empty; it has no sides then. `asks` tells that its words are those
+    `fault` says what it lacks, or is empty; it has no sides then. `asks` means that its words are those
     of a chat's edit, not version control's; `label` is what the opening says after its signs.
     """
 
@@ -61,7 +61,7 @@ class MarkedEdit(EqualByMeaning, frozen=True):
     label: str = ""
     asks: bool = False
     way: Channel = UNHARMED
-    """What its markers have suffered on their way; its sides are as they came."""
+    """The damage to its markers; its sides are as they came."""
 
 
 class _Marker(Struct, frozen=True):
@@ -182,17 +182,17 @@ def _edit(
     end = close.index
     if len(inside) == 2 and is_doubled(lines, opening.index, inside[1].index, end):
         end = inside.pop().index
-    start, behind = opening.index, close.index + 1
+    start, after = opening.index, close.index + 1
     if len(inside) != 1:
         what = "more than one" if inside else "no"
         fault = f"it has {what} line ======="
-        return MarkedEdit(start, behind, fault=fault, label=opening.label, asks=asking)
+        return MarkedEdit(start, after, fault=fault, label=opening.label, asks=asking)
     middle = inside[0].index
     old = lines[start + 1 : middle]
     base = next((i for i, line in enumerate(old) if _BASE.fullmatch(line)), len(old))
     new = tuple(lines[middle + 1 : end])
     way = opening.way | close.way
-    return MarkedEdit(start, behind, tuple(old[:base]), new, "", opening.label, asking, way)
+    return MarkedEdit(start, after, tuple(old[:base]), new, "", opening.label, asking, way)
 
 
 def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:
@@ -228,7 +228,7 @@ def _marker(
 
 
 def _plain(line: str) -> tuple[str, Channel]:
-    """Return a line as it was before a chat encoded or escaped its signs, and what it had suffered."""
+    """Return a line as it was before a chat encoded or escaped its signs, and the damage to it."""
     if "&" in line[:20] and _ENCODED.match(line):
         return chat_damage.without_entities(line), frozenset((Damage.ANGLES,))
     if "\\" in line[:20] and _ESCAPED.match(line):

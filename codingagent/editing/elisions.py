@@ -1,4 +1,4 @@
-"""Lines that stand for text which was left out: `...`, `# rest unchanged`, `// ... existing code ...`."""
+"""Lines in place of text that was left out: `...`, `# rest unchanged`, `// ... existing code ...`."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -23,7 +23,7 @@ _LINE_LIMIT = 200
 
 
 def first_elision(lines: list[str]) -> int | None:
-    """Return the index of the first line that stands for others, or None."""
+    """Return the index of the first line that replaces others, or None."""
     for index, line in enumerate(lines):
         if ("..." in line or "…" in line or _WORDS.search(line[:_LINE_LIMIT])) and is_elision(
             lines, index
@@ -46,7 +46,7 @@ def first_unknown(known: Collection[str], new: list[str]) -> int | None:
 
 
 def is_elision(lines: list[str], index: int) -> bool:
-    """Tells whether a line says only that something was left out."""
+    """Return whether a line says only that something was left out."""
     line = lines[index]
     text = line.strip()
     if not text or len(line) > _LINE_LIMIT:
@@ -90,7 +90,7 @@ def _is_claim(said: str) -> bool:
 
 
 def _is_stub(lines: list[str], index: int) -> bool:
-    """Tells whether `...` is Python's: the whole body of what the line above opens."""
+    """Return whether `...` is Python's: the whole body of what the line above opens."""
     indent = _indent(lines[index])
     above = next((line for line in reversed(lines[max(index - 3, 0) : index]) if line.strip()), "")
     below = next((line for line in lines[index + 1 : index + 6] if line.strip()), "")
@@ -122,7 +122,7 @@ _WITH_DOTS_ALONE = re.compile(rf"{_LEAD}(?:{_KEPT}\b[^\n]{{0,60}}?)?[ \t]*{_TAIL
 
 
 def is_elision_line(line: str, *, bare: bool = True) -> bool:
-    """Tells whether a line stands for others. Without `bare` three dots alone do not: Python has them."""
+    """Return whether a line replaces others. Without `bare` three dots alone do not: Python has them."""
     if len(line) > 160:
         return False
     if _DOTS_ALONE.fullmatch(line):
@@ -133,7 +133,7 @@ def is_elision_line(line: str, *, bare: bool = True) -> bool:
 
 
 def elision_in(body: str, old: str, path: str) -> str:
-    """Return the line of a whole file that stands for lines of the file it would replace, or nothing."""
+    """Return the line of a whole file in place of lines of the file that it would replace, or nothing."""
     if (
         "..." not in body
         and "…" not in body
@@ -145,7 +145,7 @@ def elision_in(body: str, old: str, path: str) -> str:
     there = {line.strip() for line in old.split("\n")}
     is_python = path.endswith((".py", ".pyi"))
     for line in body.split("\n"):
-        # Python's own dots are a body: they stand indented.
+        # Python's own dots are a body: they are indented.
         is_body = is_python and line[:1].isspace() and _DOTS_ALONE.fullmatch(line) is not None
         if is_elision_line(line) and line.strip() not in there and not is_body:
             return line.strip()

@@ -16,7 +16,7 @@ _LANGUAGES = file_kinds.words(
 
 
 def is_marked_up(body: str) -> bool:
-    """Tell cheaply whether a fence or a label can be round a body."""
+    """Return, cheaply, whether a fence or a label can be round a body."""
     head = body[:200]
     if "```" in head or "~~~" in head or "opy" in head:
         return True

@@ -22,7 +22,7 @@ _CODE = words(
     " css scss less"
 )
 _MARKUP = words("html htm xhtml xml svg vue svelte jsx tsx php erb ejs")
-# Formats in which text stands without quotes: anything but a fence round the whole may be meant.
+# Formats in which text needs no quotes: anything but a fence round the whole may be meant.
 _LOOSE = words(
     "sh bash zsh fish ps1 bat cmd yml yaml toml ini cfg conf env properties json jsonc tex sty bib rb pl"
     " pm r ex exs erl hs ml clj el vim cmake mk gradle groovy tf proto graphql"
@@ -64,7 +64,7 @@ def is_program(path: str) -> bool:
 
 
 def is_code(path: str) -> bool:
-    """Return whether text for people stands only in strings and comments in it."""
+    """Return whether text for people is only in strings and comments in it."""
     return _name(path) not in _NAMES and ending(path) in _CODE
 
 

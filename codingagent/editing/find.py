@@ -1,7 +1,7 @@
 """Find the one place that a SEARCH means, and the lines that REPLACE puts there.
 
 A search is tried exactly, then up to trailing blanks, then up to one constant indentation (`places`). If
-all of that fails, damage that chats do is undone in it (`derive`), then lines that stand for others are
+all of that fails, damage that chats do is undone in it (`derive`), then lines that replace others are
 looked for, and last a change that is there already.
 """
 
@@ -53,16 +53,16 @@ def find(lines: list[str], sought: Sought) -> Found:
         if (fitting := way_out.run(lines, sought)) is not None:
             return fitting
     raise OperationError(
-        f"{sought.label} was not found; write its lines letter by letter as they stand in the file",
+        f"{sought.label} was not found; write its lines letter by letter as they are in the file",
         detail=nearest(lines, search),
     )
 
 
 def _elided(lines: list[str], sought: Sought) -> Found | None:
-    """Resolve lines that stand for others, if they fit one place and REPLACE keeps each of them.
+    """Resolve lines that replace others, if they fit one place and REPLACE keeps each of them.
 
     Raises:
-        OperationError: if SEARCH has such lines and it can't be told which ones they stand for.
+        OperationError: if SEARCH has such lines and it can't be told which ones they replace.
     """
     search = list(sought.search)
     dots = [i for i, line in enumerate(search) if is_elision_line(line)]
@@ -126,9 +126,7 @@ def _applied(lines: list[str], sought: Sought) -> Found | None:
     if len(starts) != 1:
         return None
     count = len(sought.replace)
-    note = (
-        f"was not found, but REPLACE stands at line {starts[0] + 1} already: nothing was to be done"
-    )
+    note = f"was not found, but REPLACE is at line {starts[0] + 1} already: nothing was to be done"
     return Found(starts[0], count, sought.replace, (count, 0), note)
 
 
@@ -146,7 +144,7 @@ RULES: tuple[Rule[Callable[[list[str], Sought], Found | None]], ...] = (
         "elision",
         "a line such as `# ... existing code ...` between lines of the file",
         "each part fits one place, in order, and REPLACE has the same such lines",
-        "keeps the lines of the file that it stands for",
+        "keeps the lines of the file that it replaces",
         "fitted with {count} lines of the file for '{line}'",
         _elided,
     ),
@@ -155,7 +153,7 @@ RULES: tuple[Rule[Callable[[list[str], Sought], Found | None]], ...] = (
         "REPLACE is in the file, and SEARCH is not",
         "it is there once, with several lines or one much like SEARCH",
         "changes nothing",
-        "was not found, but REPLACE stands at line {line} already: nothing was to be done",
+        "was not found, but REPLACE is at line {line} already: nothing was to be done",
         _applied,
     ),
 )

@@ -71,7 +71,7 @@ def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
     """Return new lines with the indentation that they had, where the lines they replace prove it.
 
     Raises:
-        OperationError: if they have certainly lost it, and nobody can know what it was.
+        OperationError: if they have certainly lost it, and what it was can no longer be known.
     """
     if not any(line.strip() for line in new):
         return MendedLines(new)
@@ -226,7 +226,7 @@ class _Moves:
 
     @cached_property
     def moved(self) -> list[tuple[str, set[str]]]:
-        """New lines that stand among the replaced ones, but nowhere with their indentation."""
+        """New lines that are among the replaced ones, but nowhere with their indentation."""
         pairs = ((line.rstrip(), self._there.get(_key(line))) for line in self.new)
         known = {line.rstrip() for line in self.ground.lines}
         return [(line, there) for line, there in pairs if there and line not in known]
@@ -239,7 +239,7 @@ class _Moves:
 
     @cached_property
     def has_kept(self) -> bool:
-        """Whether a new line stands among the replaced ones as it is, and is indented."""
+        """Whether a new line is among the replaced ones as it is, and is indented."""
         return any(
             line[:1].isspace() and line.rstrip() in self._there.get(_key(line), ())
             for line in self.new
@@ -295,7 +295,7 @@ def _tabs(moves: _Moves) -> MendedLines | None:
 
 
 def _width(moved: list[tuple[str, set[str]]]) -> int:
-    """Return how many blanks stand for a tab in lines that are known; 0 if they do not all agree."""
+    """Return how many blanks replace a tab in lines that are known; 0 if they do not all agree."""
     for width in TAB_WIDTHS if moved else ():
         if all(
             any(spread(line, width) == spread(each, width) for each in there)
@@ -335,7 +335,7 @@ def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
     if file_kinds.is_prose(moves.path):
         if is_thin and deeper:
             return True
-        # Whoever only moves lines of a text means it; to move and to rewrite them is rare.
+        # Lines of a text that only move are meant to; to move and to rewrite them is rare.
         if (deeper or _are_alike(moves)) and any(map(str.strip, moves.fresh)):
             raise moves.refusal("the body is not indented, as the lines are that it replaces")
         return False
@@ -488,7 +488,7 @@ RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
         "lost indentation",
         "no line is indented by more than a blank, and the replaced lines are",
         "known lines that are deeper on disk, the parser, or levels that are not deeper",
-        "gives each line that of the line it replaces; asks again where it has none",
+        "indents each line as the line it replaces; asks again where it has none",
         "the body has lost its indentation",
         _lost,
     ),

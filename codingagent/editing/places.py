@@ -1,4 +1,4 @@
-"""Find where in a file the lines of a search stand: exactly, or up to blanks, indentation or tabs."""
+"""Find where in a file the lines of a search are: exactly, or up to blanks, indentation or tabs."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -23,13 +23,13 @@ class Sought(Struct, frozen=True):
     label: str = "SEARCH"
     way: Channel = UNHARMED
     proven: Channel = UNHARMED
-    """What others of the same edit have certainly suffered."""
+    """The certain damage to others of the same edit."""
     is_verbatim: bool = False
     """It came in a code block: no line has lost its indentation."""
     is_whole: bool = False
-    """Its lines are counted, so none of them stands for others."""
+    """Its lines are counted, so none of them replaces others."""
     path: str = ""
-    """The file's name, which tells what it may hold."""
+    """The file's name, which shows what it may hold."""
     is_literal: bool = False
     """REPLACE is to be taken letter by letter."""
 
@@ -37,7 +37,7 @@ class Sought(Struct, frozen=True):
 class Found(Struct, frozen=True):
     """A place: the index of its first line, the number of lines, and what is to take their place.
 
-    `same` tells how many of the new lines at the head and at the tail are the old ones, to the byte.
+    `same` is how many of the new lines at the head and at the tail are the old ones, to the byte.
     """
 
     start: int
@@ -75,7 +75,7 @@ class Place(Struct, frozen=True):
     change: Callable[[str], str] = str
     trail: str = ""
     tab_width: int = 0
-    """How many blanks stand for a tab, where they do."""
+    """How many blanks replace a tab, where they do."""
 
     def new(self, replace: Sequence[str]) -> tuple[str, ...]:
         """Return new lines as they fit here."""
@@ -179,7 +179,7 @@ def _measure(blanks: str) -> str:
 
 
 def up_to_tabs(lines: list[str], search: list[str]) -> list[Place]:
-    """Places where leading tabs stand for blanks, or blanks for tabs, always as many."""
+    """Places where leading tabs replace blanks, or blanks for tabs, always as many."""
     if not any(line[:1] in (" ", "\t") for line in search):
         return []
     found: list[Place] = []
@@ -215,7 +215,7 @@ def _to_blanks(width: int) -> Callable[[str], str]:
 
 
 def positions(lines: list[str], search: list[str]) -> list[int]:
-    """Return the index of each place where the lines stand; one string search, then counting."""
+    """Return the index of each place where the lines are; one string search, then counting."""
     return positions_in(framed(lines), search) if lines else []
 
 
@@ -239,11 +239,11 @@ def positions_in(text: str, search: Iterable[str]) -> list[int]:
 
 
 def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """Tells how many lines two lists share at the head, and of the rest at the tail."""
+    """Return how many lines two lists share at the head, and of the rest at the tail."""
     pairs = list(zip(old, new, strict=False))
     head = next((i for i, (a, b) in enumerate(pairs) if a != b), len(pairs))
-    behind = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    return head, next((i for i, (a, b) in enumerate(behind) if a != b), len(behind))
+    tails = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    return head, next((i for i, (a, b) in enumerate(tails) if a != b), len(tails))
 
 
 def without_indentation(lines: list[str], search: list[str]) -> list[Place]:
@@ -287,7 +287,7 @@ RULES: tuple[Rule[Callable[[list[str], list[str]], list[Place]]], ...] = (
         "no indentation",
         "lines of the file, all without indentation",
         _ONE_PLACE,
-        "gives each new line that of the line that it replaces; asks again where there is none",
+        "indents each new line as the line that it replaces; asks again where there is none",
         "fitted with the indentation of the file",
         without_indentation,
     ),

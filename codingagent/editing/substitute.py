@@ -1,6 +1,6 @@
 """How substitutions change a text: the first occurrence of each, in order, all or none.
 
-Specification 001, editFile. Nothing is guessed here: an old text is found to the letter, or not at all.
+Specification 001, editFile. Nothing is guessed: an old text is found to the letter, or not at all.
 """
 
 from collections.abc import Sequence
@@ -60,13 +60,13 @@ def _hunk(old: str, new: str) -> Hunk | None:
 
 
 def _lines(text: str, start: int, end: int) -> int:
-    """Tells how many lines a part of a text touches; none, if it is empty and at a line's start."""
+    """Return how many lines a part of a text touches; none, if it is empty and at a line's start."""
     is_between = end == 0 or text[end - 1] == "\n"
     return text.count("\n", start, end) + (0 if is_between else 1)
 
 
 def _common(a: str, b: str, *, at_end: bool = False) -> int:
-    """Tells how many characters two texts share at one end: by halving, so that slices are compared."""
+    """Return how many characters two texts share at one end: by halving, so that slices are compared."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

@@ -37,7 +37,7 @@ class _UnknownError(Exception):
 
 
 def find_fault(path: str, text: str) -> SyntaxFault | None:
-    """Return why a text can't be what its file's name says; None if it can, or nobody knows."""
+    """Return why a text can't be what its file's name says; None if it can, or if that is unknown."""
     try:
         return _check(path, text)
     except _UnknownError:
@@ -81,7 +81,7 @@ def lost_underscores(old: str, new: str) -> tuple[str, ...]:
 
 
 def _neighbours(text: str, names: frozenset[str]) -> list[tuple[str, str, str]]:
-    """Return each of the names where it stands, between the tokens of its line beside it."""
+    """Return each of the names with the tokens of its line beside it."""
     found: list[tuple[str, str, str]] = []
     for line in text.split("\n"):
         tokens = ["", *_TOKEN.findall(line), ""]

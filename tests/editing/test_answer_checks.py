@@ -54,7 +54,7 @@ def test_edits_among_other_lines_are_asked_for_again(
     text = f"a = 1\n{opening}\nb = 2\n{middle}\nb = 3\n{closing}\n"
     reason = refusal(CreateFile(path, text), OLD)
     assert reason.startswith(
-        f"The body holds an edit, {opening} at its line 2, and line 1 stands outside"
+        f"The body holds an edit, {opening} at its line 2, and line 1 is outside"
     )
     assert 'send it with until="TOKEN"' in reason
 

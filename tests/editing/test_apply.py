@@ -74,10 +74,10 @@ def test_search_and_replace_blocks_are_read_in_order(
     ("body", "reason"),
     [
         ("", "No SEARCH/REPLACE and no line numbers; "),
-        ("x\n", "Line 1 of the body stands outside of SEARCH/REPLACE; "),
+        ("x\n", "Line 1 of the body is outside of SEARCH/REPLACE; "),
         (
             "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\nx\n",
-            "Line 6 of the body stands outside of SEARCH/REPLACE; ",
+            "Line 6 of the body is outside of SEARCH/REPLACE; ",
         ),
         (
             "<<<<<<< SEARCH\na\n=======\nb\n",
@@ -103,9 +103,9 @@ def test_search_and_replace_blocks_are_read_in_order(
             "<<<<<<<< SEARCH\na\n========\nb\n>>>>>>> REPLACE\n",
             "SEARCH at line 1 of the body has no >>>>>>> REPLACE; ",
         ),
-        ("<<<<<< SEARCH\na\n======\nb\n>>>>>> REPLACE\n", "Line 1 of the body stands outside"),
-        ("<<<<<<< ORIGINAL\na\n=======\nb\n>>>>>>> UPDATED\n", "Line 1 of the body stands outside"),
-        (">>>>>>> REPLACE\n", "Line 1 of the body stands outside"),
+        ("<<<<<< SEARCH\na\n======\nb\n>>>>>> REPLACE\n", "Line 1 of the body is outside"),
+        ("<<<<<<< ORIGINAL\na\n=======\nb\n>>>>>>> UPDATED\n", "Line 1 of the body is outside"),
+        (">>>>>>> REPLACE\n", "Line 1 of the body is outside"),
     ],
 )
 def test_markers_out_of_place_are_refused(body: str, reason: str) -> None:
@@ -116,7 +116,7 @@ def test_markers_out_of_place_are_refused(body: str, reason: str) -> None:
 def test_the_refusal_shows_how_to_write_it() -> None:
     """Design, tag blocks: a problem says what to write instead."""
     assert unreadable("x\n") == (
-        "Line 1 of the body stands outside of SEARCH/REPLACE; write <<<<<<< SEARCH, the lines as they stand"
+        "Line 1 of the body is outside of SEARCH/REPLACE; write <<<<<<< SEARCH, the lines as they are"
         " in the file, =======, the new lines, >>>>>>> REPLACE"
     )
     assert unreadable("<<<<<<< SEARCH\n=======\n=======\n>>>>>>> REPLACE\n").endswith(
@@ -376,7 +376,7 @@ def test_all_apply_or_none() -> None:
     """Design, tag blocks: all apply, or none; the one that failed is named."""
     fault = refused("a\nb\n", ("a\n", "x\n"), ("zzz\n", "y\n"))
     assert fault.reason == (
-        "SEARCH 2 of 2 was not found; write its lines letter by letter as they stand in the file; none of the"
+        "SEARCH 2 of 2 was not found; write its lines letter by letter as they are in the file; none of the"
         " 2 was applied: send all of them again"
     )
 

@@ -135,7 +135,7 @@ def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: st
         ("a:\n\tb: 1\n", "a.yml", "tabs, which YAML"),
         ("if (a) {\nb();\n}\n", "a.js", "no line is indented"),
         ("```py\nx = 1\n```\nThat is all.\n", "a.py", "begins with a code fence"),
-        ("a {\n  b();\n}\n\n\nc {\n  d();\n\n\n  e();\n}\n", "a.js", "blank lines stand in twos"),
+        ("a {\n  b();\n}\n\n\nc {\n  d();\n\n\n  e();\n}\n", "a.js", "blank lines are in twos"),
         ("a {\n b {\n c();\n }\n}\n", "a.ts", "more than a blank"),
         ("a:\nb:\nc: 1\n", "a.yml", "no line is indented"),
         (

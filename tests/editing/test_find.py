@@ -155,7 +155,7 @@ def test_an_edit_that_was_applied_before_is_known() -> None:
     """SEARCH is nowhere and REPLACE stands once: nothing changes, and that is said."""
     edited = applied(CODE, "def load(name):\n", "def load_all(name):\n")
     assert edited.text == CODE
-    assert "REPLACE stands at line 1 already" in edited.notes[0]
+    assert "REPLACE is at line 1 already" in edited.notes[0]
     assert [(h.old_count, h.new_count) for h in edited.hunks] == [(1, 1)]
 
 

@@ -111,7 +111,7 @@ def test_no_text_is_indented_by_no_break_blanks() -> None:
 
 def test_blank_lines_in_twos_are_asked_for_where_the_file_has_none() -> None:
     doubled = "\tone()\n\n\n\tfour()\n"
-    assert "blank lines stand in twos" in after(GO, "a.go", 7, 7, doubled)
+    assert "blank lines are in twos" in after(GO, "a.go", 7, 7, doubled)
     for text, path, start, body in (
         (GO, "a.go", 7, "\tone()\n\n\tfour()\n"),
         (GO, "a.go", 7, "\tone()\n\n\n\tfour()\n\n\tfive()\n"),  # not all of them
@@ -135,7 +135,7 @@ def test_blank_lines_round_each_line_of_the_answer_are_not_of_a_body(path: str) 
         assert came == text.replace("bc = 2", "bc = 4")
         assert after(text, path, 2, 2, "\n", Arrival(is_spaced=True)) == "a = 1\nd = 3\n"
     else:
-        assert "a blank line stands after each line" in came
+        assert "a blank line follows each line" in came
     assert after(text, path, 2, 2, body) == text.replace("bc = 2\n", body)
 
 

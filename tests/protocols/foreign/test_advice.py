@@ -32,7 +32,7 @@ NESTED = "x = '''\n```sh\nls\n```\n'''\n"
 ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "entities in code": (
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u &lt; 2\n```\n",
-        "send it again with the characters that are to stand in the file",
+        "send it again with the characters that are meant for the file",
         "```diff\n--- a/src/u.py\n+++ b/src/u.py\n@@ -1 +1,2 @@\n u = 1\n+v = u < 2\n```\n",
         {"src/u.py": "u = 1\nv = u < 2\n"},
     ),
@@ -250,7 +250,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "no such lines": (
         "a.py\n" + fenced(edit("c = 3\n", "c = 4\n")),
-        "write its lines letter by letter as they stand in the file",
+        "write its lines letter by letter as they are in the file",
         "a.py\n" + fenced(edit("b = 2\n", "b = 4\n")),
         {"a.py": "a = 1\nb = 4\n"},
     ),
@@ -274,7 +274,7 @@ ADVICE: dict[str, tuple[str, str, str, dict[str, str]]] = {
     ),
     "encoded": (
         "a.py\n" + fenced(edit("a = 1\n", "a = x &lt; y\n")),
-        "send the edit again with the characters that are to stand in the file",
+        "send the edit again with the characters that are meant for the file",
         "a.py\n" + fenced(edit("a = 1\n", "a = x < y\n")),
         {"a.py": "a = x < y\nb = 2\n"},
     ),

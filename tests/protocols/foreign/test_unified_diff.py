@@ -355,7 +355,7 @@ REFUSALS: dict[str, tuple[str, str, str]] = {
     ),
     "not found": (
         fenced(f"{BOTH}@@\n-old 1\n+new\n old two\n"),
-        "write its context and its lines with - letter by letter as they stand in the file",
+        "write its context and its lines with - letter by letter as they are in the file",
         fenced(f"{BOTH}@@\n-old one\n+new\n old two\n"),
     ),
     "one of two not found": (
