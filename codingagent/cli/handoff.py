@@ -100,7 +100,7 @@ def _report(queue: RequestQueue, name: str) -> Report | None:
     return None if data is None else queued_request.decode_report(data)
 
 
-class Attendant:
+class QueueWorker:
     """Run errands that other processes leave while a session waits for an answer or for approval."""
 
     def __init__(self, home: Home, show: Callable[[Notice], None]) -> None:
@@ -108,7 +108,7 @@ class Attendant:
         self._show = show
         self._work: OpenSession | None = None
 
-    def sit_with(self, work: "OpenSession") -> None:
+    def serve(self, work: "OpenSession") -> None:
         """Set the current session: words may come for it while it waits for approval."""
         self._work = work
 

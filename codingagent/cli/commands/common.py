@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Ask, Recipients
-    from codingagent.cli.handoff import Attendant
+    from codingagent.cli.handoff import QueueWorker
     from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.model.session_state import Session
@@ -160,7 +160,7 @@ def follow(
     home: "Home",
     screen: Screen,
     *,
-    attend: "Attendant",
+    attend: "QueueWorker",
     clipboard: bool,
     reply: "ReplyCommand | None" = None,
 ) -> str:
@@ -240,29 +240,29 @@ def opened(  # noqa: PLR0913
     settings: "Settings | None" = None,
     executes: bool = True,
     recipients: "Recipients | None" = None,
-) -> "Iterator[tuple[OpenSession, Attendant]]":
-    """Yield a session at work in a locked home, and the attendant for errands from other terminals.
+) -> "Iterator[tuple[OpenSession, QueueWorker]]":
+    """Yield a session at work in a locked home, and the worker for errands from other terminals.
 
     An interrupt says how to continue. Without `executes` nothing of an answer may be executed; otherwise
     the confinement must be as before. `recipients` and `follows_answers` are as in `Person`.
     """
     from codingagent.agent import factory
-    from codingagent.cli.handoff import Attendant
+    from codingagent.cli.handoff import QueueWorker
 
     settings = settings or settings_of(home, session, given.settings, executes=executes)
-    attendant = Attendant(home, screen.show)
+    worker = QueueWorker(home, screen.show)
     person = person_at(
         screen,
         settings,
         approves_all=given.yes,
         accepts_formats=given.accept_formats,
-        elsewhere=attendant.answer_to,
+        elsewhere=worker.answer_to,
         diff=given.diff,
     )
     try:
         with factory.session_in(home, session, settings, person, recipients) as work:
-            attendant.sit_with(work)
-            yield work, attendant
+            worker.serve(work)
+            yield work, worker
     except KeyboardInterrupt:
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Recipients
-    from codingagent.cli.handoff import Attendant
+    from codingagent.cli.handoff import QueueWorker
     from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.output import Screen
     from codingagent.cli.reply_command import ReplyCommand
@@ -77,12 +77,12 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     place = _place_of(context, workspace, is_here=here)
     task = read_task(words or [], file, edit)
     with screen_for(json) as screen, _begun(place, task, protocol, given, attach, screen) as begun:
-        home, (work, attendant) = begun
+        home, (work, worker) = begun
         work.try_check()
         if no_wait:
             work.requests.announce(watched=False)
             return
-        follow(work.conversation, home, screen, attend=attendant, clipboard=clipboard, reply=reply)
+        follow(work.conversation, home, screen, attend=worker, clipboard=clipboard, reply=reply)
 
 
 class _Place(Struct, frozen=True):
@@ -115,7 +115,7 @@ def _begun(
     given: Given,
     attach: list[str] | None,
     screen: "Screen",
-) -> "Iterator[tuple[Home, tuple[OpenSession, Attendant]]]":
+) -> "Iterator[tuple[Home, tuple[OpenSession, QueueWorker]]]":
     """Yield the home and a new session at work there, with its first request written."""
     from codingagent.agent import factory
     from codingagent.process import select_sandbox
@@ -251,7 +251,7 @@ class _Resume(Struct, frozen=True):
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
         with opened(home, state, screen, self.given, recipients=self.recipients) as (
             work,
-            attendant,
+            worker,
         ):
             conversation = work.conversation
             if conversation.session.is_complete:
@@ -272,7 +272,7 @@ class _Resume(Struct, frozen=True):
                 conversation,
                 home,
                 screen,
-                attend=attendant,
+                attend=worker,
                 clipboard=self.clipboard,
                 reply=self.reply,
             )
