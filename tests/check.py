@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 SCRIPTS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 
-# Tests wait now and then, for a process or a limit: three more of them than processors.
-WORKERS = str((os.cpu_count() or 1) + 3)
+# Tests wait now and then, for a process or a limit: two more of them than processors.
+WORKERS = str((os.cpu_count() or 1) + 2)
 
 INSTALL = ("pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[test]")
 CHECKS = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("lint-imports",))

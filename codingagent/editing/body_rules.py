@@ -105,6 +105,9 @@ def _without_extra_fence(case: BodyCase) -> list[str] | None:
     if not lines or lines[0].strip(" \t`~") or not fences.is_fence(lines[0]):
         return None
     if case.is_whole:
+        # In a fence of its own no chat has put another round it.
+        if case.arrival.in_code:
+            return None
         return lines[1:] if fences.depth_after(lines[1:], lines[0]) == 0 else None
     there, gone = (
         sum(map(fences.is_fence, part)) for part in (case.ground.lines, case.ground.replaced)

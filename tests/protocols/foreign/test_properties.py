@@ -143,6 +143,7 @@ def done_in_folder(
     st.sampled_from(["", "bare", "dots", "wrong"]),
 )
 @example(["", "a"], [""], False, True, 0, "")
+@example(["a"], ["a", "a"], False, False, 0, "")
 def test_a_difference_gives_the_second_text_or_nothing(
     old_lines: list[str],
     new_lines: list[str],
@@ -156,9 +157,16 @@ def test_a_difference_gives_the_second_text_or_nothing(
     told = difference(old, new, context, damage=damage)
     if not told:
         return
-    files, failures = done_in_folder(f"```diff\n{told}```\n", {"f.txt": old})
-    expected = old if failures else new
-    assert files == {"f.txt": expected.encode()}, (told, failures)
+    with tempfile.TemporaryDirectory() as folder:
+        done = do(f"```diff\n{told}```\n", {"f.txt": old}, Path(folder))
+    # A line that is added beside its like, without context, may be there already; then that is said.
+    is_said_to_be_there = context == 0 and any(
+        "already: nothing was to be done" in note
+        for event in done.events
+        for note in getattr(event, "notes", ())
+    )
+    expected = {old} if done.failures else {old, new} if is_said_to_be_there else {new}
+    assert done.files["f.txt"].decode() in expected, (told, done.failures)
 
 
 UNIQUE = st.lists(st.integers(0, 30), unique=True, min_size=1, max_size=14).map(
