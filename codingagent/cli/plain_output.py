@@ -181,11 +181,19 @@ def waiting_line(notice: ui.Waiting) -> str:
 
 
 _OF_FILES = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "READ_FILE", "DONE")
+_DENIED = "DENIED"
+
+
+def output_of(result: Result) -> str:
+    """Return what a failure printed; of a refusal nothing, since that is advice for the model."""
+    return "" if result.success or result.summary.startswith(_DENIED) else result.output
 
 
 def fault_of(result: Result) -> str:
     """Return a summary for the person: without what a failed operation advises the model to do."""
-    if result.success or result.command_type not in _OF_FILES or "DENIED" in result.summary:
+    if result.summary.startswith(_DENIED):
+        return result.summary.replace(": the person said no", ": you said no", 1)
+    if result.success or result.command_type not in _OF_FILES:
         return result.summary
     return result.summary.partition("; ")[0]
 
@@ -193,9 +201,9 @@ def fault_of(result: Result) -> str:
 def summary_of(result: Result) -> str:
     """Return a summary for the person while a session runs; the request has the advice for the model."""
     fault = fault_of(result)
-    return (
-        fault if fault == result.summary else f"{fault}; the next request asks the model to fix it"
-    )
+    if fault == result.summary or result.summary.startswith(_DENIED):
+        return fault
+    return f"{fault}; the next request asks the model to fix it"
 
 
 def operation_line(notice: ui.OperationDone) -> str:
@@ -205,8 +213,8 @@ def operation_line(notice: ui.OperationDone) -> str:
         return ""  # shown by another notice
     mark = "ok    " if result.success else "FAILED"
     lines = [f"  {mark} {result.command_type}: {summary_of(result)}"]
-    if not result.success and result.output:
-        lines.extend(f"         {line}" for line in result.output.rstrip("\n").split("\n")[-12:])
+    if output := output_of(result):
+        lines.extend(f"         {line}" for line in output.rstrip("\n").split("\n")[-12:])
     lines.extend(f"         note: {note}" for note in result.notes)
     return "\n".join(lines)
 

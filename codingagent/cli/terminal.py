@@ -18,6 +18,7 @@ from codingagent.cli.layout import Line, Span
 from codingagent.cli.plain_output import (
     Changes,
     done_lines,
+    output_of,
     question_line,
     summary_of,
     turn_line,
@@ -356,8 +357,8 @@ class Console:
         for line in told[1] if told is not None else ():
             shown = layout.cut(f"{_MARGIN}{line}", self._look.width, self._look)
             self._rich.print(Text(shown, style=_SIGNS.get(line[:1], "")), soft_wrap=True)
-        if not result.success and result.output and not self._said_output:
-            for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
+        if (output := output_of(result)) and not self._said_output:
+            for line in output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
                 clean = f"{_MARGIN}{on_screen(line)}"
                 self._rich.print(Text(clean, style="dim"), soft_wrap=True)
         for note in result.notes:

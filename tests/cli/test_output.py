@@ -73,7 +73,7 @@ def steady(text: str, home: Path) -> str:
     text = re.sub(r"\b[0-9a-f]{8}(?=\b|_)", "SESSION_", text)
     text = re.sub(r"\b\d+\.\d s\b", "0.1 s", text)
     text = re.sub(r"\b\d\d:\d\d\b", "12:00", text)
-    text = re.sub(r"\b\d % of 200,000", "3 % of 200,000", text)
+    text = re.sub(r"\b\d % of 200,000", "N % of 200,000", text)
     return re.sub(r"[\d,]+ characters, about [\d,]+ tokens", "N characters, about N tokens", text)
 
 
@@ -97,6 +97,9 @@ def _told(waiting: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert run(waiting, "resume", "--once") == 3
     session = next((waiting / "sessions").glob("*.json")).stem
     assert run(waiting, "deny", session, "--reason", "not here") == 0
+    said = capsys.readouterr().out
+    assert "DENIED '.envrc': you said no: not here\n" in said
+    assert "Find another way" not in said
     assert run(waiting, "undo") == 0
     capsys.readouterr()
     return waiting
@@ -123,7 +126,7 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
         + "      … 18 more lines\n"
         "turn 1: 2 ok, 2 files changed\n"
         "Request 2 is ready: N characters, about N tokens\n"
-        "  ━─────────────────── 2 % of 200,000 characters\n"
+        "  ━─────────────────── N % of 200,000 characters\n"
         "  short, for the same chat: N characters, about N tokens\n"
     )
 
@@ -271,7 +274,7 @@ def test_a_session_as_a_timeline(told: Path) -> None:
         "turn 2  12:00, 0.1 s  SESSION__seq0002.txt\n"
         "  ? CREATE_FILE: .envrc ('.envrc' is protected: other programs run what\n"
         "    it contains): no, by person, with `codingagent deny`: not here\n"
-        "  ✗ CREATE_FILE: DENIED '.envrc': the person said no: not here\n"
+        "  ✗ CREATE_FILE: DENIED '.envrc': you said no: not here\n"
         "\n"
         "undo  12:00\n"
         "  undid turn 1; restored cart.py\n"
@@ -342,7 +345,7 @@ def test_a_turn_with_a_question_fits_its_terminal(waiting: Path, columns: int, k
         return
     assert shown.status == 0
     assert "hello" in shown.text
-    assert "the person said no" in shown.text.replace("\n    ", " ")
+    assert "you said no" in shown.text.replace("\n    ", " ")
     assert shown.has_colour == (kind != "no colours")
     if kind in ("ascii", "latin-1"):
         mark = "\N{REPLACEMENT CHARACTER}"
