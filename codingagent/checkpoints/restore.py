@@ -179,11 +179,16 @@ class RestoreTarget:
             raise
 
     def _go(self, folder: str, *, create: bool) -> None:
-        """Go to a folder from the root, or stay if the walk is there already."""
+        """Go to a folder from the root, or from where the walk is if that is above it."""
         if folder and folder == self._at:
             return
-        self.close()
-        for name in folder.split("/") if folder else ():
+        rest = folder
+        if self._at and folder.startswith(f"{self._at}/"):
+            # A deep tree would otherwise cost the square of its depth.
+            rest = folder[len(self._at) + 1 :]
+        else:
+            self.close()
+        for name in rest.split("/") if rest else ():
             _refuse_protected(name)
             missing = create and self._place.folder.lstat(name) is None
             self._place.enter(name, create=missing)

@@ -320,10 +320,12 @@ def together(root: Path, *calls: Callable[[], GitResult]) -> list[GitResult]:
             thread.join(_PATIENCE_S)
     finally:
         # Also after an interrupt: none of our threads is left waiting.
+        wait_s = _PATIENCE_S / 10
         while any(thread.is_alive() for thread in threads):
-            _let_go(root)
+            # Without a pipe git is only slow, and needs the machine for itself.
+            wait_s = _PATIENCE_S / 10 if _let_go(root) else wait_s * 2
             for thread in threads:
-                thread.join(_PATIENCE_S / 10)
+                thread.join(wait_s)
     for number in range(len(calls)):
         if isinstance(fault := answers[number], Exception):
             raise fault
@@ -346,15 +348,18 @@ def paths_below(root: Path, folders: Iterable[Path]) -> tuple[str, ...]:
     return tuple(below)
 
 
-def _let_go(root: Path) -> None:
-    """Unblock every reader of a pipe named .gitignore."""
+def _let_go(root: Path) -> bool:
+    """Unblock every reader of a pipe named .gitignore; return whether there was one."""
+    has_any = False
     for folder, _, names in walk_names(os.fspath(root)):
         if ".gitignore" in names:
             with contextlib.suppress(OSError):
                 path = os.path.join(folder, ".gitignore")
                 if stat.S_ISFIFO(os.lstat(path).st_mode):
+                    has_any = True
                     # Without a reader this fails at once, as it should.
                     os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+    return has_any
 
 
 def _plain(data: bytes, hidden: Sequence[str]) -> set[bytes]:

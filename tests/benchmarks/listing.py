@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from codingagent.process.runner import find_program
+from codingagent.process.runner import find_program, run_tool
+from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import Workspace
 from tests.benchmarks.measuring import Figure, ratio
 
@@ -77,7 +78,8 @@ def listing() -> Iterator[Figure]:
         def git() -> bytes:
             return subprocess.run(words, env=own, stdout=subprocess.PIPE, check=True).stdout
 
-        with contextlib.closing(Workspace(root)) as workspace:
+        asked = Git(program, run_tool, own)
+        with contextlib.closing(Workspace(root, git=lambda: asked)) as workspace:
             listed = {file.path for file in workspace.listing().files}
             assert listed == set(os.fsdecode(git()).split("\0")) - {""}
             what = f"a listing of {len(listed)} of 100,000 files against `git ls-files`"

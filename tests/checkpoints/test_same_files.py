@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.process.runner import run_tool
+from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import temporary_name
-from tests.helpers import fewer_examples
+from tests.helpers import calls_of, fewer_examples
 from tests.workspace.test_listing_like_git import GIT, Tree
 
 pytestmark = pytest.mark.skipif(GIT is None or os.name == "nt", reason="there is no git")
@@ -113,3 +114,21 @@ def test_the_request_and_the_checkpoint_name_the_same_files(
             assert second - listed <= first
         finally:
             checkpoints.close()
+
+
+def test_a_deep_tree_costs_what_its_depth_does(tmp_path: Path) -> None:
+    """A file in each of 200 nested folders: each is opened a few times, not once for every one below."""
+    assert GIT is not None
+    root = tmp_path / "root"
+    deep = root
+    for _ in range(200):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    for folder in (deep, *list(deep.parents)[:199]):
+        (folder / "f").write_text("x")
+    site = Site(root.resolve(), (), temporary_name)
+    checkpoints = Checkpoints(tmp_path / "s", site, Git(GIT, run_tool))
+    try:
+        assert calls_of(Folder.open, checkpoints.take) < 5 * 200
+    finally:
+        checkpoints.close()
