@@ -641,12 +641,12 @@ def _came(clean: _Clean, answer: Answer, row: Row, done: Done) -> str:
         return str(came.value)
     # Of several blocks some may have been taken, and the others asked for; or taken as they were written.
     is_meant = answer.file.endswith(row.meant_in) if row.meant_in else False
-    blocks = list(_blocks(answer.parts))
-    kinds = ["-cd" if is_meant or is_unknowable(row, answer, each) else "-c" for each in blocks]
+    parted = list(blocks(answer.parts))
+    kinds = ["-cd" if is_meant or is_unknowable(row, answer, each) else "-c" for each in parted]
     for choice in itertools.product(*kinds):
         if ("-" in choice) != bool(done.problems):
             continue
-        text = reply_table.to_the_letter(_chosen(blocks, row, choice))
+        text = reply_table.to_the_letter(_chosen(parted, row, choice))
         made = clean.run(text, answer.before)
         if (made.files, _words(made)) == (done.files, _words(done)):
             told = "as written" if is_meant else "can't be known"
@@ -658,7 +658,7 @@ def _words(done: Done) -> list[tuple[str, ...]]:
     return [tuple(word.strip("\n") for word in act) for act in done.acts]
 
 
-def _blocks(parts: Iterable[Part]) -> Iterator[list[Part]]:
+def blocks(parts: Iterable[Part]) -> Iterator[list[Part]]:
     """Yield the parts of each block: its tag, its body and its end."""
     block: list[Part] = []
     for part in parts:
@@ -667,10 +667,10 @@ def _blocks(parts: Iterable[Part]) -> Iterator[list[Part]]:
             yield block
 
 
-def _chosen(blocks: Iterable[list[Part]], row: Row, choice: Sequence[str]) -> str:
+def _chosen(parted: Iterable[list[Part]], row: Row, choice: Sequence[str]) -> str:
     """Return an answer with some of its blocks: clean, with the damage in their body, or not at all."""
     out: list[str] = []
-    for block, kind in zip(blocks, choice, strict=True):
+    for block, kind in zip(parted, choice, strict=True):
         body = block[1:-1]
         made: str = row.damage(body) if kind == "d" else _joined(body)
         out += [] if kind == "-" else [f"{block[0][1]}\n{made}{block[-1][1]}\n"]

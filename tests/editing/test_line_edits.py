@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from codingagent.editing import apply
+from codingagent.editing import apply, body_repair
+from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, Arrival, Kept
 from codingagent.model.operations import LineRange, Replacement
@@ -264,3 +265,21 @@ def test_lines_as_deep_as_those_that_they_replace_are_not_shifted() -> None:
 def test_code_in_a_starred_comment_opens_no_level() -> None:
     body = " * so it is {\n * and so on\n"
     assert after(C, "a.c", 1, 2, f"/* Adds:\n{body} */\n").startswith(f"/* Adds:\n{body} */\n")
+
+
+def test_a_body_deeper_than_a_next_line_can_be_is_asked_for_again() -> None:
+    """Lines after an opener are one level deeper, never two."""
+    text = "a() {\n  one();\n  two();\n}\n"
+    ground = Ground("a.ts", text.split("\n")[:-1], 1, 2)
+    with pytest.raises(OperationError, match="deeper than the lines that it replaces"):
+        body_repair.mend_lines("      one();\n      new();\n", ground, AS_IT_IS)
+    body = "    one();\n    two();\n"
+    assert body_repair.mend_lines(body, ground, Arrival(in_code=True)).text == body
+
+
+def test_a_replace_whose_line_was_broken_is_asked_for_again() -> None:
+    """It ends at one column, and goes on at the margin."""
+    new = "  const one = of(the(first), of(all, the(others))) +\nand.some + more;\n"
+    change = (Replacement("  one();\n", new),)
+    with pytest.raises(OperationError, match="broken into two"):
+        apply.apply(change, "a() {\n  one();\n}\n", AS_IT_IS, path="a.ts")
