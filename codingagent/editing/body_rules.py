@@ -325,7 +325,7 @@ def _whole_file(case: BodyCase) -> None:
     within = case.ground.text_among(case.lines)
     code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
     leads = set(map(indentation.blanks, code))
-    is_flat = leads == {""} and not file_kinds.is_markup(case.path)
+    is_flat = not any(map(indentation.blanks, case.lines)) and not file_kinds.is_markup(case.path)
     if (is_flat or leads == {"", " "}) and indentation.has_levels(code):
         is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
         if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):

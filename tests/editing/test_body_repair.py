@@ -69,6 +69,7 @@ def test_the_file_on_disk_proves_that_a_fence_is_a_wrapper(old: str) -> None:
         ("a &amp; b\n", "a.md"),
         ("1 | a\n3 | b\n", "a.txt"),
         ("+1\n", "a.txt"),
+        ("/*\n * a\n */\nf({\na: 1 });\n", "a.js"),
         ("+a\n b\n", "a.txt"),
         ("+a\n+b\n", "fix.patch"),
         ("def f(): pass\nx = 1\n", "a.py"),
