@@ -67,7 +67,7 @@ def line_by_names(confined: Confined) -> list[str | int]:
             flags += ["--remount-ro", target] if is_read_only else []
         else:
             flags += ["--ro-bind" if is_read_only else "--bind"]
-            flags += [str(mount["source"]) or target, target]
+            flags += [str(mount["source"] or target), target]
     gate = confined.argv.index("--file")
     # There is no guard that would hear of its start.
     rest = [

@@ -232,7 +232,9 @@ class _Asking(Struct, frozen=True):
         else:
             self.found.files = names
         if self.with_ignored:
-            self.found.ignored += [start + each for each in _topmost(fields(done[1].stdout))]
+            ours = tuple(os.fsencode(f"{path}/") for path in inner)
+            ignored_names = (name for name in fields(done[1].stdout) if not name.startswith(ours))
+            self.found.ignored += [start + name for name in _topmost(list(ignored_names))]
         hidden = {f"{path}/" for path in self.hidden}
         return [path for name in nested if (path := prefix + os.fsdecode(name)) not in hidden]
 

@@ -101,7 +101,7 @@ def test_a_file_is_moved_shown_as_changed_undone_and_redone(
         (move("a.txt", "/tmp/z.txt"), "outside workspace"),
         (move("a.txt", ".git/hooks/post-commit"), "is in .git"),
         (move(".git/config", "z.txt"), "is in .git"),
-        (move("a.txt", "NUL"), "no file name on Windows"),
+        (move("a.txt", "NUL"), "is not a file name on Windows"),
         (move("a.txt", "z.txt", ' overwrite="yes"'), "Invalid overwrite"),
         ('[MOVE_FILE path="a.txt"]\n', "Missing attribute 'to'"),
         ('[MOVE_FILE to="a.txt"]\n', "Missing attribute 'path'"),

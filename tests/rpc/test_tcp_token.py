@@ -14,6 +14,7 @@ import pytest
 from codingagent.cli import main
 from codingagent.rpc import Client, ConnectError, InvalidRequestError
 from codingagent.rpc.endpoints import Tcp, UnixSocket
+from tests.helpers import wait_until
 from tests.hosting import served
 from tests.serving import World, connected, request, responses, server_at
 from tests.warm import start_command
@@ -114,7 +115,8 @@ def test_serve_makes_the_file_and_call_reads_it(
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         token = file.read_text().strip()
         assert len(token) == 32
-        assert f"the token is in {file}" in server.log()
+        # It says so after it has begun to listen.
+        wait_until(lambda: f"the token is in {file}" in server.log())
         assert token not in "".join(server.log())
         there = ("--tcp", f"127.0.0.1:{server.port}")
         assert main.run(["call", "ping", *there, "--token-file", str(file)]) == 0
