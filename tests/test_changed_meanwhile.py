@@ -84,6 +84,7 @@ def listed_as_json(live: LiveSession) -> None:
 
 
 @pytest.mark.parametrize("seen", [attach, read, created, edited, listed_as_json])
+@pytest.mark.one_in(2)
 def test_what_the_person_changed_is_not_replaced_unseen(live: LiveSession, seen: object) -> None:
     """However the chat came to know the file. It sees the change, and then decides on purpose."""
     assert callable(seen)

@@ -74,6 +74,7 @@ def ran(live: LiveSession) -> list[str]:
 
 @pytest.mark.parametrize("end", ["", "\n", "\n````\n"])
 @pytest.mark.parametrize("fenced", [False, True])
+@pytest.mark.one_in(2)
 def test_commands_behind_a_missing_block_wait_for_it(
     tmp_path: Path, end: str, *, fenced: bool
 ) -> None:
@@ -104,6 +105,7 @@ def test_commands_behind_a_missing_block_wait_for_it(
 
 @pytest.mark.parametrize("fenced", [False, True])
 @pytest.mark.parametrize("halves", [1, 2])
+@pytest.mark.one_in(2)
 def test_the_whole_answer_again_is_gone_on_with(
     tmp_path: Path, halves: int, *, fenced: bool
 ) -> None:

@@ -405,7 +405,7 @@ NAMES_NOT_MADE = [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("path", NAMES_NOT_MADE)
 def test_a_name_that_others_cannot_hold_is_not_made(path: str) -> None:
     """Design, workspace: names are never trimmed or expanded; what others could not open is not made."""
@@ -434,6 +434,7 @@ LITERAL_PATHS = {
 
 
 @pytest.mark.parametrize("path", LITERAL_PATHS.values(), ids=LITERAL_PATHS.keys())
+@pytest.mark.one_in(3)
 def test_an_odd_path_is_the_file_of_that_name(path: str) -> None:
     """Design, workspace: what was checked is what is opened, letter by letter."""
     reply = create(path) + edit(path) + read(path)
@@ -767,6 +768,7 @@ ASKED_NAMES = [
 
 
 @pytest.mark.parametrize("path", ASKED_NAMES)
+@pytest.mark.one_in(3)
 def test_a_file_that_other_programs_obey_is_asked_for(path: str) -> None:
     """Design, policy: protected files are written after asking only; with nobody there, not at all."""
     throw(Case(create(path) + create("later.txt"), ("awaits approval",), stops=ApprovalError), BARE)
@@ -1129,7 +1131,7 @@ TRAPS = {
 DEEPEST = "i=0; while [ $i -lt 1100 ]; do mkdir d && cd d; i=$((i+1)); done; true"
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @each_tier
 @pytest.mark.parametrize(
     "line",

@@ -211,7 +211,7 @@ def nothing_happens_again(home: Path, session_id: str, reply: str) -> None:
     }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_turn_that_is_killed_is_finished_and_nothing_is_done_twice(
@@ -333,7 +333,7 @@ def nothing_ran_without_its_answer(workspace: Path, sessions: Sessions, session_
     assert 3 in allowed or not (workspace / ".envrc").exists()
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_killed_approval_is_neither_lost_nor_used_twice(
@@ -422,6 +422,7 @@ def test_a_kill_while_the_person_is_asked_decides_nothing(tmp_path: Path, tier: 
 
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("decision", ["approve", "deny"])
+@pytest.mark.one_in(2)
 def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
     tmp_path: Path, decision: str, tier: str
 ) -> None:

@@ -57,6 +57,7 @@ FINAL = making("final.txt")
 
 @pytest.mark.parametrize("labels", [("", ""), ("You said:\n", "ChatGPT said:\n"), ("User\n", "")])
 @pytest.mark.parametrize("form", ["whole", "short"])
+@pytest.mark.one_in(2)
 def test_the_last_answer_to_the_request_that_waits_is_taken(
     chat: Chat, form: str, labels: tuple[str, str]
 ) -> None:
@@ -96,6 +97,7 @@ def test_the_last_answer_to_the_request_that_waits_is_taken(
         ("{person}{quoted}", ["final.txt"]),
     ],
 )
+@pytest.mark.one_in(3)
 def test_it_is_found_however_the_conversation_was_copied(
     chat: Chat, text: str, made: list[str]
 ) -> None:
@@ -132,6 +134,7 @@ def test_it_is_found_however_the_conversation_was_copied(
         "{person}{short}",
     ],
 )
+@pytest.mark.one_in(3)
 def test_a_request_is_never_executed(chat: Chat, text: str) -> None:
     """Design, tag blocks: where no answer to it is certain, it is set aside with the reason."""
     parts = {
@@ -160,6 +163,7 @@ def test_a_request_is_never_executed(chat: Chat, text: str) -> None:
         '[CREATE_FILE path="request.md" until="X"]\n{request}[/CREATE_FILE X]\n',
     ],
 )
+@pytest.mark.one_in(2)
 def test_one_answer_is_not_looked_into(chat: Chat, body: str) -> None:
     """Design, replies: a clean answer is never altered, also if its files tell of conversations."""
     example = '[REPLY session="a1b2c3d4" sequence="2"]\n'

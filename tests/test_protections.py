@@ -1440,7 +1440,7 @@ def test_what_is_taken_out_is_there_once() -> None:
             assert count == 1, f"{name} has this {count} times: {old}"
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_a_protection_holds(package: Path, warm: Warm, place: Path, row: Row) -> None:
     """Safety: each protection has a test."""
@@ -1449,7 +1449,7 @@ def test_a_protection_holds(package: Path, warm: Warm, place: Path, row: Row) ->
     assert status == HOLDS, said
 
 
-@pytest.mark.one_in(28)
+@pytest.mark.one_in(56)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_a_protection_is_missed_when_it_is_taken_out(
     package: Path, tmp_path: Path, place: Path, row: Row

@@ -99,6 +99,7 @@ def test_create_file_replaces_a_file_and_says_so(live: LiveSession) -> None:
         (b"a\r\n", ' final_newline="false"', b"one\r\ntwo"),
     ],
 )
+@pytest.mark.one_in(3)
 def test_create_file_keeps_or_sets_line_ends(
     live: LiveSession, old: bytes | None, more: str, new: bytes
 ) -> None:
@@ -144,6 +145,7 @@ def test_create_file_replaces_a_file_of_any_size(live: LiveSession) -> None:
     "path", ["../../../etc/passwd", "/etc/passwd", "a/../../x", "C:/x", "out/x"]
 )
 @pytest.mark.parametrize("tag", ["CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE"])
+@pytest.mark.one_in(3)
 def test_a_path_that_leads_out_is_rejected(live: LiveSession, tag: str, path: str) -> None:
     """Specification 003, execution errors: path outside workspace: summary starts with REJECTED:."""
     (live.workspace / "out").symlink_to(live.home.root.parent)
@@ -164,6 +166,7 @@ def test_a_path_may_step_back_within_the_workspace(live: LiveSession) -> None:
 
 
 @pytest.mark.parametrize("name", ["CON", "nul.txt", "COM1", "a:b", "what?", "end.", 'q\\"x'])
+@pytest.mark.one_in(2)
 def test_a_name_that_windows_cannot_hold_is_not_made(live: LiveSession, name: str) -> None:
     """Design, workspace: a repository is shared; what exists under such a name can still be used."""
     assert "REJECTED" in live.answer(create(name, "x\n"))
@@ -644,6 +647,7 @@ PLAIN = create("a.txt", "é €\n")
     ],
     ids=["utf-8", "crlf", "mark", "utf-16-le", "utf-16-be", "no last newline", "prose"],
 )
+@pytest.mark.one_in(2)
 def test_a_reply_means_the_same_in_each_encoding(live: LiveSession, data: bytes) -> None:
     """Design, inbox: UTF-8 with or without mark, UTF-16 with mark; lines end in LF or CRLF."""
     assert live.answer(data) == "[OK] CREATE_FILE: Created 'a.txt'"

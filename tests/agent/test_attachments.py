@@ -65,6 +65,7 @@ def new(folder: Path, *patterns: str) -> tuple[int, str, str]:
         ("modules/m.js", ".", "modules/m.js", "m"),
     ],
 )
+@pytest.mark.one_in(3)
 def test_files_are_found_from_the_current_folder_or_the_workspace(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -44,6 +44,7 @@ def answered(live: LiveSession, text: str) -> str:
         create("b.py", "x = 1") + DONE + DONE,
     ],
 )
+@pytest.mark.one_in(2)
 def test_it_ends_the_task_after_what_succeeded(tmp_path: Path, answer: str) -> None:
     """Design, after DONE: it completes the session if everything of the same answer succeeded."""
     with working(tmp_path) as live:
@@ -65,6 +66,7 @@ def test_it_ends_the_task_after_what_succeeded(tmp_path: Path, answer: str) -> N
         ),
     ],
 )  # fmt: skip
+@pytest.mark.one_in(2)
 def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: str) -> None:
     """The next request, whole and short, names what failed in one line, besides the results."""
     with working(tmp_path) as live:
@@ -137,6 +139,7 @@ def test_what_the_person_refused_keeps_the_task_open(tmp_path: Path, says: str) 
         ((END, {"type": "shell", "command": "true"}), False),
     ],
 )
+@pytest.mark.one_in(2)
 def test_in_json_it_counts_alike(
     tmp_path: Path, operations: tuple[object, ...], *, is_complete: bool
 ) -> None:

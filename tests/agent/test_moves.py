@@ -51,6 +51,7 @@ def moving(tmp_path: Path) -> "contextlib.AbstractContextManager[LiveSession]":
         (move("a.txt", "b.txt", ' overwrite="true"'), "a.txt", "b.txt"),
     ],
 )
+@pytest.mark.one_in(2)
 def test_a_file_is_moved_shown_as_changed_undone_and_redone(
     moving: "contextlib.AbstractContextManager[LiveSession]", reply: str, old: str, new: str
 ) -> None:

@@ -226,6 +226,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("odd", "type_"), ODD.values(), ids=ODD)
+@pytest.mark.one_in(3)
 def test_whatever_json_holds_the_good_ones_are_executed(
     space: Space, kept: Space, odd: str, type_: str
 ) -> None:
@@ -737,6 +738,7 @@ def test_going_on_is_no_approval(start: Start, project: Path) -> None:
         (b'{"events": [{"type": "userMessage", "content": "denied"}]}', "policyDenied"),
     ],
 )
+@pytest.mark.one_in(3)
 def test_an_answer_may_be_a_message(start: Start, answer: object, type_: str) -> None:
     """Structured approvals and a plain userMessage are both understood."""
     run = start({**REMOVE, "id": "mine"})
@@ -1019,6 +1021,7 @@ def test_a_space_that_did_nothing_holds_nothing(project: Path, home: Path) -> No
 # --- limits ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_contents_of_a_run_have_a_limit_together(space: Space, project: Path) -> None:
     """Memory is not endless: what is read beyond about 64 MB fails, and says what to do."""
     (project / "a").write_bytes(b"x" * 9 * 2**20)

@@ -158,6 +158,7 @@ def test_a_protected_file_that_git_ignores_is_asked_about_too(tmp_path: Path, ru
 
 
 @pytest.mark.parametrize("rule", [".github/", ".github", "/.github/workflows/", "*.yml"])
+@pytest.mark.one_in(2)
 def test_a_command_hides_no_workflow_behind_a_rule_of_its_own(tmp_path: Path, rule: str) -> None:
     """Git looks for nothing in a folder that is ignored: this one is looked into all the same."""
     live = sit_down(tmp_path)
@@ -322,7 +323,7 @@ def test_such_a_turn_is_undone_and_redone_to_the_byte(tmp_path: Path, decision: 
 ROUNDS = 12
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("decision", ["approve", "deny"])
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_the_decision_survives_a_kill(tmp_path: Path, seed: int, decision: str) -> None:

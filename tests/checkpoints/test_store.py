@@ -288,6 +288,7 @@ def all_contents(yard: Yard) -> list[bytes]:
 @pytest.mark.parametrize(
     "turned", ["file to folder", "link to folder", "folder to file", "to link"]
 )
+@pytest.mark.one_in(2)
 def test_types_change_and_change_back(yard: Yard, turned: str) -> None:
     """Design, checkpoints: a folder that became a file, and the other way."""
     if turned == "file to folder":
@@ -577,6 +578,7 @@ def plant(folder: Path, marker: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["plain", "file", "commondir", "worktree"])
+@pytest.mark.one_in(2)
 def test_no_program_that_the_workspace_names_is_run(yard: Yard, shape: str) -> None:
     """Safety, finding 4: filters, hooks, monitors, drivers: none fires, and bytes stay as they are."""
     marker = yard.root.parent / "marker"
@@ -640,6 +642,7 @@ def test_the_persons_repository_is_not_touched(yard: Yard) -> None:
 
 @pytest.mark.parametrize("commits", [True, False], ids=["with commits", "without"])
 @pytest.mark.parametrize("is_file", [True, False], ids=[".git file", ".git folder"])
+@pytest.mark.one_in(2)
 def test_repositories_inside_are_covered_like_folders(
     yard: Yard, commits: bool, is_file: bool
 ) -> None:
@@ -685,6 +688,7 @@ def test_repositories_inside_are_covered_like_folders(
 
 @pytest.mark.parametrize("inner", ["", "sub", "sub/inner"])
 @pytest.mark.parametrize(("kind", "is_ready"), [("modified", True), ("deleted", False)])
+@pytest.mark.one_in(2)
 def test_what_a_repository_tracks_is_covered_though_it_is_ignored(
     yard: Yard, inner: str, kind: str, is_ready: bool
 ) -> None:
@@ -1539,6 +1543,7 @@ CHANGES_OF_ALL_KINDS: dict[str, Callable[[Yard], object]] = {
 
 
 @pytest.mark.parametrize("kind", CHANGES_OF_ALL_KINDS)
+@pytest.mark.one_in(3)
 def test_what_was_made_ready_does_not_outlast_a_change(yard: Yard, kind: str) -> None:
     """Design, undo: exactly what stood there when the turn began is what it can be taken back to."""
     yard.write(".gitignore", "*.log\n")

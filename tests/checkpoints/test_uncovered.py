@@ -172,6 +172,7 @@ def test_what_is_too_much_to_be_kept_is_asked_about(tmp_path: Path) -> None:
     "operation", ['[DELETE_FILE path="{}"]\n', '[CREATE_FILE path="{}"]\nx\n[/CREATE_FILE]\n']
 )
 @pytest.mark.parametrize("name", ["old.log", "large.bin", "plain.txt"])
+@pytest.mark.one_in(2)
 def test_without_a_checkpoint_nothing_is_destroyed_unasked(
     tmp_path: Path, operation: str, name: str
 ) -> None:

@@ -100,7 +100,7 @@ def at_rest(home: Path, session_id: str, sequence: int) -> None:
     assert everything(home) == before
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_an_undo_that_is_killed_is_finished(tmp_path: Path, seed: int, tier: str) -> None:

@@ -307,6 +307,7 @@ def test_a_workspace_that_a_command_moves_away_ends_the_work(
         (["undo"], 2),
     ],
 )
+@pytest.mark.one_in(3)
 def test_a_workspace_that_is_gone_can_only_be_put_back(
     waiting: Path, capsys: pytest.CaptureFixture[str], words: list[str], status: int
 ) -> None:

@@ -109,7 +109,7 @@ def test_help_in_a_pipe_is_the_page_as_it_is_written(
     assert "\x1b" not in out
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("topic", TOPICS)
 def test_help_on_a_terminal_is_laid_out(topic: str) -> None:
     """Headings, lists and tables fit the width; nothing of the markup is left."""

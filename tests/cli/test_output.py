@@ -160,6 +160,7 @@ def test_the_person_says_how_much_of_a_change_is_shown(waiting: Path, how: str, 
         (("--diff", "never"), {"CODINGAGENT_DIFF": "full"}, 0),
     ],
 )
+@pytest.mark.one_in(2)
 def test_a_pipe_gets_a_change_only_if_somebody_asked(
     waiting: Path, words: tuple[str, ...], variables: dict[str, str], lines: int
 ) -> None:
@@ -215,7 +216,7 @@ def test_a_change_of_bytes_is_said_in_words(waiting: Path) -> None:
 # --- what is looked at -----------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize(
     ("words", "columns", "kind"),
     [
@@ -308,7 +309,7 @@ def test_a_session_that_awaits_approval_says_how_to_answer(waiting: Path) -> Non
 # --- the loop --------------------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("columns", "kind"), [*itertools.product([20, 60, 80, 200], KINDS)])
 def test_the_screen_that_waits_gives_the_terminal_back(
     waiting: Path, columns: int, kind: str

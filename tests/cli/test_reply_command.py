@@ -85,7 +85,7 @@ def test_it_is_told_session_sequence_and_the_short_request(home: Path) -> None:
     assert (home / "shown").read_text().count(f"session {session_id}: awaiting reply") == 2
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -348,6 +348,7 @@ def test_deny_goes_on_without_it(waiting: Caller) -> None:
         (("",), "'' does not await approval; cleanup does"),
     ],
 )
+@pytest.mark.one_in(2)
 def test_an_unknown_operation_is_a_mistake(
     waiting: Caller, command: str, words: tuple[str, ...], fault: str
 ) -> None:
@@ -391,6 +392,7 @@ def test_one_approval_after_the_other(caller: Caller) -> None:
         ),
     ],
 )
+@pytest.mark.one_in(2)
 def test_the_answer_may_come_on_stdin(
     waiting: Caller, command: str, answer: object, type_: str
 ) -> None:

@@ -226,6 +226,7 @@ def test_a_search_that_fits_is_never_mended(
 
 
 @pytest.mark.parametrize("line", ["a\\_b", "1 | x", "-x", "...", "“x”", "&lt;", "\tx"])
+@pytest.mark.one_in(2)
 def test_a_damaged_search_in_a_large_file_takes_no_time(line: str) -> None:
     """Design, purpose: the reply is not trusted, nor the file that an earlier one wrote."""
     with cpu_below(50):

@@ -276,6 +276,7 @@ FORGERIES: dict[str, Callable[[Site], str]] = {
 
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES.keys())
+@pytest.mark.one_in(2)
 def test_a_forged_git_file_brings_nothing_into_view(
     site: Site, forge: Callable[[Site], str]
 ) -> None:
@@ -348,6 +349,7 @@ git_folders(Path(sys.argv[1]))
 
 
 @pytest.mark.parametrize("trap", GIT_TRAPS.values(), ids=GIT_TRAPS.keys())
+@pytest.mark.one_in(3)
 def test_a_git_file_that_is_a_trap_does_not_hold_us(tmp_path: Path, trap: str) -> None:
     """Design, sandbox: what a command has made of `.git` costs the next one neither time nor memory."""
     line = trap.replace("{python}", sys.executable)
@@ -408,6 +410,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.one_in(3)
 def test_a_workspace_may_have_any_name(site: Site, name: str) -> None:
     """Design, sandbox: names are arguments, never text that a shell reads."""
     site.name = name
@@ -422,6 +425,7 @@ def test_a_workspace_may_have_any_name(site: Site, name: str) -> None:
 @pytest.mark.parametrize(
     "home", ["unset", "/", "/usr/nobody", "inside", "no such folder", "a file"]
 )
+@pytest.mark.one_in(2)
 def test_any_home_does(site: Site, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     """Design, sandbox: whatever HOME is, commands have one that they may write, and no one else's."""
     values = {
@@ -701,6 +705,7 @@ def test_a_sandbox_that_does_not_start_is_no_exit_code(site: Site) -> None:
 @pytest.mark.parametrize(
     "line", ["exit 0", "exit 7", "false", "no-such-program", "echo 'open quote"]
 )
+@pytest.mark.one_in(2)
 def test_the_exit_code_is_the_commands_own(site: Site, line: str) -> None:
     """Specification 003, RUN_COMMAND: the exit code is the same as without a sandbox."""
     plain = subprocess.run(
@@ -855,7 +860,7 @@ WORK: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(("line", "tool", "expected"), WORK.values(), ids=WORK.keys())
 def test_ordinary_work_is_done(site: Site, line: str, tool: str, expected: str) -> None:
     """Design, sandbox: a sandbox in which no work can be done is none that anyone keeps on."""

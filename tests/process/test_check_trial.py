@@ -87,7 +87,7 @@ def _sandbox(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     "check",
     [
@@ -108,7 +108,7 @@ def test_nothing_is_said_of_a_check_that_can_start(
     assert named(check, "--sandbox", sandbox) == ""
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("check", "why"),
     [

@@ -119,7 +119,7 @@ def run(runner: Runner, tmp_path: Path) -> Run:
 # --- how it ended ----------------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 42, 126, 127, 128, 137, 255])
 def test_an_exit_code_is_exact(either: Run, code: int) -> None:
@@ -138,6 +138,7 @@ def test_an_unknown_command_ends_with_the_shells_code_and_words(either: Run) -> 
 
 @with_and_without_a_sandbox
 @pytest.mark.parametrize(("name", "number"), [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("INT", 2)])
+@pytest.mark.one_in(3)
 def test_a_signal_is_told_by_its_number(either: Run, name: str, number: int) -> None:
     """Design, commands: how a command ended is told exactly."""
     outcome = either(f"kill -{name} $$")
@@ -189,7 +190,7 @@ while True:
 """
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize(
     "line",
@@ -300,6 +301,7 @@ BOMBS = {
 @pytest.mark.one_in(4)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", BOMBS.values(), ids=BOMBS.keys())
+@pytest.mark.deep
 def test_a_fork_bomb_is_ended(either: Run, line: str) -> None:
     """Safety, runner: a machine does not go down for one command that starts more and more."""
     marker = new_marker()
@@ -392,6 +394,7 @@ time.sleep(0.3)
 @watched
 @in_both
 @pytest.mark.parametrize("program", [SHARED, RESERVED], ids=["shared", "reserved"])
+@pytest.mark.one_in(2)
 def test_what_is_not_taken_does_not_count(bounded: Run, program: str) -> None:
     """What processes share is there once; what is only reserved (by a sanitizer, Java, Go) is not there."""
     outcome = bounded(f"{sys.executable} -I -S - <<'END'\n{program}\nEND")
@@ -520,7 +523,7 @@ LEAVERS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize("line", LEAVERS.values(), ids=LEAVERS.keys())
 def test_what_a_command_leaves_is_ended(either: Run, tmp_path: Path, line: str) -> None:
@@ -547,7 +550,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @with_and_without_a_sandbox
 @pytest.mark.parametrize(("line", "count"), COUNTS.items())
 def test_what_was_left_is_counted(either: Run, line: str, count: int) -> None:
@@ -760,7 +763,7 @@ def test_a_pipe_that_someone_else_keeps_does_not_hold_us(run: Run, tmp_path: Pat
         assert process.poll() is None
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @in_each_tier
 @pytest.mark.parametrize(
     "line",

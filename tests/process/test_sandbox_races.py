@@ -132,7 +132,7 @@ EXCHANGES = {
 LOOK = "cat $(find . /tmp -name secret) 2>/dev/null; cat .git/etc/hostname .git/*/secret"
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "target"), EXCHANGES.values(), ids=EXCHANGES.keys())
 def test_what_was_exchanged_after_the_look_is_not_mounted(
     site: Site, name: str, target: str

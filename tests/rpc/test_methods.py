@@ -114,6 +114,7 @@ def _asked(root: Path) -> Iterator[Asked]:
         ("echo $TERM $PAGER", (0, "dumb cat\n", "")),
     ],
 )
+@pytest.mark.one_in(3)
 def test_what_a_command_gives(asked: Asked, cmd: str, result: tuple[int, str, str]) -> None:
     assert asked.exec(cmd) == result
 
@@ -332,6 +333,7 @@ _LANGUAGES = {
 
 
 @pytest.mark.parametrize("lang", _LANGUAGES)
+@pytest.mark.one_in(2)
 def test_each_language_of_the_table(asked: Asked, lang: str) -> None:
     """004, language mapping."""
     program = _LANGUAGES[lang]
@@ -368,6 +370,7 @@ def test_an_unsupported_language(asked: Asked, lang: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["'", "a\nb", '$HOME `id` \\ "', "é\u2028\t", "it's; exit 3"])
+@pytest.mark.one_in(2)
 def test_a_program_reaches_its_interpreter_as_it_is(asked: Asked, text: str) -> None:
     code = f"import sys; sys.stdout.buffer.write({text!r}.encode())"
     assert asked("exec_code", lang="python", code=code)["stdout"] == text

@@ -318,6 +318,7 @@ def test_of_a_key_that_stands_twice_the_last_counts() -> None:
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'["[",', b'["\\"[",[', b'{"a":"]","b":'])
+@pytest.mark.one_in(2)
 def test_deep_nesting_is_refused(opening: bytes) -> None:
     """Python's own limit is the C stack."""
     for depth in (DEPTH_LIMIT + 1, 10_000, 200_000):

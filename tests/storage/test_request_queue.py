@@ -155,6 +155,7 @@ def test_garbage_is_passed_over_and_nothing_outside_is_touched(
     assert tree(outside) == before
 
 
+@pytest.mark.deep
 def test_thousands_of_files_cost_no_time(queue: RequestQueue) -> None:
     queue.open()
     for number in range(5000):

@@ -192,6 +192,7 @@ MIXED = (
 
 
 @pytest.mark.parametrize("at", range(8))
+@pytest.mark.one_in(3)
 def test_a_mixed_answer_that_was_interrupted_is_gone_on_with_as_it_began(
     tmp_path: Path, at: int
 ) -> None:

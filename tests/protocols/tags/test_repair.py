@@ -433,7 +433,7 @@ def test_the_repairer_reads_a_clean_reply_as_the_grammar_does() -> None:
 # --- hostile ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(
     "piece",
     [
@@ -488,6 +488,7 @@ def test_what_is_said_of_a_reply_is_of_the_text_that_was_read(end: str) -> None:
     assert reply.read(text.replace("\n", end)) == reply.read(text)
 
 
+@pytest.mark.deep
 def test_of_very_many_damaged_tags_the_rest_is_named() -> None:
     """Design: never silence."""
     assert "after this line were not read" in notes("`[END]`\n" * 30_000)
@@ -495,6 +496,7 @@ def test_of_very_many_damaged_tags_the_rest_is_named() -> None:
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("line", ['[CREATE_FILE path="a"\n', "[RUN_COMMAND\n", "(RUN_COMMAND)\n"])
+@pytest.mark.deep
 def test_lines_that_name_a_command_and_are_no_tags_are_looked_at_up_to_a_bound(line: str) -> None:
     """Design, limits: a hundred thousand malformed operations cost seconds."""
     bound = 20_000

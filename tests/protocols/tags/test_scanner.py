@@ -638,6 +638,7 @@ def test_a_body_without_its_closing_tag_needs_no_token(fragments: list[str]) -> 
     ],
     ids=lambda value: str(value)[:24].replace("\n", "/") if isinstance(value, str) else None,
 )
+@pytest.mark.one_in(3)
 def test_a_hostile_reply_takes_no_time(text: str, blocks: int) -> None:
     """Design, purpose: the reply is not trusted; reading any takes time in proportion to its length."""
     with cpu_below(15):
