@@ -7,6 +7,8 @@ import sys
 import tempfile
 import zlib
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -41,6 +43,16 @@ hypothesis.settings.load_profile("plain")
 def _warm() -> None:
     """Begin with the imports of what tests start beside themselves; no test sees it come or go."""
     warm.of_the_package()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Return a folder of the test's own; for tests marked `outside_dev` in /var/tmp."""
+    if request.node.get_closest_marker("outside_dev") is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="codingagent-test-", dir="/var/tmp") as folder:
+        yield Path(folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -240,6 +240,7 @@ def test_whatever_json_holds_the_good_ones_are_executed(
         assert events(run)[0]["success"] is True
 
 
+@pytest.mark.outside_dev
 def test_a_system_fault_halts_the_run(project: Path, home: Path) -> None:
     """Specification 001: a system error may halt the run, with the status error; and one event says it."""
     for kept in (None, home):
@@ -256,6 +257,7 @@ def test_a_system_fault_halts_the_run(project: Path, home: Path) -> None:
         moved.rename(project)
 
 
+@pytest.mark.outside_dev
 def test_a_run_that_was_halted_can_go_on(project: Path, home: Path) -> None:
     """Once the machine is well again the rest is executed; what was done is not done again."""
     moved = project.with_name("moved")

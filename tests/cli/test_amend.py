@@ -354,6 +354,7 @@ def test_a_queue_that_is_a_link_is_refused(waiting: Path, tmp_path: Path) -> Non
     assert tree(tmp_path) == before
 
 
+@pytest.mark.outside_dev
 def test_a_home_that_can_not_be_written_gets_one_line(waiting: Path) -> None:
     """Read-only for anyone who runs this, root too."""
     needs_bwrap()

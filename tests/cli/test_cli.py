@@ -281,6 +281,7 @@ def test_a_closed_stdout_is_no_fault(waiting: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.outside_dev
 def test_a_workspace_that_a_command_moves_away_ends_the_work(
     waiting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -223,6 +223,7 @@ def test_a_message_without_end_is_refused_unread(caller: Caller) -> None:
     caller.fault()
 
 
+@pytest.mark.outside_dev
 def test_a_system_fault_is_exit_status_1(caller: Caller) -> None:
     """Design, exit status: 1 the work failed; the events message says it too."""
     move = {"type": "shell", "command": "mv ../workspace ../moved"}

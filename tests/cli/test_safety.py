@@ -790,6 +790,7 @@ def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.outside_dev
 def test_doctor_in_a_home_that_can_not_be_written_goes_on_to_its_end(home: Path) -> None:
     """A doctor is asked when something is wrong."""
     needs_bwrap()
