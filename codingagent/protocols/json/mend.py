@@ -28,7 +28,7 @@ _ESCAPES = '"\\/bfnrtu'
 
 # What ends a string for certain; a comma does so only before a field's name.
 _ENDS_OBJECT = re.compile(r"\s*(?:[}\]]|\Z)")
-_NEXT_FIELD = re.compile(r'\s*,\s*(?:"(\w+)"\s*:|[{}\]])')
+_NEXT_FIELD = re.compile(r'\s*,\s*(?:"([^"]*)"\s*:|[{}\]])')
 _COLON = re.compile(r"\s*:")
 _CLOSES = re.compile(r"\s*[}\]]")
 _CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

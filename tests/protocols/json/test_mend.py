@@ -54,6 +54,7 @@ def test_what_has_one_reading_is_repaired(written: str, content: str) -> None:
         # An unknown field, or text of the content?
         '{"type": "createFile", "path": "a.py", "content": "say "x"", "why": "so"}',
         '{"type": "shell", "command": "echo "x"", "env": {"A": "1", "B": "2"}}',
+        '{"type": "createFile", "path": "a.py", "content": "say "x"", "why-so": "y", "id": "1"}',
         # The content seems to end early.
         '{"type": "createFile", "path": "a.json", "content": "{"a": ["x"]}"}',
         '{"type": "createFile", "path": "a.json", "content": "{"a": "x", "path": "y"}"}',
