@@ -1,4 +1,4 @@
-"""What the work on one session shares. `factory` makes it and closes it."""
+"""Hold what the work on one session shares. `factory` makes it and closes it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +68,7 @@ def may_read(workspace: Workspace, policy: Policy, path: str) -> bool:
 
 
 class Resources(Struct, frozen=True):
-    """What is open for a workspace: one session's, or shared by all runs in it."""
+    """Hold what is open for a workspace: one session's, or shared by all runs in it."""
 
     workspace: Workspace
     runner: Runner

@@ -75,7 +75,7 @@ class EndpointOptions(Struct, frozen=True):
 
 
 class Served(Struct, frozen=True):
-    """What to serve, and its restrictions: see `host_of`."""
+    """Name what to serve, and its restrictions: see `host_of`."""
 
     home: Path
     root: Path

@@ -1,4 +1,4 @@
-"""What a chat's answer must not make of a file: judged on texts, before anything is written.
+"""Refuse what a chat's answer must not make of a file: judged on texts, before anything is written.
 
 Programs that send operations are taken at their word; an answer went through a chat, was written by a
 model, and may be cut, mangled or meant as something else.

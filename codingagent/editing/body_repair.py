@@ -1,4 +1,4 @@
-"""What is undone in the body of a block, by the rules of `body_rules`; and the markers of an edit.
+"""Repair the body of a block by the rules of `body_rules`, and read the markers of an edit.
 
 The specification's word is that a body is taken as written. A body that has `until` is taken letter by
 letter: that is how to say that it is meant.
