@@ -24,13 +24,13 @@ class Doubles:
         self._world = world
         self._cancelled = threading.Event()
         text = (Param("text", Kind.TEXT),)
-        size = (Param("size", Kind.INTEGER),)
+        size = (Param("size", Kind.NUMBER),)
         self.table = {
             "ping": Method(lambda: {"pong": True}),
             "echo": Method(lambda text: text, text),
             "wait": Method(self._wait),
             "pause": Method(self._pause, (Param("seconds", Kind.NUMBER),)),
-            "big": Method(lambda size: "x" * size, size),
+            "big": Method(lambda size: "x" * int(size), size),
             "deny": Method(self._deny, text),
             "stumble": Method(self._stumble),
             "count": Method(self._count),

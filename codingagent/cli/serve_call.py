@@ -88,9 +88,9 @@ def serve(named: EndpointOptions, served: Served, *, verbose: bool) -> None:
     endpoint = named.chosen()
     if isinstance(endpoint, Command):
         raise UsageError("--command works only with `call`")
-    token = tcp_token.ServerToken(None, "")
+    token, told = None, ""
     if isinstance(endpoint, Tcp):
-        token = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
+        token, told = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
     log = HandleLog(sys.stderr.fileno())
     _share_heap()
     # Before any file is opened: it would get the number of a closed standard stream.
@@ -104,11 +104,11 @@ def serve(named: EndpointOptions, served: Served, *, verbose: bool) -> None:
             return
         with (
             closing(listen(place)) as listener,
-            Server(host.open_methods, log, shows_bodies=verbose, token=token.value) as server,
+            Server(host.open_methods, log, shows_bodies=verbose, token=token) as server,
         ):
             _say(log, host, str(listener.endpoint))
-            if token.remark:
-                log(token.remark)
+            if told:
+                log(told)
             with stopped_by_signals(server):
                 server.serve(listener)
 

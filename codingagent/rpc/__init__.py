@@ -1,6 +1,6 @@
 """Client for a host that drives a workspace or a guest over JSON-RPC.
 
-    from codingagent.rpc.client import Client, UnixSocket
+    from codingagent.rpc import Client, UnixSocket
 
     with Client.connect(UnixSocket("/run/agent.sock")) as guest:
         print(guest.exec("uname -a").stdout)
@@ -23,53 +23,15 @@ RpcError                        a call or the connection failed
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codingagent.rpc.client import (
-        AnswerError,
-        CallTimeoutError,
-        Client,
-        ClosedError,
-        ConnectError,
-        ExecResult,
-        FileEntry,
-        InternalError,
-        InvalidParamsError,
-        InvalidRequestError,
-        MethodNotFoundError,
-        ParseError,
-        RemoteError,
-        RpcError,
-    )
-    from codingagent.rpc.endpoints import Command, Tcp, UnixSocket, Vsock
-
-__all__ = [
-    "AnswerError",
-    "CallTimeoutError",
-    "Client",
-    "ClosedError",
-    "Command",
-    "ConnectError",
-    "ExecResult",
-    "FileEntry",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
-    "MethodNotFoundError",
-    "ParseError",
-    "RemoteError",
-    "RpcError",
-    "Tcp",
-    "UnixSocket",
-    "Vsock",
-]
-
-_ENDPOINTS = frozenset({"Command", "Tcp", "UnixSocket", "Vsock"})
+    from codingagent.rpc.client import *  # noqa: F403
+    from codingagent.rpc.endpoints import *  # noqa: F403
 
 
 # The server is in this package too: importing it must not import the client.
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'codingagent.rpc' has no attribute '{name}'")
     from importlib import import_module
 
-    module = "endpoints" if name in _ENDPOINTS else "client"
-    return getattr(import_module(f"codingagent.rpc.{module}"), name)
+    for module in ("endpoints", "client") if name[:1].isupper() else ():
+        if found := vars(import_module(f"codingagent.rpc.{module}")).get(name):
+            return found
+    raise AttributeError(f"module 'codingagent.rpc' has no attribute '{name}'")

@@ -7,8 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
-from typing import Any, Final, Literal, Self, TypeVar
+from types import EllipsisType
+from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 
@@ -32,14 +32,8 @@ _CHUNK_BYTES = 64 * 1024
 T = TypeVar("T")
 
 
-class _Unsaid(Enum):
-    UNSAID = 0
-
-
-UNSAID: Final = _Unsaid.UNSAID
-
-Patience = float | Literal[_Unsaid.UNSAID] | None
-"""How long a call waits, in seconds; None: without limit."""
+Patience = float | EllipsisType | None
+"""How long a call waits, in seconds; None: without limit; ...: as the client does by default."""
 
 
 class RpcError(CodingAgentError):
@@ -217,7 +211,7 @@ class Client:
         method: str,
         params: Mapping[str, object] | Sequence[object] | None = None,
         *,
-        timeout_s: Patience = UNSAID,
+        timeout_s: Patience = ...,
     ) -> Any:
         """Call a method and return its result.
 
@@ -229,7 +223,7 @@ class Client:
         Raises:
             RpcError: see the package's list of exceptions.
         """
-        if timeout_s is UNSAID:
+        if isinstance(timeout_s, EllipsisType):
             timeout_s = self._timeout_s
         with self._lock:
             if self._closed_because:
@@ -259,7 +253,7 @@ class Client:
         _field(self.call("ping", {}), "pong", bool)
 
     def exec(
-        self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = UNSAID
+        self, cmd: str, *, limit_s: float | None = None, timeout_s: Patience = ...
     ) -> ExecResult:
         """Run a shell command.
 
@@ -271,7 +265,7 @@ class Client:
         return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
 
     def exec_code(
-        self, lang: str, code: str, *, limit_s: float | None = None, timeout_s: Patience = UNSAID
+        self, lang: str, code: str, *, limit_s: float | None = None, timeout_s: Patience = ...
     ) -> ExecResult:
         """Run a program in a language (python, node, bash, sh); arguments as for `exec`."""
         return self._run("exec_code", {"lang": lang, "code": code}, limit_s, timeout_s)

@@ -47,7 +47,7 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
 # 004, ExecResult: the command could not start.
 _NOT_STARTED = -1
 
-_TIMEOUT = Param("timeout", Kind.NUMBER, None)
+_TIMEOUT = Param("timeout", Kind.NUMBER, is_optional=True)
 
 # System timers count no further (2^31 ms, 24 days); a longer limit means none.
 _LONGEST_LIMIT_S = 2_000_000
@@ -104,7 +104,8 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
                     "no sandbox can confine commands when the whole machine is served: name another --root,"
                     " or leave out --sandbox require"
                 )
-            policy = _policy_of_guest(settings)
+            # A policy file is always inside the root here.
+            policy = policy_of(settings, Path(os.devnull))
             sandbox: Bubblewrap | Unconfined = Unconfined("the root is the whole machine")
         else:
             policy = policy_of(settings, root)
@@ -129,11 +130,6 @@ def _own_folders(home: Path, root: Path) -> tuple[Path, ...]:
     folders = tuple(home / name for name in ("sessions", "outbox", "inbox"))
     real = root.resolve()
     return folders if home.resolve() in (real, *real.parents) else (home, *folders)
-
-
-def _policy_of_guest(settings: Settings) -> Policy:
-    """Return the policy for a whole machine, where policy files are always inside the root."""
-    return policy_of(settings, Path(os.devnull))
 
 
 class RemoteMethods:
@@ -170,15 +166,13 @@ class RemoteMethods:
         if limit_s > _LONGEST_LIMIT_S:
             limit_s = 0
         event = self._perform(RunCommand(cmd, limit_s, parts_streams=True))
-        match event:
-            case CommandRan():
-                return _exec_result(event)
-            case Refused():
-                return _not_started(event.reason)
-            case Denied():
-                return _not_started(f"refused by policy: {event.reason}")
-            case _:
-                raise AssertionError(event)
+        if why := _why_not(event):
+            return _not_started(why)
+        assert isinstance(event, CommandRan)
+        errors = event.stderr or ""
+        if event.ended_by != "itself":
+            errors += f"\n... [ended: {event.limit or 'cancelled'}]"
+        return {"exit_code": exit_code_of(event), "stdout": event.stdout or "", "stderr": errors}
 
     def exec_code(self, lang: str, code: str, timeout: float | None) -> dict[str, Any]:
         """Run a program (004, exec_code)."""
@@ -248,22 +242,16 @@ def _normal(absolute: str) -> str:
 
 def _done(event: Event) -> Event:
     """Return the event of a file operation; raise the error that a failed one means to the caller."""
-    match event:
-        case Refused():
-            outside = event.reason.startswith(paths.OUTSIDE)
-            code = Code.INVALID_PARAMS if outside else Code.INTERNAL_ERROR
-            raise MethodError(code, event.reason)
-        case Denied():
-            raise MethodError(Code.INTERNAL_ERROR, f"refused by policy: {event.reason}")
-        case _:
-            return event
+    if why := _why_not(event):
+        is_outside = why.startswith(paths.OUTSIDE)
+        raise MethodError(Code.INVALID_PARAMS if is_outside else Code.INTERNAL_ERROR, why)
+    return event
 
 
-def _exec_result(event: CommandRan) -> dict[str, Any]:
-    errors = event.stderr or ""
-    if event.ended_by != "itself":
-        errors += f"\n... [ended: {event.limit or 'cancelled'}]"
-    return {"exit_code": exit_code_of(event), "stdout": event.stdout or "", "stderr": errors}
+def _why_not(event: Event) -> str:
+    if isinstance(event, Denied):
+        return f"refused by policy: {event.reason}"
+    return event.reason if isinstance(event, Refused) else ""
 
 
 def _not_started(reason: str) -> dict[str, Any]:

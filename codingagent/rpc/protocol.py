@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
 from itertools import accumulate
 from math import isfinite
-from typing import Any, Final, NamedTuple, NoReturn, assert_never
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct
 
@@ -46,46 +46,29 @@ class Code(IntEnum):
 
 
 class MethodError(Exception):
-    """A method can't do what was asked; the caller learns why.
+    """A method can't do what was asked; the message tells the caller why, in one line."""
 
-    Args:
-        code: INVALID_PARAMS or INTERNAL_ERROR, or a number of the method's own.
-        message: one line for a person.
-        data: details for a program, or None.
-    """
-
-    def __init__(self, code: int, message: str, data: object = None) -> None:
+    def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
-        self.code = int(code)
-        self.message = message
-        self.data = data
+        self.code = code
 
 
 class Kind(Enum):
     """The type of a parameter; the value names it in words."""
 
     TEXT = "a string"
-    INTEGER = "a whole number"
     NUMBER = "a number"
-    FLAG = "true or false"
-
-
-class _Required(Enum):
-    REQUIRED = 0
-
-
-REQUIRED: Final = _Required.REQUIRED
 
 
 class Param(Struct, frozen=True):
-    """One parameter of a method; with a default it may be left out, or be null."""
+    """One parameter of a method; an optional one may be left out, or be null."""
 
     name: str
     kind: Kind
-    default: object = REQUIRED
+    is_optional: bool = False
 
     def __str__(self) -> str:
-        optional = "" if self.default is REQUIRED else ", optional"
+        optional = ", optional" if self.is_optional else ""
         return f"{self.name} ({self.kind.value}{optional})"
 
 
@@ -161,9 +144,7 @@ class Request:
     def _failed(self, fault: MethodError) -> Response:
         if self._id_json is None:
             return Response(b"", fault.code)
-        error = {"code": fault.code, "message": fault.message}
-        if fault.data is not None:
-            error["data"] = fault.data
+        error = {"code": fault.code, "message": str(fault)}
         response = f'{{"jsonrpc":"2.0","id":{self._id_json},"error":{_to_json(error)}}}'
         return Response(_utf8(response), fault.code)
 
@@ -311,7 +292,7 @@ def _arguments(
         given = {param.name: value for param, value in zip(params, given, strict=False)}
     elif given is None:
         given = {}
-    values = [_argument(param, given.get(param.name, REQUIRED)) for param in params]
+    values: list[object] = [_argument(param, given) for param in params]
     known = sum(param.name in given for param in params)
     if known < len(given):
         names = {param.name for param in params}
@@ -320,66 +301,35 @@ def _arguments(
     return values
 
 
-def _argument(param: Param, value: Any) -> object:
-    if value is REQUIRED or (value is None and param.default is not REQUIRED):
-        if param.default is REQUIRED:
+def _argument(param: Param, given: Mapping[str, Any]) -> str | float | None:
+    value = given.get(param.name)
+    match param.kind, value:
+        case _, None if param.is_optional:
+            return None
+        case _, None if param.name not in given:
             raise _wrong(f'"{param.name}" is missing; it must be {param.kind.value}')
-        return param.default
-    kind = type(value)
-    match param.kind:
-        case Kind.TEXT:
-            if kind is str:
-                return _whole_text(param, value)
-        case Kind.INTEGER:
-            if kind is int:
-                return value
-        case Kind.NUMBER:
-            if kind is int or kind is float:
-                return _finite(param, value)
-        case Kind.FLAG:
-            if kind is bool:
-                return value
+        case Kind.TEXT, str():
+            # JSON allows lone surrogates, which UTF-8 can't hold.
+            if not value.isascii() and (half := _SURROGATE.search(value)):
+                said = f"has half a character (a lone surrogate) at {half.start()}"
+                raise _wrong(f'"{param.name}" {said}')
+            return value
+        case Kind.NUMBER, int() | float() if type(value) is not bool:
+            if abs(value) > _LARGEST:
+                raise _wrong(f'"{param.name}" is too large')
+            return float(value)
         case _:
-            assert_never(param.kind)
-    raise _wrong(f'"{param.name}" must be {param.kind.value}, not {_named(value)}')
+            shown = _NAMES.get(type(value)) or _to_json(value)
+            raise _wrong(f'"{param.name}" must be {param.kind.value}, not {shown}')
 
 
-def _whole_text(param: Param, text: str) -> str:
-    """Return a text that UTF-8 can hold: JSON allows lone surrogates."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as fault:
-            raise _wrong(
-                f'"{param.name}" has half a character (a lone surrogate) at {fault.start}'
-            ) from fault
-    return text
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
+# The largest double; JSON may hold a longer whole number, or 1e999.
+_LARGEST = 1.7976931348623157e308
 
-def _finite(param: Param, value: float) -> float:
-    try:
-        number = float(value)
-    except OverflowError:
-        number = float("inf")
-    if not isfinite(number):
-        raise _wrong(f'"{param.name}" is too large')
-    return number
-
-
-def _named(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return Kind.TEXT.value
-        case int() | float():
-            return Kind.NUMBER.value
-        case list():
-            return "an array"
-        case _:
-            return "an object"
+# How a wrong value is named; null, true and false name themselves.
+_NAMES = {str: "a string", int: "a number", float: "a number", list: "an array", dict: "an object"}
 
 
 def _takes(name: str, params: tuple[Param, ...]) -> str:

@@ -6,8 +6,6 @@ import secrets
 import stat
 from pathlib import Path
 
-from msgspec import Struct
-
 from codingagent.errors import UsageError
 
 # 128 bits can't be guessed through a socket.
@@ -16,28 +14,27 @@ _TOKEN = re.compile(r"[\x21-\x7e]{16,200}")
 _READ_LIMIT_BYTES = 1024
 
 
-class ServerToken(Struct, frozen=True):
-    """The token that clients must present (None: none), and what the person is told about it."""
+def for_server(file: Path | None, *, is_needed: bool) -> tuple[str | None, str]:
+    """Return the token of a server on a port, and what to tell the person about it.
 
-    value: str | None
-    remark: str
-
-
-def for_server(file: Path | None, *, is_needed: bool) -> ServerToken:
-    """Return the token of a server on a port: the one in a file, which is created if missing, or a new one.
+    It is the one in a file, which is created if missing, or a new one; None if clients need none.
 
     Raises:
         UsageError: if the file can't be used.
     """
     if not is_needed:
-        remark = "no token: every user of this machine can run commands here"
-        return ServerToken(None, remark)
+        return None, "no token: every user of this machine can run commands here"
+    new = secrets.token_hex(_BYTES)
     if file is None:
-        value = secrets.token_hex(_BYTES)
-        return ServerToken(value, f"token {value}")
-    if not file.exists():
-        _make(file, secrets.token_hex(_BYTES))
-    return ServerToken(read(file), f"the token is in {file}")
+        return new, f"token {new}"
+    try:
+        with open(file, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as made:
+            made.write(f"{new}\n")
+    except FileExistsError:
+        pass
+    except OSError as fault:
+        raise UsageError(f"{file} can't be written: {fault.strerror or fault}") from fault
+    return read(file), f"the token is in {file}"
 
 
 def read(file: Path) -> str:
@@ -66,16 +63,3 @@ def read(file: Path) -> str:
             " remove it, and `serve` creates a new one"
         )
     return text
-
-
-def _make(file: Path, token: str) -> None:
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, f"{token}\n".encode())
-        finally:
-            os.close(handle)
-    except FileExistsError:
-        return  # another server was faster: use its token
-    except OSError as fault:
-        raise UsageError(f"{file} can't be written: {fault.strerror or fault}") from fault
