@@ -3,8 +3,6 @@
 The task, the guide and the environment are always whole. The listing may take a quarter of what is left,
 the results half of the rest, the requested contents all that then remains. What does not fit is cut there,
 and the cut says how to ask for the rest.
-
-Over 500 lines: the sections share one budget, which each part must know.
 """
 
 import math
@@ -16,12 +14,7 @@ from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
 from codingagent.model.effects import file_changes
-from codingagent.model.events import (
-    CommandRan,
-    Event,
-    Refused,
-    succeeded,
-)
+from codingagent.model.events import CommandRan, Event, Refused, succeeded
 from codingagent.model.results import Result, check_result
 from codingagent.model.session_state import Said, Session
 from codingagent.prompt import file_list as listing
@@ -158,7 +151,11 @@ class Dialect(Struct, frozen=True):
 
 def tag_dialect() -> Dialect:
     """Return the dialect of tag blocks."""
-    return Dialect(guide.protocol_text(), _results, CONTINUE, _reminder, "[DONE]", "READ_FILE")
+
+    def reminder(session: Session) -> str:
+        return guide.reminder(session.session_id, session.sequence)
+
+    return Dialect(guide.protocol_text(), _results, CONTINUE, reminder, "[DONE]", "READ_FILE")
 
 
 def render(
@@ -263,10 +260,6 @@ def _header(session: Session) -> str:
     )
 
 
-def _reminder(session: Session) -> str:
-    return guide.reminder(session.session_id, session.sequence)
-
-
 def _prompt(
     session: Session, context: Material, dialect: Dialect, room: int = 0, *, is_short: bool = False
 ) -> str:
@@ -298,77 +291,61 @@ def _words(session: Session, room: int) -> list[str]:
 
     All others take at most `room` characters: a chat that saw the earlier requests has seen them.
     """
-    now = [text for said in session.said if _is_new(said, session) and (text := _told(said))]
-    missed = [text for said in session.said if _is_missed(said, session) and (text := _told(said))]
+    new = [said for said in session.said if said.sequence == session.sequence]
+    # The last answer may be to a request without these words.
+    missed = [
+        said for said in session.said if said.is_late and said.sequence == session.sequence - 1
+    ]
+    earlier = [said for said in session.said if said not in (*new, *missed)]
     parts = []
-    if room and (earlier := _earlier(session, room)):
-        parts.append(f"Earlier the person said:\n{earlier}")
-    if missed:
-        text = "\n\n".join(missed)
+    if text := plain_text.clip_middle(_told(earlier), room) if room else "":
+        parts.append(f"Earlier the person said:\n{text}")
+    if text := _told(missed):
         parts.append(
             f"The person said before your last answer, which may not have seen it:\n{text}"
         )
-    if now and not any(said.text for said in session.said if _is_new(said, session)):
-        parts.append(f"The person attaches {_list(session.attached)}: see Requested File Contents.")
-    elif now:
-        text = "\n\n".join(now)
+    text = _told(new)
+    if any(said.text for said in new):
         parts.append(f"The person says:\n{text}")
+    elif text:
+        parts.append(f"The person attaches {_list(session.attached)}: see Requested File Contents.")
     elif session.is_only_words:
         parts.append("The person has read your message and adds nothing: go on as you think best.")
     return parts
 
 
-def _told(said: Said) -> str:
-    """Return what was said at one time: the words, and the files that came with them."""
-    files = f"(attached: {_list(said.attached)})" if said.attached else ""
-    return "\n".join(filter(None, (said.text, files)))
+def _told(saids: Iterable[Said]) -> str:
+    """Return what was said: each time the words, and the files that came with them."""
+    parts = []
+    for each in saids:
+        files = f"(attached: {_list(each.attached)})" if each.attached else ""
+        parts.append("\n".join(filter(None, (each.text, files))))
+    return "\n\n".join(filter(None, parts))
 
 
 def _list(paths: Iterable[str]) -> str:
     return ", ".join(map(shown_path, paths))
 
 
-def _is_new(said: Said, session: Session) -> bool:
-    return said.sequence == session.sequence
-
-
-def _is_missed(said: Said, session: Session) -> bool:
-    """Return whether the last answer may be to a request without these words."""
-    return said.is_late and said.sequence == session.sequence - 1
-
-
-def _earlier(session: Session, room: int) -> str:
-    """Return what was said before and was seen, cut in the middle if it is too long."""
-    told = [
-        _told(said)
-        for said in session.said
-        if not _is_new(said, session) and not _is_missed(said, session)
-    ]
-    return plain_text.clip_middle("\n\n".join(told), room)
-
-
 def _environment(environment: Environment, dialect: Dialect) -> str:
-    programs = ", ".join(environment.programs) or "none of the usual ones"
-    memory = f"  Memory: {environment.memory} for a command\n" if environment.memory else ""
-    approval = f"  Approval: {environment.approval}\n" if environment.approval else ""
     check = (
-        f"  Check: after each answer that changes a file this program itself runs"
-        f" `{plain_text.one_line(environment.check)}`; {dialect.done} is accepted only when that succeeds\n"
-        if environment.check
-        else ""
+        f"after each answer that changes a file this program itself runs"
+        f" `{plain_text.one_line(environment.check)}`; {dialect.done} is accepted only when that succeeds"
     )
-    return (
-        "## Environment\n"
-        f"  System: {environment.system}\n"
-        f"  Shell: {environment.shell}\n"
-        f"  Programs found: {programs}\n"
-        f"  Time limit: {environment.timeout_s:g} seconds a command, unless it has a timeout\n"
-        f"{memory}"
-        f"  Sandbox: {environment.sandbox}\n"
-        f"  Network: {environment.network}\n"
-        f"{check}{approval}"
-        "  Git: .git is read-only for you; the person commits\n"
-    )
+    facts = {
+        "System": environment.system,
+        "Shell": environment.shell,
+        "Programs found": ", ".join(environment.programs) or "none of the usual ones",
+        "Time limit": f"{environment.timeout_s:g} seconds a command, unless it has a timeout",
+        "Memory": environment.memory and f"{environment.memory} for a command",
+        "Sandbox": environment.sandbox,
+        "Network": environment.network,
+        "Check": environment.check and check,
+        "Approval": environment.approval,
+        "Git": ".git is read-only for you; the person commits",
+    }
+    lines = "".join(f"  {name}: {fact}\n" for name, fact in facts.items() if fact)
+    return f"## Environment\n{lines}"
 
 
 def _files(session: Session, files: Listing, room: int, entries: int) -> str:
@@ -511,16 +488,11 @@ def _view(view: FileView, room: int) -> str:
             f"--- {path} ---\n({view.total_lines} lines, none of which fitted here: ask for fewer files,"
             f" or for a range with start_line and end_line)\n--- end {path} ---\n"
         )
-    if cut:
-        said = (
-            f"lines {view.first_line}-{last} of {view.total_lines}; ask for the rest with"
-            f' start_line="{last + 1}"'
-        )
-    elif not view.is_whole:
-        said = f"lines {view.first_line}-{last} of {view.total_lines}"
+    said = ""
+    if cut or not view.is_whole:
+        rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
+        said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
     elif _LOOKALIKE.search(text.replace("\r", "\n")):
         said = f"{view.total_lines} lines"
-    else:
-        said = ""
     about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
     return f"--- {path}{about} ---\n{text}--- end {path} ---\n"
