@@ -559,15 +559,32 @@ class Checkpoints:
             if not paths or change.path in paths or change.path.startswith(_folders(paths))
         ]
         shown = self._shown(differing, limit_bytes)
-        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
-        words += [f"--relative={_FILES}", "--ignore-submodules=all"]
-        texts = [
-            self._store.git(*words, old, new, "--", *batch).stdout.decode("utf-8", "replace")
-            for batch in _batches(f"{_FILES}/{change.path}" for change in shown)
-        ]
+        texts = [part.decode("utf-8", "replace") for part in self._compared_by_git(old, new, shown)]
         if rest := len(differing) - len(shown):
             texts.append(f"({rest} more files differ; too much to show at once)\n")
         return "".join(texts)
+
+    def counts(
+        self, old: str, new: str, limit_bytes: int = 2_000_000
+    ) -> dict[str, tuple[int, int]]:
+        """Return how many lines were added and removed, by path; binary files are left out.
+
+        Arguments and errors are as for `diff`.
+        """
+        shown = self._shown(list(self.changes(old, new)), limit_bytes)
+        parts = self._compared_by_git(old, new, shown, "--numstat", "-z")
+        told = [line.split(b"\t", 2) for part in parts for line in fields(part)]
+        return {
+            os.fsdecode(path): (int(more), int(less)) for more, less, path in told if more != b"-"
+        }
+
+    def _compared_by_git(
+        self, old: str, new: str, shown: list[Change], *options: str
+    ) -> Iterator[bytes]:
+        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
+        words += [f"--relative={_FILES}", "--ignore-submodules=all", *options]
+        for batch in _batches(f"{_FILES}/{change.path}" for change in shown):
+            yield self._store.git(*words, old, new, "--", *batch).stdout
 
     def _shown(self, changes: list[Change], limit_bytes: int) -> list[Change]:
         states = [

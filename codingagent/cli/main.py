@@ -59,10 +59,10 @@ COMMANDS = {
         "demo": Entry("inspect", "Watch a small real task being solved, with recorded answers."),
     },
     "For programs": {
-        "run": Entry("programmatic", "Execute a JSON operations message."),
+        "run": Entry("run", "Execute a JSON operations message."),
         "schema": Entry("inspect", "Print the JSON Schema of operations, events or settings."),
-        "serve": Entry("programmatic", "Serve a folder or a whole machine over JSON-RPC 2.0."),
-        "call": Entry("programmatic", "Call a method of a JSON-RPC server."),
+        "serve": Entry("serve", "Serve a folder or a whole machine over JSON-RPC 2.0."),
+        "call": Entry("serve", "Call a method of a JSON-RPC server."),
     },
 }
 

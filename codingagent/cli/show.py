@@ -194,49 +194,6 @@ def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
             yield [(f"  {resume}", "")]
 
 
-def counts_in(text: str) -> dict[str, tuple[int, int]]:
-    """Return the added and removed lines of each file in a unified diff, as git writes it."""
-    found: dict[str, tuple[int, int]] = {}
-    path = old = ""
-    left = [0, 0]
-    for line in text.split("\n"):
-        if left[0] > 0 or left[1] > 0:
-            # Within a hunk a line may look like a heading.
-            added, removed = found[path]
-            found[path] = (added + line.startswith("+"), removed + line.startswith("-"))
-            left[0] -= not line.startswith(("+", "\\"))
-            left[1] -= not line.startswith(("-", "\\"))
-        elif line.startswith("--- "):
-            old = _name(line[4:])
-        elif line.startswith("+++ "):
-            path = _name(line[4:]) or old
-            found[path] = (0, 0)
-        elif line.startswith("@@ "):
-            left = [_length(part) for part in line.split()[1:3]]
-    return found
-
-
-def _name(said: str) -> str:
-    """Return the path in a heading; empty for none."""
-    said = said.rstrip("\t")
-    if said.startswith('"'):
-        # Quoted as in C: non-ASCII bytes in octal.
-        said = (
-            said[1:-1]
-            .encode()
-            .decode("unicode_escape")
-            .encode("latin-1")
-            .decode("utf-8", "replace")
-        )
-    return "" if said == "/dev/null" else said[2:]
-
-
-def _length(part: str) -> int:
-    """Return the number of lines in a side of a hunk header: `-3,4` has 4, `-3` has 1."""
-    _, _, count = part.partition(",")
-    return int(count) if count else 1
-
-
 def _document(turn: TurnTold) -> dict[str, object]:
     return {
         "sequence": turn.sequence,

@@ -95,10 +95,10 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
         WorkError: if a sandbox is required and does not work.
     """
     with contextlib.ExitStack() as stack:
-        hidden = () if _is_machine(root) else _own_folders(home, root)
+        hidden = () if is_machine(root) else _own_folders(home, root)
         workspace = Workspace(root, hidden, is_guest=True)
         stack.callback(workspace.close)
-        if _is_machine(root):
+        if is_machine(root):
             if settings.sandbox == "require":
                 raise UsageError(
                     "no sandbox can confine commands when the whole machine is served: name another --root,"
@@ -118,7 +118,7 @@ def host_of(home: Path, root: Path, settings: Settings, timeout_s: float | None)
         yield Host(workspace, root, sandbox, policy, variables, timeout_s, most)
 
 
-def _is_machine(root: Path) -> bool:
+def is_machine(root: Path) -> bool:
     real = root.resolve()
     return real == Path(real.anchor)
 

@@ -71,7 +71,6 @@ _COUNTED_STEPS = 20
 def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
     """Return the added and removed lines of the latest turns, as far as known."""
     from codingagent.checkpoints import undo
-    from codingagent.cli import show
 
     found: dict[int, dict[str, tuple[int, int]]] = {}
     with contextlib.suppress(CodingAgentError), undo.history_of(home, state) as (kept, steps):
@@ -79,9 +78,7 @@ def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int
             if not step.after or not step.sequence:
                 continue
             counts = found.setdefault(step.sequence, {})
-            for path, (added, removed) in show.counts_in(
-                kept.diff(step.before, step.after)
-            ).items():
+            for path, (added, removed) in kept.counts(step.before, step.after).items():
                 before = counts.get(path, (0, 0))
                 counts[path] = (before[0] + added, before[1] + removed)
     return found

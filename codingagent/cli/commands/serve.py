@@ -1,0 +1,230 @@
+"""The commands serve and call: the two ends of a host's connection."""
+
+import ctypes
+import json
+import os
+import shlex
+import sys
+from contextlib import AbstractContextManager, closing, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+from msgspec.json import decode
+from msgspec.structs import replace
+
+from codingagent.cli.commands import options
+from codingagent.cli.commands.common import Given, trusted_home
+from codingagent.errors import UsageError
+from codingagent.model.settings import DEFAULT
+from codingagent.policy.rules import describe
+from codingagent.rpc import tcp_token
+from codingagent.rpc.client import Client
+from codingagent.rpc.endpoints import (
+    HOST_CID,
+    Command,
+    Endpoint,
+    Listenable,
+    Tcp,
+    UnixSocket,
+    Vsock,
+    tcp_from,
+)
+from codingagent.rpc.listeners import listen
+from codingagent.rpc.methods import Host, host_of, is_machine
+from codingagent.rpc.server import HandleLog, Server, stopped_by_signals
+from codingagent.rpc.streams import HandleStream, take_stdio
+from codingagent.storage import homes
+
+app = typer.Typer()
+
+# <malloc.h>
+_M_ARENA_MAX = -8
+
+
+@app.command(epilog="Example: codingagent serve --socket /tmp/agent.sock", name="serve")
+def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    stdio: options.Stdio = False,
+    socket: options.Socket = None,
+    tcp: options.Tcp = None,
+    vsock: options.Vsock = None,
+    token_file: options.TokenFile = None,
+    no_token: options.NoToken = False,
+    root: options.Root = None,
+    policy: options.PolicyName = None,
+    sandbox: options.SandboxUse = None,
+    network: options.Network = None,
+    timeout: options.CommandLimit = None,
+    verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
+) -> None:
+    """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
+    named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
+    named.chosen()  # before anything is created for a missing endpoint
+    hosting = _hosting(context, root, Given(policy, sandbox, network), timeout)
+    _serve_until_stopped(hosting, named, verbose=verbose)
+
+
+def _hosting(
+    context: typer.Context, root: Path | None, given: Given, timeout_s: float | None
+) -> AbstractContextManager[Host]:
+    """Return what is served, and its restrictions."""
+    home, _ = trusted_home(context)
+    resolved, folder = homes.settings_for(home, given.settings, os.environ, root)
+    settings = resolved.settings
+    if root is None:
+        homes.make_workspace(home, folder)
+    elif is_machine(root) and resolved.origins["policy"] == DEFAULT:
+        # The guest machine is the confinement; nobody could answer a preset's questions.
+        settings = replace(settings, policy="permissive")
+    return host_of(home, folder, settings, timeout_s)
+
+
+@app.command(
+    epilog='Example: codingagent call exec \'{"cmd": "ls"}\' --socket /tmp/agent.sock', name="call"
+)
+def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
+    context: typer.Context,
+    method: Annotated[
+        str,
+        typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another."),
+    ],
+    params: Annotated[
+        str | None, typer.Argument(metavar="PARAMS_JSON", help="A JSON object or array.")
+    ] = None,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Start a server for this call alone.")
+    ] = False,
+    socket: options.Socket = None,
+    tcp: options.Tcp = None,
+    vsock: options.Vsock = None,
+    token_file: options.TokenFile = None,
+    cid: options.Cid = None,
+    command: options.CarryingCommand = None,
+    timeout: options.AnswerLimit = 30.0,
+) -> int:
+    """Call a method of a JSON-RPC server and print its result. Exit status 1: it reports an error."""
+    named = _EndpointOptions(stdio, socket, tcp, vsock, command, cid, token_file)
+    values = None if params is None else _params(params)
+    chosen = named.chosen()
+    endpoint: Endpoint = _served_here(context.obj) if chosen is None else chosen
+    if isinstance(endpoint, Tcp) and named.token_file is not None:
+        endpoint = replace(endpoint, token=tcp_token.read(named.token_file))
+    with Client.connect(endpoint, timeout_s=timeout) as client:
+        result = client.call(method, values)
+    sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _params(text: str) -> dict[str, object] | list[object]:
+    try:
+        values = decode(text)
+    except (ValueError, RecursionError) as fault:
+        why = str(fault).removeprefix("JSON is malformed: ")
+        raise UsageError(f"the params are not JSON: {why}") from fault
+    if isinstance(values, dict | list):
+        return values
+    raise UsageError("the params must be a JSON object or array")
+
+
+class _EndpointOptions(Struct, frozen=True):
+    """The endpoint options of the command line; one of them must be given."""
+
+    stdio: bool = False
+    socket: str | None = None
+    tcp: str | None = None
+    vsock: int | None = None
+    command: str | None = None
+    cid: int | None = None
+    """The vsock peer that a client calls; None is the host."""
+    token_file: Path | None = None
+    no_token: bool = False
+
+    def chosen(self) -> Listenable | Command | None:
+        """Return the endpoint; None is standard input and output."""
+        given = [
+            self.stdio,
+            *(each is not None for each in (self.socket, self.tcp, self.vsock, self.command)),
+        ]
+        if sum(given) != 1:
+            raise UsageError(
+                "name one endpoint: --stdio, --socket PATH, --tcp HOST:PORT or --vsock PORT"
+            )
+        if self.tcp is None and (self.token_file is not None or self.no_token):
+            raise UsageError(
+                "a token is only for --tcp; the other endpoints are closed to other users"
+            )
+        if self.token_file is not None and self.no_token:
+            raise UsageError("--token-file and --no-token can't be combined; leave one out")
+        if self.socket is not None:
+            return UnixSocket(self.socket)
+        if self.tcp is not None:
+            return tcp_from(self.tcp)
+        if self.vsock is not None:
+            return Vsock(self.vsock, HOST_CID if self.cid is None else self.cid)
+        return None if self.command is None else Command(self.command)
+
+
+def _serve_until_stopped(
+    hosting: AbstractContextManager[Host], named: _EndpointOptions, *, verbose: bool
+) -> None:
+    endpoint = named.chosen()
+    assert not isinstance(endpoint, Command)
+    token, told = None, ""
+    if isinstance(endpoint, Tcp):
+        token, told = tcp_token.for_server(named.token_file, is_needed=not named.no_token)
+    log = HandleLog(sys.stderr.fileno())
+    _share_heap()
+    # Before any file is opened: it would get the number of a closed standard stream.
+    place = _standard_streams() if endpoint is None else endpoint
+    with hosting as host:
+        if isinstance(place, HandleStream):
+            with Server(host.open_methods, log, shows_bodies=verbose) as server:
+                _say(log, host, "standard input and output")
+                with stopped_by_signals(server):
+                    server.serve_one(place)
+            return
+        with (
+            closing(listen(place)) as listener,
+            Server(host.open_methods, log, shows_bodies=verbose, token=token) as server,
+        ):
+            _say(log, host, str(listener.endpoint))
+            if told:
+                log(told)
+            with stopped_by_signals(server):
+                server.serve(listener)
+
+
+def _share_heap() -> None:
+    """Make all threads share one heap.
+
+    glibc gives each thread its own, up to eight for each core, and each keeps the most that a connection ever
+    needed. Python runs one thread at a time, so they do not get in each other's way.
+    """
+    if sys.platform == "linux":
+        # Another C library may lack it, and does not have the problem either.
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+def _standard_streams() -> HandleStream:
+    try:
+        return take_stdio()
+    except OSError as fault:
+        raise UsageError("standard input or output is closed; --stdio needs both") from fault
+
+
+def _say(log: HandleLog, host: Host, where: str) -> None:
+    held = "commands run in a sandbox" if host.sandbox.tier != "none" else "commands run unconfined"
+    log(f"serving {host.workspace.root} on {where}; {held}")
+    for line in describe(host.policy).splitlines():
+        log(f"policy {line}")
+
+
+def _served_here(home: Path | None) -> Command:
+    """Return a server started for a single call, in the home that was named, if any."""
+    # The server must find an unnamed home itself: a named one is trusted.
+    named = () if home is None else ("--home", os.fspath(home))
+    words = (sys.executable, "-m", "codingagent", *named, "serve", "--stdio")
+    return Command(shlex.join(words))
