@@ -15,7 +15,7 @@ import typer
 
 import codingagent
 from codingagent.cli import main
-from codingagent.cli.help_pages import TOPICS
+from codingagent.cli.commands.help import TOPICS
 from codingagent.model.commands import COMMANDS
 from codingagent.model.settings import Source, resolve
 from codingagent.policy import rules

@@ -5,10 +5,14 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from codingagent.errors import WorkError
 from codingagent.process.runner import find_program, run_tool
+
+if TYPE_CHECKING:
+    from codingagent.agent.conversation import Conversation
+    from codingagent.storage.homes import Home
 
 # xterm and others drop longer texts; tmux passes on about as much.
 _TERMINAL_LIMIT_BYTES = 74_000
@@ -172,3 +176,33 @@ def _first_line(fault: Exception) -> str:
     return next(
         (line.strip() for line in str(fault).splitlines() if line.strip()), "no reason given"
     )
+
+
+class Glance:
+    """Poll the clipboard, and save what answers the waiting request in the inbox.
+
+    If there is no clipboard, complain once and stop polling.
+    """
+
+    def __init__(self, home: "Home", complain: Callable[[str], None]) -> None:
+        self._home = home
+        self._complain = complain
+        self._seen = ""
+        self._is_blind = False
+
+    def __call__(self, conversation: "Conversation") -> None:
+        if self._is_blind:
+            return
+        try:
+            text = read()
+        except WorkError as fault:
+            self._is_blind = True
+            self._complain(f"the clipboard is not watched: {fault}")
+            return
+        if text == self._seen:
+            return
+        self._seen = text
+        if conversation.is_answer(text):
+            session = conversation.session
+            data = text.encode("utf-8", "replace")
+            self._home.mailbox.drop(data, session.session_id, session.sequence)

@@ -8,6 +8,7 @@ import shutil
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TextIO
 
 from msgspec import Struct
@@ -86,93 +87,52 @@ def cut(text: str, width: int, look: Look) -> str:
     """Cut a text to a width; an ellipsis shows that there is more."""
     if not look.is_terminal or cells(text) <= width:
         return text
-    left = width - len(look.dots)
-    return f"{_head(text, max(left, 0)).rstrip()}{look.dots[: max(width, 0)]}"
+    end = _fit(text, 0, max(width - len(look.dots), 0))
+    return f"{text[:end].rstrip()}{look.dots[: max(width, 0)]}"
 
 
-def _head(text: str, width: int) -> str:
-    taken = 0
-    for index, char in enumerate(text):
-        taken += _cells_of(char)
-        if taken > width:
-            return text[:index]
-    return text
+def _fit(text: str, start: int, width: int) -> int:
+    """Return where the piece ends that begins at `start` and fits into a width."""
+    for index in range(start, len(text)):
+        width -= _cells_of(text[index])
+        if width < 0:
+            return index
+    return len(text)
+
+
+def _breaks(text: str, first: int, later: int) -> Iterator[tuple[int, int]]:
+    """Yield where each line begins and ends: between words, or within a word longer than a line."""
+    start, width = 0, first
+    while (end := _fit(text, start, width)) < len(text):
+        # Spaces at the beginning are an indent and stay.
+        word = start + len(text[start:]) - len(text[start:].lstrip(" "))
+        space = text.rfind(" ", word, end + 1)
+        if space > word:
+            end = start + len(text[start:space].rstrip(" "))
+        end = max(end, start + 1)
+        yield start, end
+        start, width = end + len(text[end:]) - len(text[end:].lstrip(" ")), later
+    if start < len(text) or not text:
+        yield start, end
 
 
 def wrap(text: str, width: int) -> list[str]:
     """Wrap a text between words, and within a word that is longer than a line."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and cells(lines[-1]) + 1 + cells(word) <= width:
-            lines[-1] += f" {word}"
-            continue
-        if lines[-1]:
-            lines.append("")
-        rest = word
-        while cells(rest) > width and (head := _head(rest, width)):
-            lines[-1] = head
-            lines.append("")
-            rest = rest[len(head) :]
-        lines[-1] = rest
-    return lines
+    plain = " ".join(text.split())
+    return [plain[start:end] for start, end in _breaks(plain, width, width)]
 
 
 def hang(spans: Line, look: Look, indent: int) -> Iterator[Line]:
     """Wrap a line; indent all lines after the first."""
-    if not look.is_terminal or sum(cells(text) for text, _ in spans) <= look.width:
+    text = "".join(text for text, _ in spans)
+    if not look.is_terminal or cells(text) <= look.width:
         yield spans
         return
-    line: list[Span] = []
-    room = look.width
-    for text, style in spans:
-        # Spaces at the beginning are an indent and stay.
-        lead = text[: len(text) - len(text.lstrip(" "))] if not line else ""
-        line += [(lead, "")] if lead else []
-        room -= len(lead)
-        for piece in _pieces(text[len(lead) :]):
-            rest = piece
-            while cells(rest) > room:
-                whole_fits = cells(rest.strip()) <= look.width - indent
-                # A character may take two cells; an empty line takes one character in any case.
-                is_full = room < 2 and room < look.width - indent
-                head = "" if whole_fits or is_full else _head(rest, max(room, 1))
-                yield _ended([*line, (head, style)])
-                rest = rest[len(head) :].lstrip(" ")
-                line, room = [(" " * indent, "")], look.width - indent
-            line.append((rest, style))
-            room -= cells(rest)
-    yield _joined(line)
-
-
-def _ended(spans: list[Span]) -> Line:
-    """Return a wrapped line without the spaces at the break."""
-    while spans and not spans[-1][0].strip():
-        spans.pop()
-    if spans:
-        text, style = spans[-1]
-        spans[-1] = (text.rstrip(" "), style)
-    return _joined(spans)
-
-
-def _joined(spans: Line) -> Line:
-    """Merge neighbouring spans of the same style."""
-    line: list[Span] = []
-    for text, style in spans:
-        if line and line[-1][1] == style:
-            line[-1] = (line[-1][0] + text, style)
-        elif text:
-            line.append((text, style))
-    return line
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield the words of a text, each with the spaces before it."""
-    start = 0
-    for index in range(1, len(text)):
-        if text[index] == " " and text[index - 1] != " ":
-            yield text[start:index]
-            start = index
-    yield text[start:]
+    styles = [style for text, style in spans for _ in text]
+    for start, end in _breaks(text, look.width, look.width - indent):
+        runs = groupby(range(start, end), key=styles.__getitem__)
+        line = [("".join(text[i] for i in run), style) for style, run in runs]
+        yield [(" " * indent, ""), *line] if start else line
 
 
 def table(
@@ -257,21 +217,16 @@ def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
 _NEARLY_FULL = 0.8
 
 
-def percent(part: int, whole: int) -> str:
-    """Return a share in words."""
-    share = 100 * part / whole
-    return "under 1 %" if 0 < share < 1 else f"{int(share)} %"
-
-
-def share(part: int, whole: int) -> str:
-    """Return in words how much of its budget a request takes."""
-    return f"{percent(part, whole)} of {whole:,} characters"
-
-
-def budget_line(part: int, whole: int) -> str:
-    """Return the same with a bar, in ASCII: `[####------] 43 % of ...`."""
-    (full, _), (empty, _) = bar(part, whole, PIPE)
-    return f"[{full}{empty}] {share(part, whole)}"
+def budget_line(part: int, whole: int, look: Look) -> Line:
+    """Return how much of its budget a request takes: `[####------] 43 % of 200,000 characters`."""
+    percent = 100 * part / whole
+    share = "under 1 %" if 0 < percent < 1 else f"{int(percent)} %"
+    before, after = ("", " ") if look.is_terminal else ("[", "] ")
+    return [
+        (before, ""),
+        *bar(part, whole, look),
+        (f"{after}{share} of {whole:,} characters", "dim"),
+    ]
 
 
 # --- times -----------------------------------------------------------------------------------------

@@ -6,38 +6,16 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from codingagent.cli.stdio import is_living, silence
+from codingagent.cli.stdio import is_living
 
 if TYPE_CHECKING:
-    from codingagent.agent.context import Person
-    from codingagent.model.approval import Answer
-    from codingagent.model.settings import Settings
-    from codingagent.model.ui_events import ApprovalAwaited, Elsewhere, Notice
-
-
-class Screen(Protocol):
-    """An output that shows notices."""
-
-    def tell_changes(self, how: str, *, asked: bool) -> None:
-        """Set how much of each change to show: never, short or full; `asked`: explicitly requested."""
-        ...
-
-    def show(self, notice: "Notice") -> None: ...
-    def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
-        """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
-        ...
-
-    def choose(self, question: str, choices: "Sequence[str]") -> int | None:
-        """Ask the person for one of these; None if nobody can answer."""
-        ...
-
-    def close(self) -> None: ...
+    from codingagent.cli.plain_output import Screen
 
 
 @contextlib.contextmanager
-def screen_for(json: bool) -> Iterator[Screen]:
+def screen_for(json: bool) -> "Iterator[Screen]":
     """Yield the screen for this output: JSON, a terminal, or plain lines."""
     screen: Screen
     if json:
@@ -53,68 +31,10 @@ def screen_for(json: bool) -> Iterator[Screen]:
 
         screen = Lines(sys.stdout)
     try:
-        yield Steady(screen)
+        yield screen
     finally:
         with contextlib.suppress(OSError):
             screen.close()
-
-
-class Steady:
-    """A screen whose output may fail (`| head`, a full disk) without ending the work."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._is_gone = False
-
-    def tell_changes(self, how: str, *, asked: bool) -> None:
-        self._screen.tell_changes(how, asked=asked)
-
-    def show(self, notice: "Notice") -> None:
-        if self._is_gone:
-            return
-        try:
-            self._screen.show(notice)
-        except OSError:
-            self._is_gone = True
-            silence(sys.stdout)
-
-    def ask(self, notice: "ApprovalAwaited", elsewhere: "Elsewhere") -> "Answer | None":
-        return None if self._is_gone else self._screen.ask(notice, elsewhere)
-
-    def choose(self, question: str, choices: "Sequence[str]") -> int | None:
-        return None if self._is_gone else self._screen.choose(question, choices)
-
-    def close(self) -> None:
-        self._screen.close()
-
-
-def person_at(
-    screen: Screen,
-    settings: "Settings | None" = None,
-    *,
-    approves_all: bool,
-    accepts_formats: bool = False,
-    elsewhere: "Elsewhere" = lambda _: None,
-    diff: object = None,
-) -> "Person":
-    """Return the person at a screen, who may also answer from another terminal (`elsewhere`).
-
-    The settings say how much of each change to show; `diff` is not None if an option said so.
-    """
-    from codingagent.agent.context import Person
-
-    if settings is not None:
-        screen.tell_changes(settings.diff, asked=diff is not None)
-    return Person(
-        screen.show, lambda notice: screen.ask(notice, elsewhere), approves_all, accepts_formats
-    )
-
-
-def remark(screen: Screen, text: str) -> None:
-    """Show one line."""
-    from codingagent.model.ui_events import Remark
-
-    screen.show(Remark(text))
 
 
 def suggestion(word: str, known: Sequence[str], otherwise: str) -> str:

@@ -1,23 +1,29 @@
-"""Show notices as plain lines for a pipe or a log, or as JSON, one object a line."""
+"""Show notices as lines of text, or as JSON, one object a line. `terminal` adds colours and questions."""
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import TextIO, assert_never
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from codingagent.cli import layout
+from codingagent.cli.layout import Line, Span
+from codingagent.cli.stdio import silence
 from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
-from codingagent.model.plain_text import on_screen, unmasked
+from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import Result
 
 # A change that needs no approval is shown in brief; the rest is counted.
 _SHORT_LINES = 12
 _SHORT_CONTEXT = 1
+
+# The end of a failure's output says most; the request to the model has more of it.
+_FAILURE_LINES = 12
 
 
 class Changes:
@@ -57,42 +63,192 @@ class Changes:
         return found, tuple(on_screen(line).expandtabs(4) for line in lines)
 
 
-class _Piped:
-    """A screen in a pipe: nobody can answer there, and it has no state to restore."""
+class Screen:
+    """An output that shows notices. If it fails (`| head`, a full disk), the work goes on without it."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream
-        self._changes = Changes("never")
+        self._changes = Changes(changes)
+        self._is_gone = False
+
+    def show(self, notice: ui.Notice) -> None:
+        if self._is_gone:
+            return
+        try:
+            self._changes.note(notice)
+            self._show(notice)
+            self._stream.flush()
+        except OSError:
+            self._is_gone = True
+            silence(sys.stdout)
+
+    def remark(self, text: str) -> None:
+        """Show one line."""
+        self.show(ui.Remark(text))
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
+        """Set how much of each change to show: never, short or full; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
         self._changes.how = how if asked or how == "full" else "never"
 
-    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None: ...
-    def choose(self, question: str, choices: Sequence[str]) -> int | None: ...
-    def close(self) -> None: ...
+    def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
+        """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
+
+    def choose(self, question: str, choices: Sequence[str]) -> int | None:
+        """Ask the person for one of these; None if nobody can answer."""
+
+    def close(self) -> None:
+        """Restore the terminal, if it is one."""
+
+    def _show(self, notice: ui.Notice) -> None:
+        raise NotImplementedError
 
 
-class Lines(_Piped):
-    """Show each notice as lines of plain text."""
+class Lines(Screen):
+    """Show each notice as lines of text: laid out for a terminal, or plain."""
 
-    def show(self, notice: ui.Notice) -> None:
-        self._changes.note(notice)
-        text = lines_of(notice)
-        if isinstance(notice, ui.OperationDone) and (told := self._changes.take()) is not None:
-            found, lines = told
-            count = layout.counted(found, layout.PIPE)
-            text = "\n".join([f"{text}{count}", *(f"         {line}" for line in lines)])
-        if text:
-            self._stream.write(f"{on_screen(text)}\n")
-            self._stream.flush()
+    _look = layout.PIPE
+    _has_shown_output = False
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Show lines that were laid out to fit."""
+        self._stream.write(layout.plain_lines(lines))
+
+    def _say(self, *spans: Span, indent: int = 2) -> None:
+        """Show a line, laid out to fit."""
+        clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
+        self.lines(layout.hang(clean, self._look, indent))
+
+    @property
+    def _margin(self) -> str:
+        """The indent of a diff or an output below its operation."""
+        return " " * (6 if self._look.is_terminal else 9)
+
+    def _show(self, notice: ui.Notice) -> None:
+        match notice:
+            case ui.OutboxReady():
+                self._show_ready(notice)
+            case ui.Waiting():
+                self._show_steps(notice)
+                self._wait(notice)
+            case ui.ReplyAccepted():
+                count = notice.operations
+                what = "operation" if count == 1 else "operations"
+                self._say((f"answer {notice.sequence}: {count} {what}", ""))
+            case ui.ReplyRejected():
+                self._say(("rejected:", "warn"), (f" {notice.name}: {notice.reason}", ""))
+                # Never wrapped here, so that they can be copied whole.
+                told = (f"  moved to {notice.path}", f"  {notice.remedy}")
+                self.lines([[(without_controls(line), "")] for line in told])
+            case ui.OperationBegan() | ui.OutputCame() | ui.FileChanged():
+                pass  # shown with the operation's result
+            case ui.OperationDone():
+                self._show_result(notice.result)
+            case ui.ApprovalAwaited():
+                self._show_awaited(notice)
+            case ui.ModelSaid():
+                prefix = "" if self._look.is_terminal else "the model says: "
+                for line in f"{prefix}{notice.text}".split("\n"):
+                    self._say((line, "name"), indent=0)
+            case ui.QuestionAsked():
+                words = "the model asks or says something (see above); to answer:"
+                how = (
+                    f'codingagent say {notice.session_id} "your words" (this rewrites the request)'
+                )
+                self._say(("? ", "warn"), (f"{words} {how}", ""))
+            case ui.TurnDone():
+                self._say((_turn_line(notice), "dim"))
+                for note in notice.notes:
+                    self._say(("  ", ""), ("note:", "warn"), (f" {note}", ""), indent=4)
+            case ui.SessionDone():
+                self._show_done(notice)
+            case ui.Remark():
+                self._say((notice.text, "dim"))
+            case _:
+                assert_never(notice)
+
+    def _show_ready(self, notice: ui.OutboxReady) -> None:
+        def place(path: str, characters: int, tokens: int) -> str:
+            size = layout.size(characters, tokens)
+            # On a terminal the paths follow, with what to do.
+            return size if self._look.is_terminal else f"{path} ({size})"
+
+        said = place(notice.path, notice.characters, notice.tokens)
+        self._say((f"request {notice.sequence}", "bold"), (f" is ready: {said}", ""))
+        if notice.budget:
+            drawn = layout.budget_line(notice.characters, notice.budget, self._look)
+            self._say(("  ", ""), *drawn)
+        if notice.short_path:
+            said = place(notice.short_path, notice.short_characters, notice.short_tokens)
+            self._say((f"  short, for the same chat: {said}", "dim"), indent=4)
+
+    def _show_steps(self, notice: ui.Waiting) -> None:
+        """Show what the person has to do now, for a newcomer."""
+        self._say(("now it is your turn:", ""))
+        if notice.short:
+            self._step("1.", "in the same chat send this file, attached or pasted:", notice.short)
+            self._step("  ", "or in a new chat send this complete one:", notice.outbox)
+        else:
+            first = "attach this file to any chat, or paste its text, and send it:"
+            self._step("1.", first, notice.outbox)
+        self._step("2.", "save the chat's whole answer as a .txt file in:", notice.inbox)
+
+    def _step(self, number: str, text: str, path: str) -> None:
+        spans: list[Span] = [("  ", ""), (number, "bold"), (f" {text}", "")]
+        place = (without_controls(path), "bold cyan")
+        if self._look.is_terminal:
+            self._say(*spans, indent=5)
+            # Never wrapped here, so that it can be copied whole.
+            self.lines([[("     ", ""), place]])
+        else:
+            self.lines([[*spans, (" ", ""), place]])
+
+    def _wait(self, notice: ui.Waiting) -> None:
+        self._say((waiting_line(notice), ""))
+
+    def _show_result(self, result: Result) -> None:
+        told, margin = self._changes.take(), self._margin
+        # A message, or the end, is shown by another notice.
+        if not result.success or result.notes or result.command_type not in ("MESSAGE", "DONE"):
+            count = "" if told is None else layout.counted(told[0], self._look)
+            summary = f" {result.command_type}: {_summary_of(result)}"
+            mark = self._look.mark(result.success)
+            self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
+        for line in told[1] if told is not None else ():
+            shown = layout.cut(f"{margin}{line}", self._look.width, self._look)
+            self.lines([[(shown, _SIGNS.get(line[:1], ""))]])
+        # What a refusal printed is advice for the model.
+        if not (result.success or self._has_shown_output or result.summary.startswith(_DENIED)):
+            for line in result.output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
+                self.lines([[(f"{margin}{on_screen(line)}", "dim")]] if result.output else ())
+        for note in result.notes:
+            self._say((margin, ""), ("note:", "warn"), (f" {note}", ""), indent=len(margin))
+
+    def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
+        what = f"{notice.operation_id} {notice.command_type} awaits approval:"
+        self._say(("? ", "bold yellow"), (what, ""), indent=4)
+        for line in unmasked(notice.shown).split("\n"):
+            self.lines([[(f"{self._margin}{line}", diff_style(line))]])
+        for reason in notice.reasons:
+            self._say(("  ", ""), ("because:", "warn"), (f" {reason}", ""), indent=4)
+        for grant in notice.grants:
+            self._say(("  ", ""), ("always would cover:", "warn"), (f" {grant}", ""), indent=4)
+
+    def _show_done(self, notice: ui.SessionDone) -> None:
+        """Show that the task is done, and what failed in the last answer."""
+        for line in (f"done: {notice.summary}" if notice.summary else "done").split("\n"):
+            self._say((line, "bold green"))
+        if notice.failed:
+            more = f"to continue with them: codingagent resume {notice.session_id}"
+            failed = (f"  {line}" for line in notice.failed)
+            for line in ("but these operations of the last answer failed:", *failed, more):
+                self._say((line, "warn"), indent=4)
 
 
-class JsonLines(_Piped):
+class JsonLines(Screen):
     """Show each notice as one JSON object on a line; `type` is the notice's name."""
 
-    def show(self, notice: ui.Notice) -> None:
-        self._changes.note(notice)
+    def _show(self, notice: ui.Notice) -> None:
         if not isinstance(notice, ui.FileChanged):
             write_json_line(self._stream, {"type": _type(notice), **to_builtins(notice)})
         elif (told := self._changes.take()) is not None:
@@ -108,66 +264,12 @@ def write_json_line(stream: TextIO, document: object) -> None:
     stream.flush()
 
 
-def lines_of(notice: ui.Notice) -> str:
-    """Return a notice in words; empty for one that matters only on a terminal."""
-    match notice:
-        case ui.OutboxReady():
-            return ready_lines(notice)
-        case ui.Waiting():
-            return waiting_lines(notice)
-        case ui.ReplyAccepted():
-            count = notice.operations
-            return (
-                f"answer {notice.sequence}: {count} {'operation' if count == 1 else 'operations'}"
-            )
-        case ui.ReplyRejected():
-            return f"rejected: {notice.name}: {notice.reason}\n  moved to {notice.path}\n  {notice.remedy}"
-        case ui.OperationBegan() | ui.OutputCame() | ui.FileChanged():
-            return ""
-        case ui.OperationDone():
-            return operation_line(notice)
-        case ui.ApprovalAwaited():
-            return approval_lines(notice)
-        case ui.ModelSaid():
-            return f"the model says: {notice.text}"
-        case ui.QuestionAsked():
-            return question_line(notice)
-        case ui.TurnDone():
-            return "\n".join([turn_line(notice), *(f"  note: {note}" for note in notice.notes)])
-        case ui.SessionDone():
-            return "\n".join(done_lines(notice))
-        case ui.Remark():
-            return notice.text
-        case _:
-            assert_never(notice)
+_SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 
 
-def ready_lines(notice: ui.OutboxReady) -> str:
-    """Return where a request is, its size, and its short version."""
-    size = layout.size(notice.characters, notice.tokens)
-    lines = [f"request {notice.sequence} is ready: {notice.path} ({size})"]
-    if notice.budget:
-        lines.append(f"  {layout.budget_line(notice.characters, notice.budget)}")
-    if notice.short_path:
-        size = layout.size(notice.short_characters, notice.short_tokens)
-        lines.append(f"  short, for the same chat: {notice.short_path} ({size})")
-    return "\n".join(lines)
-
-
-def waiting_lines(notice: ui.Waiting) -> str:
-    """Return what the person has to do now, for a newcomer."""
-    first = f"attach this file to any chat, or paste its text, and send it: {notice.outbox}"
-    if notice.short:
-        first = (
-            f"in the same chat send this file, attached or pasted: {notice.short}\n"
-            f"     or in a new chat this complete one: {notice.outbox}"
-        )
-    return (
-        f"now it is your turn:\n"
-        f"  1. {first}\n"
-        f"  2. save the chat's whole answer as a .txt file in: {notice.inbox}\n"
-        f"{waiting_line(notice)}"
-    )
+def diff_style(line: str) -> str:
+    """Return the style of a line of a diff."""
+    return "bold" if line.startswith(("+++", "---")) else _SIGNS.get(line[:1], "")
 
 
 def waiting_line(notice: ui.Waiting) -> str:
@@ -184,11 +286,6 @@ _OF_FILES = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "READ_FILE"
 _DENIED = "DENIED"
 
 
-def output_of(result: Result) -> str:
-    """Return what a failure printed; of a refusal nothing, since that is advice for the model."""
-    return "" if result.success or result.summary.startswith(_DENIED) else result.output
-
-
 def fault_of(result: Result) -> str:
     """Return a summary for the person: without what a failed operation advises the model to do."""
     if result.summary.startswith(_DENIED):
@@ -198,7 +295,7 @@ def fault_of(result: Result) -> str:
     return result.summary.partition("; ")[0]
 
 
-def summary_of(result: Result) -> str:
+def _summary_of(result: Result) -> str:
     """Return a summary for the person while a session runs; the request has the advice for the model."""
     fault = fault_of(result)
     if fault == result.summary or result.summary.startswith(_DENIED):
@@ -206,51 +303,12 @@ def summary_of(result: Result) -> str:
     return f"{fault}; the next request asks the model to fix it"
 
 
-def operation_line(notice: ui.OperationDone) -> str:
-    """Return a result in one line, followed by what failed or was noted."""
-    result = notice.result
-    if result.success and result.command_type in ("MESSAGE", "DONE") and not result.notes:
-        return ""  # shown by another notice
-    mark = "ok    " if result.success else "FAILED"
-    lines = [f"  {mark} {result.command_type}: {summary_of(result)}"]
-    if output := output_of(result):
-        lines.extend(f"         {line}" for line in output.rstrip("\n").split("\n")[-12:])
-    lines.extend(f"         note: {note}" for note in result.notes)
-    return "\n".join(lines)
-
-
-def approval_lines(notice: ui.ApprovalAwaited) -> str:
-    """Return what needs approval, and why."""
-    shown = "\n".join(f"    {line}" for line in unmasked(notice.shown).split("\n"))
-    why = "\n".join(f"  because: {reason}" for reason in notice.reasons)
-    always = "".join(f"\n  --always would cover: {grant}" for grant in notice.grants)
-    return f"{notice.operation_id} {notice.command_type} awaits approval\n{shown}\n{why}{always}"
-
-
-def question_line(notice: ui.QuestionAsked) -> str:
-    """Return how to answer the model's question."""
-    return (
-        "the model asks or says something (see above);"
-        f' to answer: codingagent say {notice.session_id} "your words" (this rewrites the request)'
-    )
-
-
-def turn_line(notice: ui.TurnDone) -> str:
+def _turn_line(notice: ui.TurnDone) -> str:
     """Sum up a turn."""
     failed = f", {notice.failed} failed" if notice.failed else ""
     count = len(notice.changed)
     changed = f", {count} {'file' if count == 1 else 'files'} changed" if count else ""
     return f"turn {notice.sequence}: {notice.succeeded} ok{failed}{changed}"
-
-
-def done_lines(notice: ui.SessionDone) -> list[str]:
-    """Return that the task is done, and what failed in the last answer."""
-    lines = [f"done: {notice.summary}" if notice.summary else "done"]
-    if notice.failed:
-        lines.append("but these operations of the last answer failed:")
-        lines.extend(f"  {line}" for line in notice.failed)
-        lines.append(f"to continue with them: codingagent resume {notice.session_id}")
-    return lines
 
 
 def _type(notice: ui.Notice) -> str:

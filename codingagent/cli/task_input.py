@@ -34,11 +34,10 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
         raise UsageError(f"{what} is given twice; give it as words, with --file, or with --edit")
     if file is not None:
         task = _read_task(file)
-    elif edit:
-        task = _edit_task()
-    elif words == ["-"]:
+    elif edit or words == ["-"]:
+        data = edited("task.txt") if edit else sys.stdin.buffer.read()
         # Bytes that are not UTF-8 become question marks, not errors.
-        task = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+        task = data.decode("utf-8-sig", "replace")
     else:
         task = " ".join(words)
     # Command-line arguments that are not UTF-8 hold lone surrogates.
@@ -54,13 +53,14 @@ def _read_task(file: Path) -> str:
         raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
 
 
-def _edit_task() -> str:
+def edited(name: str) -> bytes:
+    """Return what the person writes in their editor, in a temporary file of this name."""
     import tempfile
 
     from codingagent.process.runner import open_editor
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "task.txt"
+        path = Path(folder) / name
         path.touch()
         open_editor(path)
-        return _read_task(path)
+        return path.read_bytes()

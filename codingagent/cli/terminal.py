@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
 
 from rich.console import Console as RichConsole
 from rich.markup import escape
@@ -14,23 +13,11 @@ from rich.text import Text
 
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
-from codingagent.cli.layout import Line, Span
-from codingagent.cli.plain_output import (
-    Changes,
-    done_lines,
-    output_of,
-    question_line,
-    summary_of,
-    turn_line,
-    waiting_line,
-)
+from codingagent.cli.layout import Line
+from codingagent.cli.plain_output import Lines, diff_style, waiting_line
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import KEEPING, Answer, Decision
-from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import CHECK
-
-# The end of a failure's output says most; the request to the model has more of it.
-_FAILURE_LINES = 15
 
 _LOOK_ELSEWHERE_S = 0.2
 
@@ -60,19 +47,6 @@ _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
 
 _WAITING = "waiting (Ctrl-C stops)"
 
-# A file's diff is indented below its operation.
-_MARGIN = "      "
-
-_SIGNS = {"+": "green", "-": "red", "@": "cyan", "…": "dim"}
-
-
-def _style_of(line: str) -> str:
-    """Return the colour of a line of a diff."""
-    if line.startswith(("+++", "---")):
-        return "bold"
-    return _SIGNS.get(line[:1], "")
-
-
 _COLOUR_SYSTEMS = {
     "standard": "16 colours",
     "256": "256 colours",
@@ -81,69 +55,40 @@ _COLOUR_SYSTEMS = {
 }
 
 
-class Console:
+class Console(Lines):
     """Show notices on a terminal as they come."""
 
     def __init__(self) -> None:
+        super().__init__(sys.stdout, "short")
         self._can_ask = sys.stdin.isatty() and sys.stdout.isatty()
         # no-color.org: no colour code at all then.
         has_colour = not os.environ.get("NO_COLOR")
         self._rich = RichConsole(highlight=False, color_system="auto" if has_colour else None)
         self._look = layout.look_of(sys.stdout)
-        self._changes = Changes("short")
         self._status: Status | None = None
-        self._said_output = False
         self._within_line = False
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
         del asked  # a terminal always has a reader
         self._changes.how = how
 
-    def show(self, notice: ui.Notice) -> None:
+    def _show(self, notice: ui.Notice) -> None:
         self._stop_status()
         self._look = layout.look_of(sys.stdout)  # the window may have been resized
-        self._changes.note(notice)
         match notice:
-            case ui.OutboxReady():
-                self._show_ready(notice)
-            case ui.Waiting():
-                self._show_waiting(notice)
             case ui.ReplyAccepted():
                 self._rich.rule(f"Answer {notice.sequence}", style="dim")
-            case ui.ReplyRejected():
-                self._say(("Not taken:", "warn"), (f" {notice.name}: {notice.reason}", ""))
-                self._say(("  kept as", ""))
-                self._say_path(notice.path)
-                self._rich.print(Text(f"  {notice.remedy}"), soft_wrap=True)
             case ui.OperationBegan():
                 self._begin(notice)
-            case ui.OutputCame():
-                self._show_output(notice.text)
-            case ui.FileChanged():
-                pass  # shown with its operation's result
-            case ui.OperationDone():
-                self._show_result(notice)
-            case ui.ApprovalAwaited():
-                self._show_awaited(notice)
-            case ui.ModelSaid():
-                for line in notice.text.split("\n"):
-                    self._say((line, "name"), indent=0)
-            case ui.QuestionAsked():
-                self._say(("? ", "warn"), (question_line(notice), ""))
-            case ui.TurnDone():
-                self._say((turn_line(notice), "dim"))
-                for note in notice.notes:
-                    self._say(("  ", ""), ("note:", "warn"), (f" {note}", ""), indent=4)
-            case ui.SessionDone():
-                first, *rest = done_lines(notice)
-                for line in first.split("\n"):
-                    self._say((line, "bold green"))
-                for line in rest:
-                    self._say((line, "warn"), indent=4)
-            case ui.Remark():
-                self._say((notice.text, "dim"))
+            case ui.OutputCame() if notice.text:
+                self._has_shown_output = True
+                self._within_line = not notice.text.endswith("\n")
+                self._rich.print(Text(notice.text, style="dim"), end="", soft_wrap=True)
             case _:
-                assert_never(notice)
+                if isinstance(notice, ui.OperationDone) and self._within_line:
+                    self._rich.print()
+                    self._within_line = False
+                super()._show(notice)
 
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person to approve what was shown; None if this process can't read their keyboard.
@@ -153,7 +98,7 @@ class Console:
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
-        if not self._can_ask:
+        if self._is_gone or not self._can_ask:
             return None
         while not keyboard.is_ours(sys.stdin):
             if (found := elsewhere(notice)) is not None:
@@ -162,19 +107,11 @@ class Console:
         try:
             with Keyboard(sys.stdin, sys.stdout) as keys:
                 prompt = _KEEP_IT if notice.command_type == KEEPING else _DO_IT
-                return self._ask(keys, prompt, lambda: elsewhere(notice), notice.grants)
+                return self._ask(keys, prompt, lambda: elsewhere(notice))
         except EOFError:
             raise KeyboardInterrupt from None
 
-    def _ask(
-        self,
-        keys: Keyboard,
-        prompt: str,
-        elsewhere: Callable[[], Answer | None],
-        grants: Sequence[str],
-    ) -> Answer:
-        for grant in grants:
-            self._say(("    ", ""), ("always would cover:", "warn"), (f" {grant}", ""), indent=6)
+    def _ask(self, keys: Keyboard, prompt: str, elsewhere: Callable[[], Answer | None]) -> Answer:
         if keys.discard():
             self._say((_TYPED_BEFORE, "dim"))
         while True:
@@ -214,7 +151,7 @@ class Console:
         Raises:
             KeyboardInterrupt: passed on; also at the end of input, which is not an answer.
         """
-        if not self._can_ask or not keyboard.is_ours(sys.stdin):
+        if self._is_gone or not self._can_ask or not keyboard.is_ours(sys.stdin):
             return None
         self._say((f"? {question}", "bold yellow"))
         for number, choice in enumerate(choices, start=1):
@@ -229,25 +166,15 @@ class Console:
             raise KeyboardInterrupt from None
         return numbers.index(said)
 
-    def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
-        mark = (f"? {notice.command_type}", "bold yellow")
-        self._say(("  ", ""), mark, (" needs your approval:", ""), indent=4)
-        for line in unmasked(notice.shown).split("\n"):
-            self._rich.print(Text(f"{_MARGIN}{line}", style=_style_of(line)), soft_wrap=True)
-        for reason in notice.reasons:
-            self._say(("    ", ""), ("because:", "warn"), (f" {reason}", ""), indent=6)
-
     def close(self) -> None:
         """Restore the terminal: no spinner, the cursor shown."""
         self._stop_status()
 
     def diff(self, text: str) -> None:
         """Show a unified diff in colour."""
-        for line in text.splitlines():
-            self._rich.print(Text(line, style=_style_of(line)), soft_wrap=True)
+        self.lines([(line, diff_style(line))] for line in text.splitlines())
 
     def lines(self, lines: Iterable[Line]) -> None:
-        """Show lines that were laid out to fit."""
         for line in lines:
             spans = [(text, _COLOURS.get(style, style)) for text, style in line]
             self._rich.print(Text.assemble(*spans), soft_wrap=True)
@@ -284,85 +211,25 @@ class Console:
         """Return the number of colours in words."""
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
-    def _say(self, *spans: Span, indent: int = 2) -> None:
-        """Show a line, laid out to fit."""
-        clean = [(on_screen(text).replace("\n", " "), style) for text, style in spans]
-        self.lines(layout.hang(clean, self._look, indent))
-
-    def _say_path(self, path: str) -> None:
-        # Never wrapped here, so that it can be copied whole.
-        self.lines([[("     ", ""), (without_controls(path), "bold cyan")]])
-
-    def _show_ready(self, notice: ui.OutboxReady) -> None:
-        size = layout.size(notice.characters, notice.tokens)
-        self._say((f"Request {notice.sequence}", "bold"), (f" is ready: {size}", ""))
-        if notice.budget:
-            drawn = layout.bar(notice.characters, notice.budget, self._look)
-            said = layout.share(notice.characters, notice.budget)
-            self._say(("  ", ""), *drawn, (f" {said}", "dim"))
-        if notice.short_path:
-            size = layout.size(notice.short_characters, notice.short_tokens)
-            self._say((f"  short, for the same chat: {size}", "dim"), indent=4)
-
-    def _show_waiting(self, notice: ui.Waiting) -> None:
-        self._say(("Now it is your turn:", ""))
-        first = "Attach this file to any chat, or paste its text, and send it:"
-        if notice.short:
-            self._step("1.", "In the same chat send this file, attached or pasted:")
-            self._say_path(notice.short)
-            self._say(("     or in a new chat send this complete one:", ""), indent=5)
-        else:
-            self._step("1.", first)
-        self._say_path(notice.outbox)
-        self._step("2.", "Save the chat's whole answer as a .txt file in this folder:")
-        self._say_path(notice.inbox)
-        hint = "(`codingagent copy` and `paste` do both through the clipboard)"
-        self._say((f"     {hint}", "dim"), indent=5)
+    def _wait(self, notice: ui.Waiting) -> None:
+        hint = "     (`codingagent copy` and `paste` do both through the clipboard)"
+        self._say((hint, "dim"), indent=5)
+        line = waiting_line(notice)
         if not notice.watched:
-            self._say((waiting_line(notice), ""))
-        elif len(waiting_line(notice)) < self._look.width - 2:
-            self._start_status(waiting_line(notice))
+            self._say((line, ""))
+        elif len(line) < self._look.width - 2:
+            self._start_status(line)
         else:
             # A spinner has one line; Ctrl-C says how to continue.
             self._start_status(layout.cut(_WAITING, self._look.width - 3, self._look))
 
-    def _step(self, number: str, text: str) -> None:
-        self._say(("  ", ""), (number, "bold"), (f" {text}", ""), indent=5)
-
     def _begin(self, notice: ui.OperationBegan) -> None:
-        self._said_output = False
+        self._has_shown_output = False
         if notice.command_type in ("RUN_COMMAND", CHECK):
             whose = " (your check)" if notice.command_type == CHECK else ""
-            self._say(
-                ("  ", ""), ("$", "bold"), (f" {notice.subject}", ""), (whose, "dim"), indent=4
-            )
+            command = (f" {notice.subject}", "")
+            self._say(("  ", ""), ("$", "bold"), command, (whose, "dim"), indent=4)
             self._start_status("running")
-
-    def _show_output(self, text: str) -> None:
-        if text:
-            self._said_output = True
-            self._within_line = not text.endswith("\n")
-            self._rich.print(Text(text, style="dim"), end="", soft_wrap=True)
-
-    def _show_result(self, notice: ui.OperationDone) -> None:
-        if self._within_line:
-            self._rich.print()
-            self._within_line = False
-        result, told = notice.result, self._changes.take()
-        if result.command_type not in ("MESSAGE", "DONE") or not result.success:
-            count = "" if told is None else layout.counted(told[0], self._look)
-            mark = self._look.mark(result.success)
-            summary = f" {result.command_type}: {summary_of(result)}"
-            self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
-        for line in told[1] if told is not None else ():
-            shown = layout.cut(f"{_MARGIN}{line}", self._look.width, self._look)
-            self._rich.print(Text(shown, style=_SIGNS.get(line[:1], "")), soft_wrap=True)
-        if (output := output_of(result)) and not self._said_output:
-            for line in output.rstrip("\n").split("\n")[-_FAILURE_LINES:]:
-                clean = f"{_MARGIN}{on_screen(line)}"
-                self._rich.print(Text(clean, style="dim"), soft_wrap=True)
-        for note in result.notes:
-            self._say((_MARGIN, ""), ("note:", "warn"), (f" {note}", ""), indent=len(_MARGIN))
 
     def _start_status(self, text: str) -> None:
         if not sys.stdout.isatty():

@@ -720,7 +720,7 @@ def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
         asked.says("always would cover: `rm -r` of 'build'")
         asked.says("Do it?")
         asked.types("a\n")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
         assert "always approved (1): `rm -r` of 'build'" in command_line_here(building, "show")[1]
         assert "`rm -r` of 'build'" in command_line_here(building, "config")[1]
         status, _, err = command_line_here(building, "revoke", session_of(building), "2")
@@ -749,7 +749,7 @@ def test_a_question_on_a_terminal_is_answered_from_another(building: Path) -> No
         assert (status, err) == (0, "")
         assert "answered; the other terminal continues" in out
         asked.says("answered elsewhere: yes")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
         asked.says("waiting for the answer", 2)
         assert not (building / "workspace" / "build").exists()
         assert "The person says:\nkeep src\n" in request(building, 2)
@@ -764,7 +764,7 @@ def test_a_no_from_another_terminal_says_why(building: Path) -> None:
         asked.says("Do it?")
         assert run(building, "deny", session_of(building), "--reason", "keep it") == 0
         asked.says("answered elsewhere: no")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
         asked.says("waiting for the answer", 2)
     assert "the person said no: keep it" in request(building, 2)
     _, told, _ = command_line_here(building, "log")
@@ -788,7 +788,7 @@ def test_an_answer_is_never_one_to_what_is_asked_next(building: Path) -> None:
         asked.types("n\n")
         asked.says("Why not?")
         asked.types("\n")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
         asked.says("waiting for the answer", 2)
     assert (building / "workspace" / "build").exists()
 
@@ -800,7 +800,7 @@ def test_a_keyboard_still_answers_after_words_from_elsewhere(building: Path) -> 
         status, _, err = command_line_here(building, "refresh")
         assert (status, "it is awaiting approval" in err) == (2, True)
         asked.types("y\n")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
         asked.says("waiting for the answer", 2)
         assert not (building / "workspace" / "build").exists()
     assert "The person says:\nfine\n" in request(building, 2)

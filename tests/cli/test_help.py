@@ -12,7 +12,7 @@ import pytest
 
 import codingagent
 from codingagent.cli import main
-from codingagent.cli.help_pages import TOPICS
+from codingagent.cli.commands.help import TOPICS
 from tests.cli.terminals import on_terminal
 from tests.helpers import run_here
 

@@ -232,7 +232,7 @@ def test_what_is_typed_while_it_waits_answers_no_question(
         asked.types("n\n")
         asked.says("Why not?")
         asked.types("keep it\n")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
     assert folders(home) == ["build", "kept"]
     told = "answered no, by person, typed at the terminal: keep it"
     assert told in log(home, capsys)
@@ -265,7 +265,7 @@ def test_an_answer_typed_twice_answers_one_question(home: Path) -> None:
         asked.says("Why not?")
         assert "Request 2" not in asked.said  # its second line was typed before that
         asked.types("\n")
-        asked.says("Request 2 is ready")
+        asked.says("request 2 is ready")
     assert folders(home) == ["kept"]
 
 

@@ -63,7 +63,7 @@ def test_a_duration_is_no_more_exact_than_it_matters(seconds: float, said: str) 
 )
 def test_a_bar_is_empty_only_of_nothing_and_full_only_of_all(part: int, said: str) -> None:
     """Rounding must not say what is not so."""
-    assert layout.budget_line(part, 1000) == said
+    assert layout.text_of(layout.budget_line(part, 1000, PIPE)) == said
 
 
 def test_a_bar_follows_its_terminal() -> None:

@@ -125,7 +125,7 @@ def test_a_terminal_shows_what_each_operation_changed(waiting: Path) -> None:
         + "".join(f"      +line {number}\n" for number in range(1, 13))
         + "      … 18 more lines\n"
         "turn 1: 2 ok, 2 files changed\n"
-        "Request 2 is ready: N characters, about N tokens\n"
+        "request 2 is ready: N characters, about N tokens\n"
         "  ━─────────────────── N % of 200,000 characters\n"
         "  short, for the same chat: N characters, about N tokens\n"
     )

@@ -15,12 +15,13 @@ from codingagent.cli.commands.common import (
     settings_of,
 )
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName
-from codingagent.cli.output import Screen, fail, remark, screen_for
+from codingagent.cli.output import fail, screen_for
 from codingagent.cli.task_input import read_words
 from codingagent.errors import CodingAgentError, UsageError
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
+    from codingagent.cli.plain_output import Screen
     from codingagent.model.session_state import Session
     from codingagent.storage.homes import Home
     from codingagent.storage.queued_request import Errand
@@ -109,7 +110,7 @@ def _revoke(
     errand = Errand("revoke", state.session_id, "\n".join(grants))
     with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
         if is_handed:
-            remark(screen, f"the other terminal asks again from now on: {', '.join(grants)}")
+            screen.remark(f"the other terminal asks again from now on: {', '.join(grants)}")
             return
         with opened(home, state, screen, executes=False) as (work, _):
             work.requests.revoke(grants)
@@ -178,7 +179,7 @@ def _meant(
 
 
 def _write_anew(
-    home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: Screen
+    home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: "Screen"
 ) -> None:
     """Rewrite a session's request: here, or by handing it to the other terminal."""
     from codingagent.cli.handoff import write_request
@@ -194,15 +195,15 @@ def _write_anew(
             change(conversation, name)
             write_request(conversation, after=errand.what)
             if conversation.session.is_awaiting_answer:
-                remark(screen, "the request was rewritten: send the chat this one")
+                screen.remark("the request was rewritten: send the chat this one")
                 _, is_any_left = inbox_of(conversation, home).next()
                 if is_any_left:
-                    remark(screen, _LIES_THERE.format(conversation.session.session_id))
+                    screen.remark(_LIES_THERE.format(conversation.session.session_id))
                 conversation.requests.announce(watched=False)
             elif conversation.session.is_complete:
-                remark(screen, _ENDED.format(conversation.session.session_id))
+                screen.remark(_ENDED.format(conversation.session.session_id))
             else:
-                remark(screen, _LATER.format(conversation.session.session_id))
+                screen.remark(_LATER.format(conversation.session.session_id))
 
 
 _LIES_THERE = (
@@ -219,17 +220,17 @@ _LATER_ELSEWHERE = (
 )
 
 
-def _show_handed(home: "Home", errand: "Errand", screen: Screen) -> None:
+def _show_handed(home: "Home", errand: "Errand", screen: "Screen") -> None:
     """Show where the request is that the other terminal has rewritten."""
     from codingagent.agent.requests import waiting
 
     session = home.sessions.load(errand.session_id)
     if session.is_complete:
-        remark(screen, _ENDED.format(session.session_id))
+        screen.remark(_ENDED.format(session.session_id))
         return
     if not session.is_awaiting_answer:
         # It is taking an answer, or waits for approval. The words are in the journal.
-        remark(screen, _LATER_ELSEWHERE)
+        screen.remark(_LATER_ELSEWHERE)
         return
-    remark(screen, "the other terminal rewrote the request: send the chat this one")
+    screen.remark("the other terminal rewrote the request: send the chat this one")
     screen.show(waiting(home.mailbox, session, watched=False, elsewhere=True))

@@ -1,12 +1,24 @@
-"""The commands copy and paste: requests to the chat, answers back."""
+"""The commands copy and paste: carry requests and answers through the clipboard, or pipes."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from codingagent.agent.recipients import Ask, Recipients, header_of
+from codingagent.cli import clipboard, layout
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
 from codingagent.cli.commands.options import WaitingSessionName
 from codingagent.cli.output import screen_for
+from codingagent.cli.task_input import edited
+from codingagent.errors import UsageError, WorkError
+from codingagent.model.session_state import Phase, Session, no_request_waits
+from codingagent.prompt import split as parts
+from codingagent.prompt import tokens
+from codingagent.storage.homes import Home
+from codingagent.storage.mailbox import REPLY_LIMIT_BYTES
 
 app = typer.Typer()
 
@@ -27,12 +39,10 @@ def _copy(
     ] = None,
 ) -> None:
     """Put the waiting request on the clipboard; in a pipe, print it."""
-    from codingagent.cli import copy_paste
-
     home = home_of(context)
     state = waiting_of(home) if session is None else home.sessions.load(session)
     budget = settings_of(home, state, {}, executes=False).context_chars
-    copy_paste.copy(home, state, short=short, limit=split, budget=budget)
+    _put_request(home, state, short=short, limit=split, budget=budget)
 
 
 @app.command(epilog="Example: xclip -o | codingagent paste", name="paste")
@@ -44,11 +54,97 @@ def _paste(
     ] = False,
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
-    from codingagent.cli import copy_paste
-
     home = home_of(context)
     if session is not None:
-        copy_paste.paste(home, home.sessions.load(session), None, edits=editor)
+        _save_answer(home, home.sessions.load(session), None, edits=editor)
         return
     with screen_for(json=False) as screen:
-        copy_paste.paste(home, waiting_of(home), ask_whose(screen), edits=editor)
+        _save_answer(home, waiting_of(home), ask_whose(screen), edits=editor)
+
+
+def _put_request(
+    home: Home, session: Session, *, short: bool, limit: int | None, budget: int
+) -> None:
+    """Put the waiting request on the clipboard; in a pipe, print it.
+
+    In parts it is also written to `outbox/parts/`, and the parts go to the clipboard one after the other; in
+    a pipe their file names are printed. `budget` is the limit of a request, in characters.
+    """
+    if session.phase is not Phase.AWAITING_ANSWER:
+        raise UsageError(no_request_waits(session))
+    path = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if short:
+        path = home.mailbox.short_path(session.session_id, session.sequence)
+        if not path.exists():
+            raise UsageError("the first request has no short version; copy it without --short")
+    try:
+        text = path.read_text("utf-8")
+    except OSError as fault:
+        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
+    pieces = _pieces(text, limit)
+    names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
+    if not sys.stdout.isatty():
+        # The reader of the pipe has its own way to the clipboard.
+        sys.stdout.write(text if limit is None else "".join(f"{name}\n" for name in names))
+        return
+    for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
+        done, if_not = _put(piece, home.root, Path(session.workspace))
+        which = name.name
+        size = layout.size(len(piece), tokens.estimate(piece))
+        sys.stdout.write(f"{which} {done} ({size}): paste it into the chat\n{if_not}")
+        if limit is None:
+            line = layout.budget_line(len(piece), budget, layout.PIPE)
+            sys.stdout.write(f"  {layout.text_of(line)}\n")
+        if number < len(pieces):
+            sys.stdout.write("then press Enter for the next part ")
+            sys.stdout.flush()
+            if not sys.stdin.readline():
+                raise UsageError(f"only {number} of {len(pieces)} parts were copied")
+
+
+def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
+    if limit is None:
+        return (text,)
+    try:
+        return parts.split(text, limit)
+    except ValueError as fault:
+        raise UsageError(f"--split {limit}: {fault}") from fault
+
+
+def _put(text: str, *outside: Path) -> tuple[str, str]:
+    """Put a text on the clipboard; return what was done, and what to try if that does not help."""
+    if not clipboard.is_the_terminals(os.environ):
+        clipboard.write(text)
+        return "is on the clipboard", ""
+    tmux = clipboard.Tmux.around(os.environ, *outside)
+    clipboard.write_through_terminal(text, sys.stdout, tmux)
+    if_not = "  if nothing arrives, your terminal does not let programs do this (OSC 52): attach the file\n"
+    return "was sent to your terminal's clipboard", if_not
+
+
+def _save_answer(home: Home, session: Session, ask: Ask | None, *, edits: bool) -> None:
+    """Save an answer in the inbox: from a pipe, an editor, or else the clipboard.
+
+    It is for this session unless it names another one that waits. If it names none and several wait, `ask`
+    decides; without `ask`, the person named the session.
+    """
+    if edits:
+        data = edited("answer.txt")
+    elif not sys.stdin.isatty():
+        # As bytes: the inbox detects the encoding.
+        data = sys.stdin.buffer.read(REPLY_LIMIT_BYTES + 1)
+    else:
+        data = clipboard.read().encode("utf-8", "replace")
+    text = data.decode("utf-8", "replace")
+    if not text.strip():
+        raise UsageError("there is nothing to paste: copy the chat's answer first")
+    owner = Recipients(home, ask).of("the answer", header_of(text), session)
+    session = home.sessions.load(owner)
+    request = home.mailbox.outbox_path(session.session_id, session.sequence)
+    if request.exists() and request.read_text("utf-8", "replace").strip() == text.strip():
+        raise UsageError("that is the request itself: copy the chat's answer, then paste again")
+    path = home.mailbox.drop(data, session.session_id, session.sequence)
+    sys.stdout.write(
+        f"saved as {path}; a waiting session takes it at once, otherwise run"
+        f" `codingagent resume {session.session_id}`\n"
+    )

@@ -4,14 +4,13 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct
 
-from codingagent.cli.output import Screen, fail, person_at, remark
+from codingagent.cli.output import fail
 from codingagent.errors import InterruptError, UsageError, WorkError
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from codingagent.agent.recipients import Ask, Recipients
     from codingagent.cli.handoff import QueueWorker
     from codingagent.cli.inbox_loop import Inbox
+    from codingagent.cli.plain_output import Screen
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.model.session_state import Session
     from codingagent.model.settings import Settings
@@ -79,7 +79,7 @@ def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
     return runs[0]
 
 
-def ask_whose(screen: Screen) -> "Ask":
+def ask_whose(screen: "Screen") -> "Ask":
     """Return a function that asks on a terminal which session an answer is for.
 
     Anywhere else it raises a UsageError that says how to name one.
@@ -135,13 +135,12 @@ def settings_of(
     return homes.kept_settings(home.root, session, resolved, executes=executes)
 
 
-def say_if_not_obeyed(screen: Screen, root: Path, workspace: Path) -> None:
+def say_if_not_obeyed(screen: "Screen", root: Path, workspace: Path) -> None:
     from codingagent.model.settings import FILE_NAME
     from codingagent.storage import homes
 
     if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
-        remark(
-            screen,
+        screen.remark(
             f"{root / FILE_NAME} is ignored: it is in the workspace, where an answer could have"
             " written it; use options or CODINGAGENT_… variables",
         )
@@ -158,7 +157,7 @@ def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
 def follow(
     conversation: "Conversation",
     home: "Home",
-    screen: Screen,
+    screen: "Screen",
     *,
     attend: "QueueWorker",
     clipboard: bool,
@@ -179,16 +178,15 @@ def follow(
         return ""
     with factory.watch_inbox(home) as watch:
         if watch.fault:
-            remark(
-                screen, f"the inbox can't be watched ({watch.fault}); it is checked once a second"
+            screen.remark(
+                f"the inbox can't be watched ({watch.fault}); it is checked once a second"
             )
-        say = partial(remark, screen)
         if not clipboard:
-            return inbox_loop.follow(conversation, inbox, watch, attend=attend, say=say)
-        from codingagent.cli.copy_paste import Glance
+            return inbox_loop.follow(conversation, inbox, watch, attend=attend, say=screen.remark)
+        from codingagent.cli.clipboard import Glance
 
-        glance = Glance(home, lambda complaint: remark(screen, complaint))
-        return inbox_loop.follow(conversation, inbox, watch, glance, attend, say)
+        glance = Glance(home, screen.remark)
+        return inbox_loop.follow(conversation, inbox, watch, glance, attend, screen.remark)
 
 
 # A long answer of a slow model takes minutes; a task with more turns needs a look.
@@ -219,11 +217,11 @@ def reply_command(
 
 
 @contextlib.contextmanager
-def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[tuple[bool, str]]:
+def held_or_handed(home: "Home", errand: "Errand", screen: "Screen") -> Iterator[tuple[bool, str]]:
     """Hold the home's lock, or have its holder run an errand; yield which, and the errand's name."""
     from codingagent.cli.handoff import locked_or_handed
 
-    with locked_or_handed(home, errand, lambda line: remark(screen, line)) as (report, name):
+    with locked_or_handed(home, errand, screen.remark) as (report, name):
         if report is not None and report.fault:
             kind = UsageError if report.exit_status == UsageError.exit_status else WorkError
             raise kind(report.fault)
@@ -234,7 +232,7 @@ def held_or_handed(home: "Home", errand: "Errand", screen: Screen) -> Iterator[t
 def opened(  # noqa: PLR0913
     home: "Home",
     session: "Session",
-    screen: Screen,
+    screen: "Screen",
     given: Given = Given(),  # noqa: B008  # immutable
     *,
     settings: "Settings | None" = None,
@@ -247,17 +245,17 @@ def opened(  # noqa: PLR0913
     the confinement must be as before. `recipients` and `follows_answers` are as in `Person`.
     """
     from codingagent.agent import factory
+    from codingagent.agent.context import Person
     from codingagent.cli.handoff import QueueWorker
 
     settings = settings or settings_of(home, session, given.settings, executes=executes)
     worker = QueueWorker(home, screen.show)
-    person = person_at(
-        screen,
-        settings,
-        approves_all=given.yes,
-        accepts_formats=given.accept_formats,
-        elsewhere=worker.answer_to,
-        diff=given.diff,
+    screen.tell_changes(settings.diff, asked=given.diff is not None)
+    person = Person(
+        screen.show,
+        lambda notice: screen.ask(notice, worker.answer_to),
+        given.yes,
+        given.accept_formats,
     )
     try:
         with factory.session_in(home, session, settings, person, recipients) as work:

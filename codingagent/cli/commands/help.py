@@ -1,11 +1,30 @@
-"""The command that shows the documentation."""
+"""The command that shows the documentation: its topics, and one of them."""
 
 import sys
+from importlib.resources import files
 from typing import Annotated
 
 import typer
 
+from codingagent.cli.output import suggestion
+from codingagent.cli.stdio import is_living
+from codingagent.errors import UsageError
+
 app = typer.Typer()
+
+# One page of `codingagent/docs` each. A test compares the names with the files there.
+TOPICS = {
+    "chats": "Which chats work, their limits, how to save an answer.",
+    "answers": "What an answer may say, and what is repaired in it.",
+    "commands": "Every command and option, and the exit statuses.",
+    "settings": "Every setting with its default, and where to set it.",
+    "safety": "What an answer can do to your machine, and what not.",
+    "troubleshooting": "What to do when something goes wrong.",
+    "programs": "Run JSON operations from a program, or from Python.",
+    "hosts": "Serve a virtual machine or a folder over JSON-RPC.",
+    "changelog": "What changed in each version.",
+    "contributing": "Change this program: layout, tests, generated texts.",
+}
 
 
 def _commands(context: typer.Context) -> list[str]:
@@ -14,9 +33,7 @@ def _commands(context: typer.Context) -> list[str]:
     return names
 
 
-def _topics(context: typer.Context, incomplete: str) -> list[str]:
-    from codingagent.cli.help_pages import TOPICS
-
+def _words(context: typer.Context, incomplete: str) -> list[str]:
     # Topics first: a topic's page says more than the command of the same name.
     words = dict.fromkeys([*TOPICS, *_commands(context)])
     return [word for word in words if word.startswith(incomplete)]
@@ -30,20 +47,42 @@ def _help(
         typer.Argument(
             metavar="[TOPIC]",
             help="A topic, or a command. [default: list the topics]",
-            autocompletion=_topics,
+            autocompletion=_words,
         ),
     ] = None,
 ) -> None:
     """Show the documentation: a topic, or the options of a command."""
-    from codingagent.cli import help_pages
-
     if topic is None:
-        sys.stdout.write(help_pages.overview())
-    elif topic.lower() in help_pages.TOPICS:
-        help_pages.show_page(topic.lower())
+        width = max(map(len, TOPICS))
+        lines = "".join(f"  {name:<{width}}  {about}\n" for name, about in TOPICS.items())
+        sys.stdout.write(f"Topics:\n{lines}{_MORE}")
+    elif topic.lower() in TOPICS:
+        _show_page(topic.lower())
     elif topic in _commands(context):
         root = context.find_root()
         command = root.command.get_command(root, topic)  # type: ignore[attr-defined]  # the group of them
         command.make_context(topic, ["--help"], parent=root)
     else:
-        raise help_pages.unknown(topic, _commands(context))
+        known = [*TOPICS, *_commands(context)]
+        hint = suggestion(topic.lower(), known, "`codingagent help` lists the topics")
+        raise UsageError(f"there is no help on '{topic}'; {hint}")
+
+
+_MORE = """
+  codingagent help TOPIC     shows one of them
+  codingagent help COMMAND   shows a command's options
+  codingagent --help         lists the commands
+"""
+
+
+def _show_page(topic: str) -> None:
+    """Show a page: rendered on a terminal, as Markdown anywhere else."""
+    lines = (files("codingagent") / "docs" / f"{topic}.md").read_text("utf-8").splitlines(True)
+    # These comments mark generated text, for the writer.
+    text = "".join(line for line in lines if not line.startswith("<!-- "))
+    if is_living(sys.stdout):
+        from codingagent.cli.terminal import Console
+
+        Console().page(text)
+    else:
+        sys.stdout.write(text)

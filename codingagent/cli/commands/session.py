@@ -25,7 +25,7 @@ from codingagent.cli.commands.common import (
     settings_of,
     trusted_home,
 )
-from codingagent.cli.output import fail, remark, screen_for
+from codingagent.cli.output import fail, screen_for
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from codingagent.agent.recipients import Recipients
     from codingagent.cli.handoff import QueueWorker
     from codingagent.cli.inbox_loop import Inbox
-    from codingagent.cli.output import Screen
+    from codingagent.cli.plain_output import Screen
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.model.approval import Answer
     from codingagent.model.session_state import Session
@@ -132,11 +132,11 @@ def _begun(
     home = homes.Home.at(place.root, create=True, was_found=place.was_found)
     with home.locked():
         if place.was_found and not home.is_remembered:
-            remark(screen, _NOT_REMEMBERED.format(shlex.quote(str(home.root))))
+            screen.remark(_NOT_REMEMBERED.format(shlex.quote(str(home.root))))
         session = factory.start_session(home, folder, task, settings, protocol.value)
         say_if_not_obeyed(screen, place.root, folder)
         if not place.is_here and _is_elsewhere(folder):
-            remark(screen, _ELSEWHERE)
+            screen.remark(_ELSEWHERE)
         with opened(home, session, screen, given, settings=settings) as at_work:
             requests = at_work[0].requests
             requests.begin()
@@ -284,7 +284,7 @@ class _Resume(Struct, frozen=True):
         inbox = inbox_of(conversation, self.home)
         other, still_grows = inbox_loop.take_present(conversation, inbox)
         if still_grows:
-            remark(self.screen, "a file in the inbox is still being written: it was left there")
+            self.screen.remark("a file in the inbox is still being written: it was left there")
         elif not (other or self.accept or inbox.given):
             _say_nothing_taken(self.screen, self.home, conversation, inbox)
         return other
@@ -298,10 +298,9 @@ def _say_nothing_taken(
 
     session = conversation.session
     for complaint in inbox.complaints(is_last_look=True):
-        remark(screen, complaint)
+        screen.remark(complaint)
     if left := inbox.names_left_alone():
-        remark(
-            screen,
+        screen.remark(
             f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use one:"
             f" codingagent resume {session.session_id} --accept FILE",
         )
@@ -310,8 +309,7 @@ def _say_nothing_taken(
         if session.is_complete
         else f"waits for the answer to request {session.sequence}"
     )
-    remark(
-        screen,
+    screen.remark(
         f"no answer in {home.mailbox.inbox}: nothing was done; session {session.session_id} {state}",
     )
     if session.is_awaiting_answer:
@@ -415,10 +413,10 @@ def _undo(
                 take_back(home, work.context.checkpointer, back, force=force)
                 conversation.recover()
             else:
-                remark(screen, "finished an interrupted undo; nothing else was undone")
+                screen.remark("finished an interrupted undo; nothing else was undone")
                 conversation.recover()
             if not conversation.session.is_complete:
-                remark(screen, "the request was rewritten: send the chat this one")
+                screen.remark("the request was rewritten: send the chat this one")
                 conversation.requests.announce(watched=False)
 
 
@@ -473,7 +471,7 @@ def _answer_session(
         if is_handed:
             own = ", ".join(given.options)
             not_obeyed = f" with its own settings ({own} is ignored)" if own else ""
-            remark(screen, f"answered; the other terminal continues{not_obeyed}")
+            screen.remark(f"answered; the other terminal continues{not_obeyed}")
             return
         state = home.sessions.load(session)
         asked = state.asked if state.is_awaiting_approval else None
