@@ -25,7 +25,11 @@ WORKERS = str((os.cpu_count() or 1) + 2)
 # Of memory, for the files of the tests: they are 300 MB.
 ROOM_BYTES = 2 * 2**30
 
-INSTALL = ("pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[test]")
+# Python compiles what it imports; pip would compile all of it.
+INSTALL = (
+    *("pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"),
+    *("--editable", ".[test]"),
+)
 CHECKS = (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("lint-imports",))
 
 
@@ -54,7 +58,7 @@ def tested(folder: str | None) -> list[str]:
     types = subprocess.Popen(
         [SCRIPTS / "mypy"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    if run("pytest", "-n", WORKERS, "--dist", "worksteal", *sys.argv[1:], folder=folder):
+    if run("pytest", "--workers", WORKERS, *sys.argv[1:], folder=folder):
         failed.append("pytest")
     say("mypy, which ran beside the tests")
     sys.stdout.write(types.communicate()[0])
