@@ -23,7 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run what was collected in workers; leave it to pytest where one process is enough."""
     count = min(session.config.getoption("--workers"), len(session.items))
-    if count < 2 or not hasattr(os, "fork") or session.testsfailed or session.config.option.collectonly:
+    if (
+        count < 2
+        or not hasattr(os, "fork")
+        or session.testsfailed
+        or session.config.option.collectonly
+    ):
         return None
     forks = multiprocessing.get_context("fork")
     following = forks.Value("i", 0)
@@ -84,7 +89,9 @@ class _Reporter:
         self._end.send(hook.pytest_report_to_serializable(config=self._config, report=report))
 
 
-def _work(session: pytest.Session, number: int, following: "Synchronized[int]", end: Connection) -> None:
+def _work(
+    session: pytest.Session, number: int, following: "Synchronized[int]", end: Connection
+) -> None:
     """Run tests that nobody has taken until none is left; never return into pytest."""
     status = 1
     try:

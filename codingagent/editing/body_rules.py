@@ -278,9 +278,11 @@ def _is_spaced_out(spaced: list[str], case: BodyCase) -> bool:
     words = [line for line in spaced if line.strip()]
     if len(words) < 2:
         return False
-    if len(words) < len(spaced):
-        return True  # the blank lines of the text itself were doubled with the rest
-    if not file_kinds.is_program(case.path) or case.lines[-1].strip():
+    is_program = file_kinds.is_program(case.path)
+    if "\n\n" in "\n".join(map(str.strip, spaced)).strip("\n"):
+        # The blank lines of the text itself were doubled with the rest. Two lines of a new text may be meant so.
+        return is_program or len(words) > 2 or bool(case.ground.lines)
+    if not is_program or case.lines[-1].strip():
         return False
     gaps = blank_lines.gaps(case.ground.lines)
     if gaps and 2 * sum(map(bool, gaps.values())) > len(gaps):

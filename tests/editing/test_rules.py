@@ -32,7 +32,7 @@ BODIES: dict[str, tuple[str, str, str, Arrival]] = {
     ),
     "trailing blanks": ("a: 1  \nb: 2  \n", "a.yml", "", AS_IT_IS),
     "spaced answer": ("\na = 1\n\nb = 2\n", "a.py", "", Arrival(is_spaced=True)),
-    "blank lines": ("a\n\n\n\nb\n\n", "a.md", "", AS_IT_IS),
+    "blank lines": ("a\n\n\n\nb\n\nc\n\n", "a.md", "", AS_IT_IS),
     "characters": ("if a &lt; b {\n", "a.go", "", AS_IT_IS),
     "indentation": ("    x = 1\n", "a.py", "", AS_IT_IS),
     "broken lines": (
