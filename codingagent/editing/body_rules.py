@@ -279,9 +279,11 @@ def _is_spaced_out(spaced: list[str], case: BodyCase) -> bool:
     if len(words) < 2:
         return False
     is_program = file_kinds.is_program(case.path)
+    # Blank lines of the text itself that were doubled with the rest; at the ends a new one may have some.
+    if case.ground.lines and len(words) < len(spaced):
+        return True
     if "\n\n" in "\n".join(map(str.strip, spaced)).strip("\n"):
-        # The blank lines of the text itself were doubled with the rest. Two lines of a new text may be meant so.
-        return is_program or len(words) > 2 or bool(case.ground.lines)
+        return is_program or len(words) > 2
     if not is_program or case.lines[-1].strip():
         return False
     gaps = blank_lines.gaps(case.ground.lines)
