@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from codingagent.model import chat_damage
+from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
 from codingagent.model.rule import Rule
 from codingagent.protocols.tags import block_repair, scanner, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
 from codingagent.protocols.tags.scanner import Block
 
-_LINE_ENDS = ("\r", "\x85", "<br>", "<br/>", "<br />")
+_LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
 _THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
+_TAG_ENCODED_TWICE = re.compile(
+    rf"^[^\w\n]{{0,20}}\[(?:REPLY|{'|'.join(commands.HAS_BODY)})\b[^\n]*=&amp;(?:quot|#0*34|#[xX]0*22);",
+    re.MULTILINE,
+)
+_NOT_ENCODED_TWICE = re.compile(rf"[<>\"]|&(?!amp;{chat_damage.ENTITY.pattern.removeprefix('&')})")
 _MARK = r"[^A-Za-z0-9\n]"
 _REQUEST = {
     name: re.compile(
@@ -100,6 +105,19 @@ def _is_inside(blocks: Sequence[Block], offset: int, after: int) -> bool:
 def _damaged_tags(mended: Mended) -> _Said:
     block_repair.repair(mended)
     return None
+
+
+def _encoded_twice(mended: Mended) -> _Said:
+    """Decode the answer once; the other rules read what is left, as any encoded answer."""
+    text = mended.text
+    if "&amp;" not in text or _NOT_ENCODED_TWICE.search(text):
+        return None
+    openings = [(b.start, scanner.line_end(text, b.start)) for b in mended.scan.odd]
+    parts = [*mended.scan.around, *openings]
+    if not any(_TAG_ENCODED_TWICE.search(text, *part) for part in parts):
+        return None
+    mended.change(text.replace("&amp;", "&"))
+    return {}
 
 
 def _second_copy(mended: Mended) -> _Said:
@@ -216,7 +234,7 @@ def _first(name: str, text: str, parts: Iterable[tuple[int, int]]) -> int | None
 RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
     Rule(
         "line ends",
-        "`\\r`, U+0085 or `<br>` before a tag, and no `\\n`",
+        "`\\r`, U+0085, U+2028, U+2029 or `<br>` before a tag, and no `\\n`",
         "an answer with a tag has several lines, or is one block on one line",
         "reads them as line ends",
         "its lines ended with {end}: read as line ends",
@@ -237,6 +255,14 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
         "passes over it; blocks in there are drafts",
         "what the model thought before its answer was passed over{drafts}",
         _thoughts,
+    ),
+    Rule(
+        "encoded twice",
+        "`&amp;quot;` in a tag outside of whole blocks",
+        'every `&`, `<`, `>` and `"` of the answer came so: none was left out',
+        "decodes the answer once",
+        "its HTML entities were encoded twice: they were decoded once more",
+        _encoded_twice,
     ),
     Rule(
         "damaged tags",

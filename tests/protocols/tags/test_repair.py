@@ -1,5 +1,6 @@
 """Tags as chats give them: Design, replies as chats really give them."""
 
+import html
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +9,14 @@ from hypothesis import strategies as st
 
 from codingagent.editing import body_repair
 from codingagent.model import chat_damage
-from codingagent.model.operations import CreateFile, DeleteFile, Finish, Operation, RunCommand
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    Finish,
+    Operation,
+    RunCommand,
+    ShowMessage,
+)
 from codingagent.prompt import guide
 from codingagent.protocols.tags import repair, reply, scanner
 from codingagent.protocols.tags.reply import Problem, Step
@@ -223,13 +231,31 @@ def test_a_document_that_shows_a_closing_tag_and_is_cut_off_is_not_written() -> 
 # --- the reply as a whole --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", ["\r", "\x85"])
+@pytest.mark.parametrize("end", ["\r", "\x85", "\u2028", "\u2029"])
 def test_another_line_end_is_one_where_there_is_no_other(end: str) -> None:
-    """Design: CR and NEL at line ends; beside "\\n" they are characters (section 5)."""
+    """Design: CR, NEL and Unicode's separators; beside "\\n" they are characters (section 5)."""
     text = create("a\nb\n")
     assert operations(text.replace("\n", end)) == [CreateFile("a.py", "a\nb\n")]
     mixed = create(f"a{end}b\n")
     assert operations(mixed) == [CreateFile("a.py", f"a{end}b\n")]
+
+
+def test_an_answer_that_was_encoded_twice_is_decoded_twice_if_nothing_was_left_out() -> None:
+    """All of it came through the same serializer: a bare sign anywhere shows that it did not."""
+    text = create('if a < b & c[0] == "x":\n    d\n')
+    twice = html.escape(html.escape(text))
+    assert written(twice) == 'if a < b & c[0] == "x":\n    d\n'
+    assert "encoded twice" in notes(twice)
+    for spared in ('Here "it" is:\n', "a < b\n", "AT&T says:\n", "&lt;x&gt;\n"):
+        assert operations(spared + twice) == []
+        assert "encoded twice" not in notes(spared + twice)
+
+
+def test_a_document_about_text_that_was_encoded_twice_is_taken_as_written() -> None:
+    """Its tags show that nothing was encoded; what is in a block is no tag of the answer."""
+    body = html.escape(html.escape('[READ_FILE path="a < b"]\n'))
+    assert written(create(body, "a.md")) == body
+    assert operations(f"[MESSAGE]\n{body}[/MESSAGE]\n") == [ShowMessage(body.rstrip("\n"))]
 
 
 @pytest.mark.parametrize(
