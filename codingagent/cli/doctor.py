@@ -57,28 +57,20 @@ def examine(home: Path, *, was_found: bool, json: bool, verbose: bool) -> None:
 
 def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the sandbox's promises as one finding, and separately those that do not hold."""
-    sandbox: Finding | None = None
-    promises: list[Finding] = []
-    for finding in found:
-        if finding.is_promise:
-            promises.append(finding)
-        elif finding.name == "sandbox":
-            sandbox = finding
-        else:
-            yield finding
-    if sandbox is None:
-        return
-    if not promises:
-        yield sandbox
-        return
-    kept = [each for each in promises if each.holds]
+    told = list(found)
+    promises = [each for each in told if each.is_promise]
     broken = [each for each in promises if each.holds is False]
-    said = f"all {len(kept)} promises hold, tested from inside"
+    kept = sum(each.holds is True for each in promises)
+    said = f"all {kept} promises hold, tested from inside"
     if broken:
-        said = f"{len(broken)} of {len(kept) + len(broken)} promises do not hold"
-    # Its own words end where the list of promises would begin.
-    detail = sandbox.detail.partition(",")[0]
-    yield replace(sandbox, detail=f"{detail}: {said} (--verbose names them)")
+        said = f"{len(broken)} of {kept + len(broken)} promises do not hold"
+    for each in told:
+        if each.name == "sandbox" and promises:
+            # Its own words end where the list of promises would begin.
+            detail = each.detail.partition(",")[0]
+            yield replace(each, detail=f"{detail}: {said} (--verbose names them)")
+        elif not each.is_promise:
+            yield each
     yield from broken
 
 
@@ -92,7 +84,8 @@ def _own(home: Path, *, was_found: bool) -> Iterator[Finding]:
         yield Finding("home", False, str(fault))
     else:
         is_there = (home / "sessions").is_dir()
-        yield _watching(home / "inbox") if is_there else _no_inbox(home)
+        none = Finding("inbox", None, f"none yet in {home}; `codingagent new` creates it")
+        yield _watching(home / "inbox") if is_there else none
         made = "" if is_there else " (not there yet; `codingagent new` creates it)"
         yield Finding("home", True, f"{home}{made}")
         origin = resolved.origins["workspace"]
@@ -119,10 +112,6 @@ def _clipboard() -> Finding:
     except CodingAgentError as fault:
         return Finding(name, False, f"{program}: {fault}")
     return Finding(name, True, f"{program}: `copy` and `paste` work")
-
-
-def _no_inbox(home: Path) -> Finding:
-    return Finding("inbox", None, f"none yet in {home}; `codingagent new` creates it")
 
 
 def _watching(inbox: Path) -> Finding:
@@ -193,22 +182,20 @@ def _editor() -> Finding:
 
 
 def _lines(finding: Finding, look: Look) -> Iterator[Line]:
-    words = _PROMISES if finding.is_promise else _WORDS
     remedy = f"; {finding.remedy}" if finding.remedy else ""
     if not look.is_terminal:
-        margin = "  " if finding.is_promise else ""
-        word = f"{margin}{words[finding.holds]:<14}"
+        words = _PROMISES if finding.is_promise else _WORDS
+        word = f"{'  ' if finding.is_promise else ''}{words[finding.holds]:<14}"
         yield [(f"{word}{finding.name}: {finding.detail}{remedy}", "")]
         return
-    _, style = _MARKS[finding.holds]
-    mark = _MARKS[finding.holds][0] if look.has_marks else f"{_WORDS[finding.holds]:<7}"
-    margin = "    " if finding.is_promise else ""
-    indent = len(margin) + len(mark) + 1
-    if finding.is_promise or look.width < 4 * _NAME_CELLS:
-        heading = f" {finding.name}: "
-    else:
-        heading = f" {finding.name:<{_NAME_CELLS - 2}} "
-        indent += len(heading) - 1
-    spans = [(margin, ""), (mark, style), (heading, "bold" if not finding.is_promise else "")]
-    warning = [("; ", ""), (finding.remedy, "warn")] if remedy else []
-    yield from layout.hang([*spans, (finding.detail, ""), *warning], look, indent)
+    mark, style = _MARKS[finding.holds]
+    begin = "    " if finding.is_promise else ""
+    begin += f"{mark} " if look.has_marks else f"{_WORDS[finding.holds]:<7} "
+    name, indent = f"{finding.name}: ", len(begin)
+    if not (finding.is_promise or look.width < 4 * _NAME_CELLS):
+        name = f"{finding.name:<{_NAME_CELLS - 2}} "
+        indent += len(name)
+    heading = (name, "" if finding.is_promise else "bold")
+    yield from layout.hang(
+        [(begin, style), heading, (finding.detail, ""), (remedy, "warn")], look, indent
+    )

@@ -101,7 +101,7 @@ class Screen:
         """Restore the terminal, if it is one."""
 
     def _show(self, notice: ui.Notice) -> None:
-        raise NotImplementedError
+        """Show nothing, here; a screen of a kind shows the notice."""
 
 
 class Lines(Screen):

@@ -84,10 +84,7 @@ def answer(
         always = decided.decision == "always" and said.decision == "yes"
         decision = decided.decision if always else said.decision
         decided = replace(said, decision=decision, reason=said.reason or decided.reason)
-    check_present(session)
-    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
-        factory.check_workspace(home, session)
-        run = space.open_run(session.session_id)
+    with _run(home, session, settings, approves_all) as run:
         known = len(run.session.ends)
         run.decide(name, decided)
         return _report(run, known)
@@ -99,10 +96,7 @@ def finish(home: Home, session: Session, settings: Settings, *, approves_all: bo
         raise UsageError(
             f"{session.session_id} is done; `codingagent show {session.session_id}` shows it"
         )
-    check_present(session)
-    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
-        factory.check_workspace(home, session)
-        run = space.open_run(session.session_id)
+    with _run(home, session, settings, approves_all) as run:
         if run.pending_approval is None or approves_all:
             run.go_on()
         return _report(run, 0)
@@ -140,15 +134,20 @@ def _space(
             ) from None
 
 
+@contextlib.contextmanager
+def _run(home: Home, session: Session, settings: Settings, approves_all: bool) -> Iterator[Run]:
+    check_present(session)
+    with _space(home, Path(session.workspace), settings, approves_all, lambda _: None) as space:
+        factory.check_workspace(home, session)
+        yield space.open_run(session.session_id)
+
+
 def _say(notice: Notice) -> None:
     """Print on stderr what is meant for a person: stdout is for the program."""
-    match notice:
-        case ModelSaid():
-            sys.stderr.write(f"{notice.text}\n")
-        case Remark():
-            fail(notice.text)
-        case _:
-            pass
+    if isinstance(notice, ModelSaid):
+        sys.stderr.write(f"{notice.text}\n")
+    elif isinstance(notice, Remark):
+        fail(notice.text)
 
 
 def _print_event(event: Event) -> None:
@@ -177,11 +176,7 @@ def _refuse(reason: str, *, streams: bool) -> int:
     event = ErrorEvent(timestamp=now(), category="validation", message=reason)
     if streams:
         _print_event(event)
-    message = EventsMessage(
-        protocol_version="1.0",
-        run_id=factory.new_run_id(),
-        status="error",
-        events=() if streams else (event,),
-    )
-    _print(message)
+    events = () if streams else (event,)
+    run_id = factory.new_run_id()
+    _print(EventsMessage(protocol_version="1.0", run_id=run_id, status="error", events=events))
     return fail(reason, UsageError.exit_status)

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
 from codingagent.cli import layout
-from codingagent.cli.layout import Line, Look, Span, look_of
+from codingagent.cli.layout import Line, Look, look_of
 from codingagent.cli.plain_output import fault_of, write_json_line
 from codingagent.cli.tables import STATES, show_lines
 from codingagent.model import plain_text, results
@@ -23,6 +24,9 @@ _TASK_LINES = 10
 
 Counts = Mapping[str, tuple[int, int]]
 """The number of added and removed lines, by path."""
+
+_Hung = tuple[Line, int]
+"""A line, and the indent of those into which it is wrapped."""
 
 
 class Story(Struct, frozen=True):
@@ -46,44 +50,42 @@ def show_session(story: Story, *, json: bool) -> None:
         more = {"turns": turns, "said": said, "granted": granted}
         write_json_line(sys.stdout, {**document(story.session), **more})
         return
-    look = look_of(sys.stdout)
-    for line in story_lines(story, look, layout.local_now()):
-        show_lines([line])
+    show_lines(_lines(story, look_of(sys.stdout), layout.local_now()))
 
 
-def story_lines(story: Story, look: Look, now: datetime) -> Iterator[Line]:
-    """Yield the lines that describe a session to people."""
-    yield from _head(story.session, look, now)
-    for entry in story.entries:
-        yield []
-        yield from _entry(entry, story.counts, look, now)
-    yield from _way_on(story, look, now)
+def _lines(story: Story, look: Look, now: datetime) -> Iterator[Line]:
+    entries = (_entry(each, story.counts, look, now) for each in story.entries)
+    for line, indent in chain(_head(story.session, look, now), *entries, _way_on(story, look, now)):
+        clean = [(plain_text.on_screen(text), style) for text, style in line]
+        # Without an indent it is a path or a command: never wrapped, so that it can be copied whole.
+        yield from layout.hang(clean, look, indent) if indent else [clean]
 
 
-def _head(session: Session, look: Look, now: datetime) -> Iterator[Line]:
+def _head(session: Session, look: Look, now: datetime) -> Iterator[_Hung]:
     what = "run" if session.is_run else "session"
     turn = "" if session.is_run else f", turn {session.sequence}"
     phase = (session.phase.value, STATES[session.phase])
-    yield from layout.hang(
-        [(f"{what} ", ""), (session.session_id, "bold"), (": ", ""), phase, (turn, "")], look, 2
-    )
-    yield [(f"workspace {session.workspace}", "dim")]
+    yield [(f"{what} ", ""), (session.session_id, "bold"), (": ", ""), phase, (turn, "")], 2
+    yield [(f"workspace {session.workspace}", "dim")], 0
     terms = f"policy {session.policy or 'as set'}, sandbox {session.sandbox or 'as set'}"
     since = layout.ago(session.created_at, now) if look.is_terminal else session.created_at
-    yield from layout.hang([(f"{terms}, started {since}", "dim")], look, 2)
+    yield [(f"{terms}, started {since}", "dim")], 2
     for number, grant in enumerate(sorted(session.granted), start=1):
-        yield from layout.hang([(f"always approved ({number}): ", "warn"), (grant, "")], look, 2)
+        yield [(f"always approved ({number}): ", "warn"), (grant, "")], 2
     if session.is_run:
         return
-    lines = plain_text.without_controls(session.task).strip("\n").split("\n")
+    lines = session.task.strip("\n").split("\n")
     shown = lines[:_TASK_LINES] if look.is_terminal else lines
     for index, line in enumerate(shown):
-        yield from layout.hang([(line if index else f"task {line}", "")], look, 2)
+        yield [(line if index else f"task {line}", "")], 2
     if left := len(lines) - len(shown):
-        yield [(f"{look.dots} {left} more {'line' if left == 1 else 'lines'}", "dim")]
+        yield [(f"{look.dots} {left} more {'line' if left == 1 else 'lines'}", "dim")], 0
 
 
-def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime) -> Iterator[Line]:
+def _entry(
+    entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime
+) -> Iterator[_Hung]:
+    yield [], 0
     when = layout.clock(entry.at, now) if look.is_terminal else entry.at[:16].replace("T", " ")
     if isinstance(entry, TurnTold):
         yield from _turn(entry, counts.get(entry.sequence, {}), when, look)
@@ -98,19 +100,17 @@ def _entry(entry: Entry, counts: Mapping[int, Counts], look: Look, now: datetime
         notes = (*entry.text.split("\n"), *entry.attached) if entry.text else entry.attached
     else:
         heading = "reopened"
-    yield [(heading, "bold"), (f"  {when}", "dim")]
+    yield [(heading, "bold"), (f"  {when}", "dim")], 0
     for note in notes:
-        yield from layout.hang([("  ", ""), (plain_text.without_controls(note), "")], look, 4)
+        yield [("  ", ""), (note, "")], 4
 
 
-def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Line]:
+def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[_Hung]:
     took = ""
     if turn.ended_at:
         seconds = layout.moment_of(turn.ended_at) - layout.moment_of(turn.at)
         took = f", {layout.duration(max(seconds.total_seconds(), 0))}"
-    yield from layout.hang(
-        [(f"turn {turn.sequence}", "bold"), (f"  {when}{took}  {turn.reply_name}", "dim")], look, 2
-    )
+    yield [(f"turn {turn.sequence}", "bold"), (f"  {when}{took}  {turn.reply_name}", "dim")], 2
     for item in turn.items:
         if isinstance(item, Asking):
             yield from _asking(item, look)
@@ -119,15 +119,11 @@ def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[Lin
         else:
             yield from _result(results.result_of(item.event), item.event, look)
     for note in turn.notes:
-        yield from layout.hang(
-            [("  ", ""), ("note: ", "warn"), (plain_text.without_controls(note), "")], look, 4
-        )
+        yield [("  ", ""), ("note: ", "warn"), (note, "")], 4
     changed = dict.fromkeys((*turn.changed, *counts))
     if changed:
-        said = ", ".join(
-            plain_text.without_controls(path) + _count(path, counts, look) for path in changed
-        )
-        yield from layout.hang([("  files changed: ", "dim"), (said, "")], look, 4)
+        said = ", ".join(path + _count(path, counts, look) for path in changed)
+        yield [("  files changed: ", "dim"), (said, "")], 4
 
 
 def _count(path: str, counts: Counts, look: Look) -> str:
@@ -137,61 +133,47 @@ def _count(path: str, counts: Counts, look: Look) -> str:
     return f" +{added} {look.minus}{removed}"
 
 
-def _result(result: results.Result, event: Event, look: Look) -> Iterator[Line]:
-    summary = plain_text.without_controls(fault_of(result))
-    spans: list[Span] = [
-        ("  ", ""),
-        look.mark(result.success),
-        (f" {result.command_type}: {summary}", ""),
-    ]
-    if isinstance(event, CommandRan):
-        spans.append((f", {layout.duration(event.duration_s)}", "dim"))
-    yield from layout.hang(spans, look, 4)
+def _result(result: results.Result, event: Event, look: Look) -> Iterator[_Hung]:
+    said = (f" {result.command_type}: {fault_of(result)}", "")
+    took = f", {layout.duration(event.duration_s)}" if isinstance(event, CommandRan) else ""
+    yield [("  ", ""), look.mark(result.success), said, (took, "dim")], 4
     if isinstance(event, MessageShown):
-        for line in plain_text.on_screen(event.text).split("\n"):
-            yield from layout.hang([("    ", ""), (line, "")], look, 4)
+        for line in event.text.split("\n"):
+            yield [("    ", ""), (line, "")], 4
 
 
-def _asking(asking: Asking, look: Look) -> Iterator[Line]:
+def _asking(asking: Asking, look: Look) -> Iterator[_Hung]:
     question, answered = asking.asked.question, asking.answered
     said = "waits for an answer" if answered is None else answered.answer.said
     subject = plain_text.one_line(question.subject)
-    mark = "?" if look.has_marks else "asked "
-    spans = [
-        ("  ", ""),
-        (mark, "warn"),
-        (f" {question.tag}: {subject} ({'; '.join(question.reasons)}): ", ""),
-    ]
-    yield from layout.hang([*spans, (plain_text.without_controls(said), "bold")], look, 4)
+    mark = ("?" if look.has_marks else "asked ", "warn")
+    what = (f" {question.tag}: {subject} ({'; '.join(question.reasons)}): ", "")
+    yield [("  ", ""), mark, what, (said, "bold")], 4
 
 
-def _way_on(story: Story, look: Look, now: datetime) -> Iterator[Line]:
+def _way_on(story: Story, look: Look, now: datetime) -> Iterator[_Hung]:
     session = story.session
     resume = f"codingagent resume {session.session_id}"
-    yield []
+    yield [], 0
     match session.phase:
         case Phase.AWAITING_ANSWER:
             since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
-            yield from layout.hang(
-                [(f"request {session.sequence} waits for its answer{since}:", "name")], look, 2
-            )
+            yield [(f"request {session.sequence} waits for its answer{since}:", "name")], 2
             for path in story.requests:
-                yield [(f"  {path}", "bold")]
-            yield [("then: ", "dim"), (resume, "")]
+                yield [(f"  {path}", "bold")], 0
+            yield [("then: ", "dim"), (resume, "")], 0
         case Phase.AWAITING_APPROVAL:
-            yield [("it waits for your approval:", "warn")]
-            yield [(f"  codingagent approve {session.session_id}", "")]
-            yield [(f"  codingagent deny {session.session_id}", "")]
+            yield [("it waits for your approval:", "warn")], 0
+            yield [(f"  codingagent approve {session.session_id}", "")], 0
+            yield [(f"  codingagent deny {session.session_id}", "")], 0
         case Phase.EXECUTING | Phase.REQUEST_DUE:
-            yield from layout.hang(
-                [("running, or interrupted; if it was interrupted:", "warn")], look, 2
-            )
-            yield [(f"  {resume}", "")]
+            yield [("running, or interrupted; if it was interrupted:", "warn")], 2
+            yield [(f"  {resume}", "")], 0
         case Phase.COMPLETE if session.is_run:
-            yield [("done", "good")]
+            yield [("done", "good")], 0
         case Phase.COMPLETE:
-            yield [("done", "good"), ("; to continue anyway:", "dim")]
-            yield [(f"  {resume}", "")]
+            yield [("done", "good"), ("; to continue anyway:", "dim")], 0
+            yield [(f"  {resume}", "")], 0
 
 
 def _document(turn: TurnTold) -> dict[str, object]:
@@ -201,9 +183,7 @@ def _document(turn: TurnTold) -> dict[str, object]:
         "at": turn.at,
         "endedAt": turn.ended_at,
         "results": [_told(results.result_of(event), event) for event in turn.results],
-        "check": None
-        if turn.checked is None
-        else _told(results.check_result(turn.checked), turn.checked),
+        "check": turn.checked and _told(results.check_result(turn.checked), turn.checked),
         "changed": list(turn.changed),
         "notes": list(turn.notes),
     }

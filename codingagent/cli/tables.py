@@ -4,18 +4,23 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import assert_never
 
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from codingagent.checkpoints.undo_history import UndoStep
-from codingagent.cli import layout, log_format
+from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look, Span, look_of
 from codingagent.cli.plain_output import write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
+from codingagent.model import journal_entries as entries
 from codingagent.model import plain_text
+from codingagent.model.approval import operation_id
+from codingagent.model.events import MessageShown
 from codingagent.model.journal_entries import Record
+from codingagent.model.results import CHECK, check_result, result_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.session_file import document
@@ -93,7 +98,109 @@ def show_log(records: Iterable[Record], *, json: bool) -> None:
         if json:
             write_json_line(sys.stdout, to_builtins(record))
         else:
-            _print(f"{record.at[:19].replace('T', ' ')}  {log_format.line_of(record)}")
+            _print(f"{record.at[:19].replace('T', ' ')}  {line_of(record)}")
+
+
+def line_of(record: Record) -> str:
+    """Return one record in words; text from answers and commands has no control characters."""
+    return plain_text.without_controls(" ".join(_words(record).split()))
+
+
+def _said(record: entries.PersonSaid) -> str:
+    files = ", ".join(record.attached)
+    if not record.text:
+        return f"the person attached {files}"
+    with_files = f"; attached: {files}" if files else ""
+    return f"the person said: {plain_text.one_line(record.text, 200)}{with_files}"
+
+
+def _words(record: Record) -> str:
+    match record:
+        case entries.SessionStarted():
+            terms = [
+                f"workspace {record.workspace}",
+                *([f"policy {record.policy}"] if record.policy else []),
+                *([f"sandbox {record.sandbox}"] if record.sandbox else []),
+                *(["with network"] if record.network else []),
+                *([f"answers in {record.protocol}"] if record.protocol != "tags" else []),
+                *([f"check `{record.check}`"] if record.check else []),
+            ]
+            said = ", ".join(terms)
+            return f"session started ({said}): {plain_text.one_line(record.task, 200)}"
+        case entries.RunStarted():
+            return f"run started (workspace {record.workspace}, policy {record.policy})"
+        case entries.InboxFound():
+            names = ", ".join(file.name for file in record.files)
+            return f"ignored, because it was in the inbox before: {names}"
+        case entries.RequestWritten():
+            return f"request {record.sequence} written"
+        case entries.PersonSaid():
+            return _said(record)
+        case entries.RefreshAsked():
+            return "refresh requested"
+        case entries.GrantsRevoked():
+            return f"revoked: {', '.join(record.grants)}"
+        case entries.CheckNamed():
+            return f"the check is now: {record.command or 'none'}"
+        case entries.AnswerTaken():
+            return f"answer {record.sequence} taken: {record.name}, SHA-256 {record.digest[:16]}…"
+        case entries.AnswerSetAside():
+            return f"rejected: {record.name}: {record.reason}"
+        case entries.OperationStarted():
+            name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"
+            return f"{name} begins: {plain_text.one_line(record.subject, 200)}"
+        case entries.OperationEnded():
+            result = result_of(record.event)
+            mark = "ok" if result.success else "FAILED"
+            where = f" [sandbox: {result.sandbox}]" if result.sandbox else ""
+            notes = "".join(f"; note: {note}" for note in result.notes)
+            said = (
+                plain_text.on_screen(record.event.text)
+                if isinstance(record.event, MessageShown)
+                else result.summary
+            )
+            line = f"{operation_id(record.index)} {result.command_type} {mark}: {said}"
+            return f"{line}{where}{notes}"
+        case entries.CheckEnded():
+            result = check_result(record.event)
+            mark = "ok" if result.success else "FAILED"
+            return f"check {mark}: {result.summary} [sandbox: {result.sandbox or 'none'}]"
+        case entries.ApprovalAsked():
+            question = record.question
+            why = "; ".join(question.reasons)
+            subject = plain_text.one_line(question.subject, 200)
+            return f"{operation_id(record.index)} {question.tag} awaits approval: {subject} ({why})"
+        case entries.ApprovalAnswered():
+            return f"{operation_id(record.index)} answered {record.answer.said}"
+        case entries.CheckpointTaken():
+            when = "before" if record.before else "after"
+            left = f"; without {'; '.join(record.left_out)}" if record.left_out else ""
+            if record.uncovered:
+                left += f"; changed and not covered: {', '.join(record.uncovered)}"
+            return f"checkpoint {when} turn {record.sequence}: {record.name[:12]}{left}"
+        case entries.ProtectedFound():
+            names = ", ".join(change.path for change in record.changes)
+            return f"protected files changed without approval: {names}"
+        case entries.ProtectedSettled():
+            ways = {
+                "kept": record.kept,
+                "put back": record.put_back,
+                "could not be put back": record.left,
+            }
+            told = [f"{way}: {', '.join(which)}" for way, which in ways.items() if which]
+            return f"protected files {'; '.join(told)}"
+        case entries.UndoBegan():
+            how = ", forced" if record.force else ""
+            return f"undo begins{how}; checkpoint before it: {record.name[:12]}"
+        case entries.UndoEnded():
+            return f"undo done: {'; '.join(record.notes)}"
+        case entries.TurnEnded():
+            notes = "".join(f"; note: {note}" for note in record.notes)
+            return f"turn {record.sequence} ended{notes}"
+        case entries.SessionReopened():
+            return "session reopened"
+        case _:
+            assert_never(record)
 
 
 def show_diff(

@@ -19,13 +19,13 @@ _IN_NO_PATH = r"\s\"'`()\[\]{}<>|:,;*?=\x00-\x1f"
 _PATH = rf"(?<![^{_IN_NO_PATH}])[^{_IN_NO_PATH}]{{1,300}}"
 _PLACE = re.compile(
     # Python, and what prints like it.
-    r'File "(?P<quoted>[^"\n]{1,300})", line (?P<quoted_line>\d{1,7})'
+    r'File "([^"\n]{1,300})", line (\d{1,7})'
     # x.py:12, x.c:3:7, --> src/main.rs:3:5, at f (/w/x.js:10:5); C# writes x.cs:line 12.
-    rf"|(?P<path>(?:\b[A-Za-z]:(?=[\\/]))?{_PATH}\.\w{{1,10}}):(?:line )?(?P<line>\d{{1,7}})"
+    rf"|((?:\b[A-Za-z]:(?=[\\/]))?{_PATH}\.\w{{1,10}}):(?:line )?(\d{{1,7}})"
     # x.ts(10,5)
-    rf"|(?P<called>{_PATH}\.\w{{1,10}})\((?P<called_line>\d{{1,7}})(?:,\d{{1,7}})?\)"
+    rf"|({_PATH}\.\w{{1,10}})\((\d{{1,7}})(?:,\d{{1,7}})?\)"
     # PHP: in /w/x.php on line 3
-    rf"|(?P<told>{_PATH}\.\w{{1,10}}) on line (?P<told_line>\d{{1,7}})"
+    rf"|({_PATH}\.\w{{1,10}}) on line (\d{{1,7}})"
 )
 _STACK_ENDS_LAST = "Traceback (most recent call last)"
 
@@ -70,11 +70,8 @@ def named_in(output: str, root: str, files: Iterable[str]) -> tuple[Named, ...]:
 
 def _places(output: str) -> Iterator[tuple[str, int]]:
     for found in _PLACE.finditer(output):
-        groups = found.groupdict()
-        for name in ("quoted", "path", "called", "told"):
-            if groups[name] is not None:
-                line = groups["line"] if name == "path" else groups[f"{name}_line"]
-                yield groups[name], int(line)
+        path, line = filter(None, found.groups())
+        yield path, int(line)
 
 
 def _resolve(

@@ -1,6 +1,7 @@
 """JSON-RPC client: one connection to a server, a method for each call, an exception for each failure."""
 
 import contextlib
+import errno
 import json
 import shlex
 import socket
@@ -8,15 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, assert_never
 
 from msgspec import Struct
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import visible
-from codingagent.rpc.dial import dial, may_come
-from codingagent.rpc.endpoints import Command, Endpoint
-from codingagent.rpc.framing import LineBuffer, TooLong
+from codingagent.rpc.endpoints import Command, Endpoint, Listenable, Tcp, UnixSocket, Vsock
+from codingagent.rpc.framing import TOKEN_TAKEN, LineBuffer, TooLong, token_line
 from codingagent.rpc.protocol import Code
 
 # 004's host: a booting guest answers after some seconds.
@@ -28,6 +28,17 @@ _CALL_PATIENCE_S = 30.0
 _ANSWER_LIMIT_BYTES = 64 * 2**20
 
 _CHUNK_BYTES = 64 * 1024
+
+# Not there yet: the file, the listener or the guest.
+_NOT_YET = (
+    *(FileNotFoundError, ConnectionRefusedError, ConnectionResetError, TimeoutError),
+    BlockingIOError,
+)
+
+# Zero would mean no waiting at all, which is another error.
+_SHORTEST_S = 0.001
+
+_REPLY_LIMIT_BYTES = 256
 
 T = TypeVar("T")
 
@@ -159,10 +170,10 @@ class Client:
             return cls._over_command(endpoint, timeout_s)
         while True:
             try:
-                connection = dial(endpoint, max(deadline - time.monotonic(), _RETRY_EVERY_S))
+                connection = _dial(endpoint, max(deadline - time.monotonic(), _RETRY_EVERY_S))
             except OSError as fault:
                 why = fault.strerror or str(fault)
-                if not may_come(fault):
+                if not _may_come(fault):
                     raise ConnectError(f"{endpoint} can't be reached: {why}") from fault
                 if time.monotonic() + _RETRY_EVERY_S > deadline:
                     said = f"no server answered at {endpoint} within {patience_s:g} s: {why}"
@@ -371,3 +382,80 @@ def _field(value: Any, name: str, kind: type[T]) -> T:
     if type(found) is not kind:
         raise AnswerError(f'the answer has no "{name}" as it should be')
     return found
+
+
+# --- connecting ------------------------------------------------------------------------------------
+
+
+def _may_come(fault: OSError) -> bool:
+    """Return whether a retry may succeed: a server may be starting, a guest booting."""
+    return isinstance(fault, _NOT_YET) or fault.errno == errno.ENODEV
+
+
+def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
+    """Connect to an endpoint.
+
+    Raises:
+        OSError: if nothing listens there.
+        UsageError: if nothing can: no such host, or no vsock here.
+    """
+    deadline = time.monotonic() + timeout_s
+    with contextlib.ExitStack() as stack:
+        match endpoint:
+            case UnixSocket():
+                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+                connection.settimeout(timeout_s)
+                connection.connect(endpoint.path)
+                if endpoint.guest_port is not None:
+                    _shake_hands(connection, endpoint.guest_port, deadline)
+            case Tcp():
+                address = (endpoint.host, endpoint.port)
+                try:
+                    connection = stack.enter_context(socket.create_connection(address, timeout_s))
+                except socket.gaierror as fault:
+                    unknown = f"host {endpoint.host!r} is unknown: {fault.strerror}"
+                    raise UsageError(unknown) from fault
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if endpoint.token is not None:
+                    _present(connection, endpoint.token, deadline)
+            case Vsock():
+                if not hasattr(socket, "AF_VSOCK"):
+                    raise UsageError("this system has no vsock; use a socket file or TCP")
+                connection = stack.enter_context(socket.socket(socket.AF_VSOCK))
+                connection.settimeout(timeout_s)
+                connection.connect((endpoint.cid, endpoint.port))
+            case _:
+                assert_never(endpoint)
+        stack.pop_all()
+        return connection
+
+
+def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
+    """Ask a hypervisor for a port of its guest."""
+    said = _ask(connection, b"CONNECT %d\n" % port, deadline)
+    if not said.endswith(b"\n"):
+        raise ConnectionResetError(f"the guest does not listen on port {port}")
+    if not said.startswith(b"OK "):
+        raise ConnectionAbortedError(
+            f"the handshake failed: {visible(said.decode(errors='replace'))}"
+        )
+
+
+def _present(connection: socket.socket, token: str, deadline: float) -> None:
+    """Present a token to a server."""
+    if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
+        raise PermissionError(errno.EACCES, "the server rejected the token")
+
+
+def _ask(connection: socket.socket, line: bytes, deadline: float) -> bytes:
+    """Send a line and return the line that answers it; without a line end if there was none."""
+    connection.sendall(line)
+    said = b""
+    while not said.endswith(b"\n"):
+        connection.settimeout(max(deadline - time.monotonic(), _SHORTEST_S))
+        # One byte at a time: the bytes after the line belong to the next reader.
+        byte = connection.recv(1)
+        if not byte or len(said) > _REPLY_LIMIT_BYTES:
+            break
+        said += byte
+    return said

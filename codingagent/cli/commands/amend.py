@@ -1,5 +1,6 @@
 """The commands say, refresh and revoke: run here, or handed to the other terminal."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,13 +15,13 @@ from codingagent.cli.commands.common import (
     opened,
     settings_of,
 )
-from codingagent.cli.commands.options import Attach, Json, OpenSessionName
+from codingagent.cli.commands.options import Attach, Json, OpenSessionName, argument, flag, value
 from codingagent.cli.output import fail, screen_for
 from codingagent.cli.task_input import read_words
 from codingagent.errors import CodingAgentError, UsageError
 
 if TYPE_CHECKING:
-    from codingagent.agent.conversation import Conversation
+    from codingagent.agent.requests import Requests
     from codingagent.cli.plain_output import Screen
     from codingagent.model.session_state import Session
     from codingagent.storage.homes import Home
@@ -34,16 +35,14 @@ def _say(  # one for each command-line option
     context: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[SESSION] TEXT...",
-            help="Your words; - reads them from stdin. SESSION is the latest that is not complete,"
+        argument(
+            "[SESSION] TEXT...",
+            "Your words; - reads them from stdin. SESSION is the latest that is not complete,"
             " unless named; a complete one is reopened.",
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also say what is in a file.")
-    ] = None,
-    edit: Annotated[bool, typer.Option("--edit", help="Write your words in an editor.")] = False,
+    file: Annotated[Path | None, value("--file", "FILE", "Also say what is in a file.")] = None,
+    edit: Annotated[bool, flag("--edit", "Write your words in an editor.")] = False,
     attach: Attach = None,
     json: Json = False,
 ) -> None:
@@ -64,11 +63,7 @@ def _say(  # one for each command-line option
             policy = policy_of(settings_of(home, state, {}, executes=False), root)
             files = factory.attached(home.root, root, attach, policy, screen.show)
         errand = Errand("say", state.session_id, text, files)
-
-        def say(conversation: "Conversation", name: str) -> None:
-            conversation.requests.say(text, files, name)
-
-        _write_anew(home, errand, say, screen)
+        _write_anew(home, errand, lambda asked, name: asked.say(text, files, name), screen)
 
 
 @app.command(epilog="Example: codingagent refresh", name="refresh")
@@ -77,13 +72,10 @@ def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json
     from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
-    state, _ = _meant(home, [] if session is None else [session], needs_id=True)
-
-    def refresh(conversation: "Conversation", _: str) -> None:
-        conversation.requests.refresh()
-
+    state = home.sessions.load(session) if session else _meant(home, [])[0]
+    errand = Errand("refresh", state.session_id)
     with screen_for(json) as screen:
-        _write_anew(home, Errand("refresh", state.session_id), refresh, screen)
+        _write_anew(home, errand, lambda asked, _: asked.refresh(), screen)
 
 
 @app.command(epilog="Example: codingagent revoke a1b2c3d4 2", name="revoke")
@@ -91,9 +83,9 @@ def _revoke(
     context: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[SESSION] [NUMBER]...",
-            help="The approvals to revoke, as `codingagent show` numbers them. [default: all]",
+        argument(
+            "[SESSION] [NUMBER]...",
+            "The approvals to revoke, as `codingagent show` numbers them. [default: all]",
         ),
     ] = None,
     json: Json = False,
@@ -132,38 +124,25 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
 
 def write_again(home: "Home", state: "Session") -> str:
     """Rewrite a request whose file is gone, here or in the other terminal; return a message about it."""
-    from codingagent.agent import factory
-    from codingagent.agent.context import Person
-    from codingagent.cli.handoff import locked_or_handed
+    from codingagent.cli.plain_output import Screen
     from codingagent.storage.queued_request import Errand
 
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
-    gone = f"request {state.sequence} was missing from {path}"
+    errand, silent = Errand("refresh", state.session_id), Screen(sys.stdout)
     try:
-        errand = Errand("refresh", state.session_id)
-        with locked_or_handed(home, errand, lambda _: None) as (report, _):
-            if report is None:
-                settings = settings_of(home, state, {}, executes=False)
-                with factory.session_in(home, state, settings, Person(lambda _: None)) as work:
-                    work.requests.refresh()
-                    work.requests.write()
-            elif report.fault:
-                return f"{gone}: {report.fault}"
+        _write_anew(home, errand, lambda asked, _: asked.refresh(), silent)
+        done = "written again"
     except CodingAgentError as fault:
-        return f"{gone}: {fault}"
-    return f"{gone}: written again"
+        done = str(fault)
+    return f"request {state.sequence} was missing from {path}: {done}"
 
 
-def _meant(
-    home: "Home", words: list[str], *, needs_id: bool = False
-) -> "tuple[Session, list[str]]":
+def _meant(home: "Home", words: list[str]) -> "tuple[Session, list[str]]":
     """Return the session that is meant, and the words after its id."""
     from codingagent.model.journal_entries import is_run_id, is_session_id
     from codingagent.storage import homes
 
     first = words[0] if words else ""
-    if needs_id and first:
-        return home.sessions.load(first), []
     if is_run_id(first):
         raise UsageError(f"{first} is a run; you can't add words to a run")
     if is_session_id(first):
@@ -179,7 +158,7 @@ def _meant(
 
 
 def _write_anew(
-    home: "Home", errand: "Errand", change: "Callable[[Conversation, str], None]", screen: "Screen"
+    home: "Home", errand: "Errand", change: "Callable[[Requests, str], None]", screen: "Screen"
 ) -> None:
     """Rewrite a session's request: here, or by handing it to the other terminal."""
     from codingagent.cli.handoff import write_request
@@ -192,7 +171,7 @@ def _write_anew(
         # This must not execute anything of an answer.
         with opened(home, state, screen, executes=False) as (work, _):
             conversation = work.conversation
-            change(conversation, name)
+            change(conversation.requests, name)
             write_request(conversation, after=errand.what)
             if conversation.session.is_awaiting_answer:
                 screen.remark("the request was rewritten: send the chat this one")

@@ -10,7 +10,7 @@ import typer
 from codingagent.agent.recipients import Ask, Recipients, header_of
 from codingagent.cli import clipboard, layout
 from codingagent.cli.commands.common import ask_whose, home_of, settings_of, waiting_of
-from codingagent.cli.commands.options import WaitingSessionName
+from codingagent.cli.commands.options import WaitingSessionName, flag, value
 from codingagent.cli.output import screen_for
 from codingagent.cli.task_input import edited
 from codingagent.errors import UsageError, WorkError
@@ -28,14 +28,10 @@ def _copy(
     context: typer.Context,
     session: WaitingSessionName = None,
     short: Annotated[
-        bool,
-        typer.Option(
-            "--short", help="Copy the short request, for a chat that saw the earlier ones."
-        ),
+        bool, flag("--short", "Copy the short request, for a chat that saw the earlier ones.")
     ] = False,
     split: Annotated[
-        int | None,
-        typer.Option(metavar="CHARS", help="Copy in parts of at most this many characters."),
+        int | None, value("--split", "CHARS", "Copy in parts of at most this many characters.")
     ] = None,
 ) -> None:
     """Put the waiting request on the clipboard; in a pipe, print it."""
@@ -49,9 +45,7 @@ def _copy(
 def _paste(
     context: typer.Context,
     session: WaitingSessionName = None,
-    editor: Annotated[
-        bool, typer.Option("--editor", help="Paste it into an editor first.")
-    ] = False,
+    editor: Annotated[bool, flag("--editor", "Paste it into an editor first.")] = False,
 ) -> None:
     """Save the chat's answer in the inbox: from a pipe, else from the clipboard."""
     home = home_of(context)

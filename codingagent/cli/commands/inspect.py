@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
-from codingagent.cli.commands.options import Json, SessionName
+from codingagent.cli.commands.options import Json, SessionName, argument, flag, value
 from codingagent.cli.output import fail, screen_for
 from codingagent.errors import CodingAgentError
 
@@ -24,7 +24,7 @@ app = typer.Typer()
 @app.command(epilog="Example: codingagent list --json", name="list")
 def _list(
     context: typer.Context,
-    runs: Annotated[bool, typer.Option("--runs", help="List the runs instead.")] = False,
+    runs: Annotated[bool, flag("--runs", "List the runs instead.")] = False,
     json: Json = False,
 ) -> None:
     """List all sessions, the latest first."""
@@ -100,9 +100,7 @@ def _diff(
     session: SessionName = None,
     turn: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="Show this turn's changes. [default: those of all turns]"
-        ),
+        value("--turn", "N", "Show this turn's changes. [default: those of all turns]", min=1),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -124,8 +122,7 @@ def _diff(
 def _doctor(
     context: typer.Context,
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Show each promise of the sandbox, tested from inside."),
+        bool, flag("--verbose", "Show each promise of the sandbox, tested from inside.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -167,7 +164,7 @@ class _Schema(StrEnum):
     epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
 )
 def _schema(
-    of: Annotated[_Schema, typer.Argument(help="operations, events or settings.", metavar="WHAT")],
+    of: Annotated[_Schema, argument("WHAT", "operations, events or settings.")],
 ) -> None:
     """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
     import json

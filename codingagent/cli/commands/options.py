@@ -38,11 +38,15 @@ def _choice(name: str, metavar: str, meaning: str, *words: str) -> Any:
     return typer.Option(name, metavar=metavar, help=meaning, autocompletion=complete)
 
 
-def _value(name: str, metavar: str, meaning: str, **limits: Any) -> Any:
+def value(name: str, metavar: str, meaning: str, **limits: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=meaning, **limits)
 
 
-def _argument(metavar: str, meaning: str) -> Any:
+def flag(name: str, meaning: str) -> Any:
+    return typer.Option(name, help=meaning)
+
+
+def argument(metavar: str, meaning: str) -> Any:
     return typer.Argument(metavar=metavar, help=meaning)
 
 
@@ -67,12 +71,12 @@ OpenSessionName = Annotated[
 AwaitingName = Annotated[_Text, _session(f"A session or run id. {_AWAITS}", "[RUN_OR_SESSION]")]
 AnsweredOperation = Annotated[
     _Text,
-    _argument(
+    argument(
         "[OPERATION_ID]",
         f"The operation; for a run, - reads the answer as JSON from stdin. {_AWAITS}",
     ),
 ]
-RefusedOperation = Annotated[_Text, _argument("[OPERATION_ID]", f"The operation. {_AWAITS}")]
+RefusedOperation = Annotated[_Text, argument("[OPERATION_ID]", f"The operation. {_AWAITS}")]
 
 # --- tasks and answers -----------------------------------------------------------------------------
 
@@ -84,22 +88,18 @@ class ProtocolName(StrEnum):
     JSON = "json"
 
 
-TaskWords = Annotated[list[str] | None, _argument("TASK...", "The task; - reads it from stdin.")]
-TaskFile = Annotated[_File, _value("--file", "FILE", "Read the task from a file.")]
-EditTask = Annotated[bool, typer.Option("--edit", help="Write the task in an editor.")]
+TaskWords = Annotated[list[str] | None, argument("TASK...", "The task; - reads it from stdin.")]
+TaskFile = Annotated[_File, value("--file", "FILE", "Read the task from a file.")]
+EditTask = Annotated[bool, flag("--edit", "Write the task in an editor.")]
 WorkspaceFolder = Annotated[
-    _File, _value("--workspace", "DIR", "Work in this folder. [default: workspace/ in the home]")
+    _File, value("--workspace", "DIR", "Work in this folder. [default: workspace/ in the home]")
 ]
-Here = Annotated[
-    bool, typer.Option("--here", help="Work in the current folder; the home is .codingagent.")
-]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Exit when the first request is written.")]
-Attach = Annotated[
-    list[str] | None, _value("--attach", "GLOB", "Put these files into the request.")
-]
+Here = Annotated[bool, flag("--here", "Work in the current folder; the home is .codingagent.")]
+NoWait = Annotated[bool, flag("--no-wait", "Exit when the first request is written.")]
+Attach = Annotated[list[str] | None, value("--attach", "GLOB", "Put these files into the request.")]
 CheckCommand = Annotated[
     _Text,
-    _value("--check", "COMMAND", "Run this after changes; [DONE] counts only if it succeeds."),
+    value("--check", "COMMAND", "Run this after changes; [DONE] counts only if it succeeds."),
 ]
 Protocol = Annotated[
     ProtocolName,
@@ -109,22 +109,18 @@ Protocol = Annotated[
         help="The format of answers: tag blocks or JSON. [default: tags]",
     ),
 ]
-Once = Annotated[
-    bool, typer.Option("--once", help="Take the answers that are in the inbox now, then exit.")
-]
+Once = Annotated[bool, flag("--once", "Take the answers that are in the inbox now, then exit.")]
 SetAside = Annotated[
-    _File, _value("--accept", "FILE", "Execute this answer although it was set aside.")
+    _File, value("--accept", "FILE", "Execute this answer although it was set aside.")
 ]
-Clipboard = Annotated[
-    bool, typer.Option("--clipboard", help="Also take the answer from the clipboard.")
-]
+Clipboard = Annotated[bool, flag("--clipboard", "Also take the answer from the clipboard.")]
 ReplyWith = Annotated[
     _Text,
-    _value("--reply-with", "COMMAND", "Let a command answer: request on stdin, answer on stdout."),
+    value("--reply-with", "COMMAND", "Let a command answer: request on stdin, answer on stdout."),
 ]
 ReplyTimeout = Annotated[
     float | None,
-    _value(
+    value(
         "--reply-timeout",
         "SECONDS",
         "Time limit of each such answer. [default: 600]",
@@ -134,7 +130,7 @@ ReplyTimeout = Annotated[
 ]
 MaxTurns = Annotated[
     int | None,
-    _value("--max-turns", "N", "Stop after this many such answers. [default: 20]", min=1),
+    value("--max-turns", "N", "Stop after this many such answers. [default: 20]", min=1),
 ]
 
 # --- rules and output ------------------------------------------------------------------------------
@@ -159,15 +155,11 @@ Network = Annotated[
     typer.Option("--network/--no-network", help="Let sandboxed commands use the network."),
 ]
 AcceptFormats = Annotated[
-    bool, typer.Option("--accept-formats", help="Apply diffs and other formats without asking.")
+    bool, flag("--accept-formats", "Apply diffs and other formats without asking.")
 ]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Approve what would be asked, never what is refused.")
-]
-Always = Annotated[
-    bool, typer.Option("--always", help="Approve exactly this for the rest of the session.")
-]
-Reason = Annotated[str, _value("--reason", "TEXT", "Why not; the model is told.")]
+Yes = Annotated[bool, flag("--yes", "Approve what would be asked, never what is refused.")]
+Always = Annotated[bool, flag("--always", "Approve exactly this for the rest of the session.")]
+Reason = Annotated[str, value("--reason", "TEXT", "Why not; the model is told.")]
 Changes = Annotated[
     _Text,
     _choice(
@@ -179,12 +171,12 @@ Changes = Annotated[
 ]
 EventsStream = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--events-stream",
-        help="Print each event as it happens, one per line; then the message without them.",
+        "Print each event as it happens, one per line; then the message without them.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
+Json = Annotated[bool, flag("--json", "Print JSON, one object per line.")]
 
 # --- endpoints -------------------------------------------------------------------------------------
 
@@ -201,32 +193,28 @@ def _seconds(value: float | None) -> float | None:
     return value
 
 
-Stdio = Annotated[bool, typer.Option("--stdio", help="Use standard input and output.")]
-Socket = Annotated[_Text, _value("--socket", "PATH", "A Unix socket.")]
-Tcp = Annotated[_Text, _value("--tcp", "HOST:PORT", "A port of this machine: 127.0.0.1:8000.")]
+Stdio = Annotated[bool, flag("--stdio", "Use standard input and output.")]
+Socket = Annotated[_Text, value("--socket", "PATH", "A Unix socket.")]
+Tcp = Annotated[_Text, value("--tcp", "HOST:PORT", "A port of this machine: 127.0.0.1:8000.")]
 TokenFile = Annotated[
-    _File, _value("--token-file", "FILE", "The file with the token of --tcp; `serve` creates it.")
+    _File, value("--token-file", "FILE", "The file with the token of --tcp; `serve` creates it.")
 ]
-NoToken = Annotated[
-    bool, typer.Option("--no-token", help="With --tcp: let every user of this machine in.")
-]
+NoToken = Annotated[bool, flag("--no-token", "With --tcp: let every user of this machine in.")]
 Vsock = Annotated[
     int | None,
-    _value("--vsock", "PORT", "A port between a guest and its host.", min=0, max=_LAST_VSOCK),
+    value("--vsock", "PORT", "A port between a guest and its host.", min=0, max=_LAST_VSOCK),
 ]
 Cid = Annotated[
     int | None,
-    _value("--cid", "CID", "With --vsock: the guest. [default: the host]", min=0, max=_LAST_VSOCK),
+    value("--cid", "CID", "With --vsock: the guest. [default: the host]", min=0, max=_LAST_VSOCK),
 ]
 Root = Annotated[
     _File,
-    _value(
-        "--root", "DIR", "The folder to serve; / is the whole machine. [default: the workspace]"
-    ),
+    value("--root", "DIR", "The folder to serve; / is the whole machine. [default: the workspace]"),
 ]
 CommandLimit = Annotated[
     float | None,
-    _value(
+    value(
         "--timeout",
         "SECONDS",
         "Limit of a command that names none. [default: no limit]",
@@ -234,9 +222,9 @@ CommandLimit = Annotated[
     ),
 ]
 AnswerLimit = Annotated[
-    float, _value("--timeout", "SECONDS", "How long to wait for the answer.", callback=_seconds)
+    float, value("--timeout", "SECONDS", "How long to wait for the answer.", callback=_seconds)
 ]
 CarryingCommand = Annotated[
     _Text,
-    _value("--command", "LINE", 'A program that connects: "ssh HOST codingagent serve --stdio".'),
+    value("--command", "LINE", 'A program that connects: "ssh HOST codingagent serve --stdio".'),
 ]

@@ -18,9 +18,7 @@ app = typer.Typer()
 )
 def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     context: typer.Context,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="An operations message; - reads it from stdin.")
-    ],
+    file: Annotated[str, options.argument("FILE", "An operations message; - reads it from stdin.")],
     workspace: options.WorkspaceFolder = None,
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,

@@ -57,7 +57,7 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
     timeout: options.CommandLimit = None,
-    verbose: Annotated[bool, typer.Option("-v", help="Log the messages too.")] = False,
+    verbose: Annotated[bool, options.flag("-v", "Log the messages too.")] = False,
 ) -> None:
     """Serve a folder or a whole machine over JSON-RPC 2.0: run commands, read and write files."""
     named = _EndpointOptions(stdio, socket, tcp, vsock, token_file=token_file, no_token=no_token)
@@ -91,11 +91,9 @@ def _call(  # noqa: PLR0913, PLR0917  # one for each command-line option
         typer.Argument(help="ping, exec, exec_code, read_file, write_file, list_dir, or another."),
     ],
     params: Annotated[
-        str | None, typer.Argument(metavar="PARAMS_JSON", help="A JSON object or array.")
+        str | None, options.argument("PARAMS_JSON", "A JSON object or array.")
     ] = None,
-    stdio: Annotated[
-        bool, typer.Option("--stdio", help="Start a server for this call alone.")
-    ] = False,
+    stdio: Annotated[bool, options.flag("--stdio", "Start a server for this call alone.")] = False,
     socket: options.Socket = None,
     tcp: options.Tcp = None,
     vsock: options.Vsock = None,

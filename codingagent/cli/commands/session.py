@@ -384,12 +384,11 @@ def _undo(
     context: typer.Context,
     session: options.SessionName = None,
     turns: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Undo the last N turns that changed something."),
+        int, options.value("--turns", "N", "Undo the last N turns that changed something.", min=1)
     ] = 1,
-    redo: Annotated[bool, typer.Option("--redo", help="Revert the last undo.")] = False,
+    redo: Annotated[bool, options.flag("--redo", "Revert the last undo.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also restore files that were changed again since.")
+        bool, options.flag("--force", "Also restore files that were changed again since.")
     ] = False,
     json: options.Json = False,
 ) -> None:

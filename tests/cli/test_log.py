@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.cli.log_format import line_of
+from codingagent.cli.tables import line_of
 from codingagent.model.journal_entries import PersonSaid, Record, SessionStarted
 
 AT = "2026-01-01T00:00:00Z"
