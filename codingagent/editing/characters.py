@@ -248,11 +248,14 @@ class _Look:
             # Not even text for people has such list marks.
             is_mark = self.row.damage is Damage.DASHES and _ODD_MARK.search(text)
             return bool(is_mark) and "-" not in text
+        if self.row.damage is Damage.ESCAPES and not file_kinds.is_makefile(self.path):
+            return False  # strings and TeX have them
         if self.row.damage is Damage.ENTITIES:
             is_meant = file_kinds.is_markup(self.path) or file_kinds.is_code(self.path)
             if is_meant or not self.is_throughout:
                 return False
-        return self.row.trace.search("\n".join(self.ground.lines)) is None
+        sought = trace if self.row.damage is Damage.ESCAPES else self.row.trace
+        return sought.search("\n".join(self.ground.lines)) is None
 
     @cached_property
     def is_foreign(self) -> bool:
@@ -263,12 +266,13 @@ class _Look:
 
 
 # Only whole files: a page without any tag of its own is none.
-_ENCODED_TAG = re.compile(r"&lt;(?:/|!doctype|!--|\?xml)", re.IGNORECASE)
+_ENCODED_TAG = re.compile(r"&lt;(?:/|!doctype|!--|\?)", re.IGNORECASE)
 # Joiners and soft hyphens are meant where people write words; these are not, in a program.
 _ODD_THERE = {
     Damage.ZERO_WIDTH: re.compile("[\u200b\u2060\ufeff]"),
     Damage.DASHES: re.compile("[\u2010\u2011]"),
     Damage.ENTITIES: re.compile(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
+    Damage.ESCAPES: re.compile(r"[A-Za-z]\\_[A-Za-z]"),
 }
 _ODD_MARK = re.compile("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
@@ -297,7 +301,7 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
 def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
     """Return what the tags of the answer, or the markers of an edit in it, prove of a body."""
     damage, text = look.row.damage, "\n".join(look.new)
-    why = f"as in {'edits before it' if damage not in way else 'the tags of this answer'}"
+    why = f"as in {'edits of this answer' if damage not in way else 'the tags of this answer'}"
     may_be = f"{why}, and they may be meant"
     if look.row.trace is chat_damage.LEADING_BLANK:
         return _Says.KEEP, ""  # all blanks are damaged, or none

@@ -204,7 +204,7 @@ def _encoded_markers(mended: Mended) -> _Said:
             and "until" not in dict(block.attributes)
             and chat_damage.has_encoded_marker(block.body)
         ):
-            mended.ways[Damage.ANGLES] = block.line + 1
+            mended.ways[Damage.ANGLES] = 1
             break
     return None
 
