@@ -40,7 +40,6 @@ def _check_there_is_one() -> None:
 
 
 def read() -> str:
-    """Return the text on the clipboard."""
     import pyperclip  # type: ignore[import-untyped]  # its stubs are a separate package
 
     _check_there_is_one()
@@ -51,7 +50,6 @@ def read() -> str:
 
 
 def write(text: str) -> None:
-    """Put a text on the clipboard."""
     import pyperclip
 
     _check_there_is_one()

@@ -28,18 +28,18 @@ _SAY_SO_AFTER_S = 2.0
 
 
 @contextlib.contextmanager
-def locked_or_handed(
+def held_or_handed(
     home: Home, errand: Errand, complain: Callable[[str], None]
-) -> Iterator[tuple[Report | None, str]]:
+) -> Iterator[tuple[bool, str]]:
     """Hold the home's lock, or have its holder run an errand; complain if that takes long.
 
-    Yield its report, or None if this process has the lock and must run the errand itself; and the errand's
-    name, under which a killed process may have begun it.
+    Yield whether it did; otherwise this process must run the errand itself. Also yield the errand's name,
+    under which a killed process may have begun it.
     """
     queue = home.queue
     with contextlib.ExitStack() as stack:
         if not _lock(home, stack):
-            yield None, ""
+            yield False, ""
             return
         if os.environ.get(SESSION_VARIABLE) == errand.session_id:
             raise UsageError(
@@ -59,7 +59,10 @@ def locked_or_handed(
         except BaseException:
             queue.withdraw(name)
             raise
-        yield report, name
+        if report is not None and report.fault:
+            kind = UsageError if report.exit_status == UsageError.exit_status else WorkError
+            raise kind(report.fault)
+        yield report is not None, name
 
 
 def _wait(

@@ -65,7 +65,7 @@ class Inbox:
 
         An older file that is still being written delays the younger ones: the order is by time.
         """
-        files = [file for file in self._look() if not self._is_left_alone(file)]
+        files = [file for file in self._look() if _as_earlier(file) not in self._left_alone]
         self._tracker = self._tracker.after({file.name: file.sighting for file in files})
         for file in files:
             if file.sighting.size_bytes == 0:
@@ -88,25 +88,19 @@ class Inbox:
             first, now = self._others.first[file.name], file.sighting
             patience_s = SETTLED_AFTER_S if now.size_bytes else _EMPTY_S
             is_settled = is_last_look or now.at_s - first.at_s >= patience_s
-            if (
-                is_settled
-                and not self._is_left_alone(file)
-                and _as_earlier(file) not in self._named
-            ):
-                self._named.add(_as_earlier(file))
+            earlier = _as_earlier(file)
+            if is_settled and earlier not in self._left_alone | self._named:
+                self._named.add(earlier)
                 found.append(_advice(file))
         return found
 
     def names_left_alone(self) -> list[str]:
         """Return the files that are there from before, oldest first."""
-        return [file.name for file in self._look() if self._is_left_alone(file)]
+        return [file.name for file in self._look() if _as_earlier(file) in self._left_alone]
 
     def leave(self, file: InboxFile) -> None:
         """Ignore a file until it changes: it is for another session."""
         self._left_alone.add(_as_earlier(file))
-
-    def _is_left_alone(self, file: InboxFile) -> bool:
-        return _as_earlier(file) in self._left_alone
 
 
 def _advice(file: InboxFile) -> str:
@@ -144,10 +138,8 @@ def follow(
     while not conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
-            if other := conversation.take(file.name):
-                if conversation.follows_answers:
-                    return other
-                inbox.leave(file)
+            if other := _take(conversation, inbox, file):
+                return other
             continue
         if attend(conversation):
             announced = 0
@@ -165,6 +157,15 @@ def follow(
     return ""
 
 
+def _take(conversation: "Conversation", inbox: Inbox, file: InboxFile) -> str:
+    """Take an answer; return the session that it is for, if the conversation follows it there."""
+    other = conversation.take(file.name)
+    if other and not conversation.follows_answers:
+        inbox.leave(file)
+        return ""
+    return other
+
+
 def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]:
     """Take the answers that are there now, each as its own turn; files that still grow stay.
 
@@ -174,10 +175,8 @@ def take_present(conversation: "Conversation", inbox: Inbox) -> tuple[str, bool]
     while not conversation.session.is_complete:
         file, any_left = inbox.next()
         if file is not None:
-            if other := conversation.take(file.name):
-                if conversation.follows_answers:
-                    return other, False
-                inbox.leave(file)
+            if other := _take(conversation, inbox, file):
+                return other, False
             waited = 0.0
         elif any_left and waited < 2 * SETTLED_AFTER_S:
             time.sleep(SETTLED_AFTER_S / 3)

@@ -64,7 +64,6 @@ if sys.platform == "win32":
             pass
 
         def discard(self, *, settles: bool = False) -> bool:
-            """Drop what was typed before; return whether there was anything."""
             time.sleep(_QUIET_S if settles else 0)
             found = False
             while msvcrt.kbhit():
@@ -75,12 +74,6 @@ if sys.platform == "win32":
         def line(
             self, prompt: Callable[[], None], elsewhere: Callable[[], _Other | None]
         ) -> str | _Other:
-            """Return a line typed after the prompt.
-
-            Raises:
-                EOFError: at the end of input.
-                PasteError: if more came with it.
-            """
             del elsewhere
             prompt()
             line = input()
@@ -256,7 +249,6 @@ else:
             self._switch(_MARK_PASTES)
 
         def _give_back(self) -> None:
-            """Restore the terminal's mode."""
             if not self._before:
                 return
             with contextlib.suppress(OSError, termios.error):  # the terminal may be gone

@@ -59,7 +59,6 @@ PIPE = Look()
 
 
 def look_of(stream: TextIO) -> Look:
-    """Return the properties of a stream."""
     if not is_seen(stream):
         return PIPE
     # A terminal that does not know its size reports 0; shutil then returns 80.
@@ -71,7 +70,6 @@ def look_of(stream: TextIO) -> Look:
 
 
 def cells(text: str) -> int:
-    """Return how many cells a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
@@ -203,9 +201,7 @@ def counted(found: Difference, look: Look) -> str:
 
 def bar(part: int, whole: int, look: Look) -> tuple[Span, Span]:
     """Return a progress bar for a part of a whole: the full and the empty piece."""
-    length = min(
-        _BAR_CELLS if look.is_terminal else 10, max(look.width - 12, 4) if look.width else 10
-    )
+    length = min(_BAR_CELLS, max(look.width - 12, 4)) if look.is_terminal else _BAR_CELLS // 2
     share = part / whole
     # A small part never shows as nothing, and an incomplete one never as all.
     full = min(max(round(share * length), 1 if part else 0), length if share >= 1 else length - 1)
@@ -236,7 +232,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 def ago(at: str, now: datetime) -> str:
     """Return how long ago a moment was, or its date if that is long ago."""
-    moment = moment_of(at)
+    moment = datetime.fromisoformat(at)
     seconds = (now - moment).total_seconds()
     if seconds < _MINUTE:
         return "just now"
@@ -252,22 +248,15 @@ def ago(at: str, now: datetime) -> str:
 
 def clock(at: str, now: datetime) -> str:
     """Return a moment in the person's own time; today's without the date."""
-    moment = moment_of(at).astimezone(now.tzinfo)
+    moment = datetime.fromisoformat(at).astimezone(now.tzinfo)
     return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def local_now() -> datetime:
-    """Return the person's local time."""
     return datetime.now(UTC).astimezone()
 
 
-def moment_of(at: str) -> datetime:
-    """Parse a time of the journal: UTC, ISO 8601 with Z."""
-    return datetime.fromisoformat(at)
-
-
 def duration(seconds: float) -> str:
-    """Return how long something took."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 2 * _MINUTE:

@@ -146,7 +146,6 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit status."""
     try:
         status = app(arguments or ["--help"], standalone_mode=False, prog_name="codingagent")
         sys.stdout.flush()
@@ -202,7 +201,6 @@ _UNFIT = re.compile(r"(.*) is not (?:a valid|in the range|one of) .*", re.DOTALL
 
 
 def _must_be(kind: object) -> str:
-    """Return what a value of this type must be."""
     if choices := getattr(kind, "choices", ()):
         return f"one of {', '.join(choices)}"
     number = {"int": "a whole number", "float": "a number"}

@@ -44,11 +44,7 @@ def suggestion(word: str, known: Sequence[str], otherwise: str) -> str:
 
 
 def fail(message: str, status: int = 1) -> int:
-    """Print an error on stderr in one line; on a terminal, wrapped between words.
-
-    Returns:
-        The exit status.
-    """
+    """Print an error on stderr in one line; on a terminal, wrapped. Return the exit status."""
     from codingagent.model.plain_text import without_controls
 
     line = f"codingagent: {without_controls(' '.join(message.split()))}"

@@ -83,7 +83,6 @@ class Screen:
             silence(sys.stdout)
 
     def remark(self, text: str) -> None:
-        """Show one line."""
         self.show(ui.Remark(text))
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
@@ -268,7 +267,6 @@ _SIGNS = {"+": "good", "-": "bad", "@": "name", "…": "dim"}
 
 
 def diff_style(line: str) -> str:
-    """Return the style of a line of a diff."""
     return "bold" if line.startswith(("+++", "---")) else _SIGNS.get(line[:1], "")
 
 
@@ -304,7 +302,6 @@ def _summary_of(result: Result) -> str:
 
 
 def _turn_line(notice: ui.TurnDone) -> str:
-    """Sum up a turn."""
     failed = f", {notice.failed} failed" if notice.failed else ""
     count = len(notice.changed)
     changed = f", {count} {'file' if count == 1 else 'files'} changed" if count else ""

@@ -108,7 +108,7 @@ def _entry(
 def _turn(turn: TurnTold, counts: Counts, when: str, look: Look) -> Iterator[_Hung]:
     took = ""
     if turn.ended_at:
-        seconds = layout.moment_of(turn.ended_at) - layout.moment_of(turn.at)
+        seconds = datetime.fromisoformat(turn.ended_at) - datetime.fromisoformat(turn.at)
         took = f", {layout.duration(max(seconds.total_seconds(), 0))}"
     yield [(f"turn {turn.sequence}", "bold"), (f"  {when}{took}  {turn.reply_name}", "dim")], 2
     for item in turn.items:

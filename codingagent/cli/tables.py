@@ -1,10 +1,10 @@
 """The output of `list`, `log`, `diff` and `config`: for a terminal, as plain lines, or as JSON."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import to_builtins
 from msgspec.structs import asdict
@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from codingagent.checkpoints.undo_history import UndoStep
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look, Span, look_of
-from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.plain_output import diff_style, write_json_line
 from codingagent.cli.stdio import is_living
 from codingagent.errors import UsageError
 from codingagent.model import journal_entries as entries
@@ -24,6 +24,9 @@ from codingagent.model.results import CHECK, check_result, result_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.session_file import document
+
+if TYPE_CHECKING:
+    from codingagent.checkpoints.store import Checkpoints
 
 STATES = {
     Phase.AWAITING_ANSWER: "name",
@@ -204,45 +207,35 @@ def _words(record: Record) -> str:
 
 
 def show_diff(
-    diff: Callable[[str, str, Collection[str]], str],
-    changed: Callable[[str, str], Iterable[str]],
-    steps: Sequence[UndoStep],
-    turn: int | None,
-    *,
-    json: bool,
+    checkpoints: "Checkpoints", steps: Sequence[UndoStep], turn: int | None, *, json: bool
 ) -> None:
-    """Print what a turn changed, or all turns together.
-
-    `diff` returns the diff between two checkpoints for some paths, `changed` the paths that differ.
-    """
+    """Print what a turn changed, or all turns together."""
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
         which = "no turn" if turn is None else f"no turn {turn}"
         raise UsageError(f"{which} of this session changed files; see `codingagent show`")
-    last = steps.index(chosen[-1])
-    later = [step.before for step in steps[last + 1 :]]
-    after = chosen[-1].after or next(iter(later), "")
+    later = steps[steps.index(chosen[-1]) + 1 :]
+    after = chosen[-1].after or (later[0].before if later else "")
     if not after:
         raise UsageError(
             "the last turn has no checkpoint after it: `codingagent resume` finishes an interrupted turn,"
             " `codingagent diff --turn N` shows an earlier one"
         )
     # Between the parts the person may have changed other files, which do not belong to the session.
-    touched = {path for step in chosen for path in changed(step.before, step.after or after)}
-    text = (
-        plain_text.without_controls(diff(chosen[0].before, after, sorted(touched)))
-        if touched
-        else ""
-    )
+    touched = {
+        change.path
+        for step in chosen
+        for change in checkpoints.changes(step.before, step.after or after)
+    }
+    text = checkpoints.diff(chosen[0].before, after, sorted(touched)) if touched else ""
+    text = plain_text.without_controls(text)
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]
         write_json_line(sys.stdout, {"turns": turns, "diff": text, "left_out": left_out})
         return
     if is_living(sys.stdout):
-        from codingagent.cli.terminal import Console
-
-        Console().diff(text)
+        show_lines([(line, diff_style(line))] for line in text.splitlines())
     else:
         sys.stdout.write(text)
     if not text:
@@ -288,7 +281,6 @@ def _value(value: object) -> str:
 
 
 def show_lines(lines: Iterable[Line]) -> None:
-    """Print lines; in colour on a terminal."""
     if is_living(sys.stdout):
         from codingagent.cli.terminal import Console
 

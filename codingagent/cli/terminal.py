@@ -14,7 +14,7 @@ from rich.text import Text
 from codingagent.cli import keyboard, layout
 from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
-from codingagent.cli.plain_output import Lines, diff_style, waiting_line
+from codingagent.cli.plain_output import Lines, waiting_line
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import KEEPING, Answer, Decision
 from codingagent.model.results import CHECK
@@ -33,14 +33,7 @@ _PAGE_CELLS = 100
 _TYPED_BEFORE = "  what was typed before this question was discarded"
 _PASTED = "  pasted text is ignored: type the answer"
 
-_DECISIONS: dict[str, Decision] = {
-    "y": "yes",
-    "yes": "yes",
-    "n": "no",
-    "no": "no",
-    "a": "always",
-    "always": "always",
-}
+_DECISIONS: tuple[Decision, ...] = ("yes", "no", "always")
 
 # Colours of the styles in `layout`.
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "name": "cyan"}
@@ -56,8 +49,6 @@ _COLOUR_SYSTEMS = {
 
 
 class Console(Lines):
-    """Show notices on a terminal as they come."""
-
     def __init__(self) -> None:
         super().__init__(sys.stdout, "short")
         self._can_ask = sys.stdin.isatty() and sys.stdout.isatty()
@@ -119,15 +110,16 @@ class Console(Lines):
             if isinstance(found, Answer):
                 self._rich.print()
                 return self._answered_elsewhere(found)
-            if (said := found.strip().lower()) in _DECISIONS:
+            said = found.strip().lower()
+            decision = next((each for each in _DECISIONS if said in (each, each[0])), None)
+            if decision is not None:
                 break
             keys.discard(settles=True)
-        decision, reason = _DECISIONS[said], ""
+        reason = ""
         if decision == "no":
             with contextlib.suppress(EOFError):
                 why = "  Why not? (for the model; may be empty): "
-                typed = self._line(keys, why, lambda: None)
-                reason = typed.strip() if isinstance(typed, str) else ""
+                reason = str(self._line(keys, why, lambda: None)).strip()
         return Answer(decision, reason=reason, how="terminal")
 
     def _line(
@@ -167,12 +159,7 @@ class Console(Lines):
         return numbers.index(said)
 
     def close(self) -> None:
-        """Restore the terminal: no spinner, the cursor shown."""
         self._stop_status()
-
-    def diff(self, text: str) -> None:
-        """Show a unified diff in colour."""
-        self.lines([(line, diff_style(line))] for line in text.splitlines())
 
     def lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
@@ -208,7 +195,6 @@ class Console(Lines):
         pydoc.pager(shown)
 
     def colours(self) -> str:
-        """Return the number of colours in words."""
         return _COLOUR_SYSTEMS.get(self._rich.color_system or "", "no colours")
 
     def _wait(self, notice: ui.Waiting) -> None:

@@ -84,7 +84,6 @@ def protocol_text() -> str:
 
 
 def reminder(session_id: str, sequence: int | str) -> str:
-    """Return the last line of every request."""
     return (
         f'Answer with commands as PROTOCOL says: first [REPLY session="{session_id}"'
         f' sequence="{sequence}"], last [END]. Put [DONE] after your last changes and the commands that'

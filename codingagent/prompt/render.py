@@ -150,8 +150,6 @@ class Dialect(Struct, frozen=True):
 
 
 def tag_dialect() -> Dialect:
-    """Return the dialect of tag blocks."""
-
     def reminder(session: Session) -> str:
         return guide.reminder(session.session_id, session.sequence)
 

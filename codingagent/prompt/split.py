@@ -8,13 +8,9 @@ SMALLEST_CHARACTERS = 1_000
 def split(text: str, limit: int) -> tuple[str, ...]:
     """Return the text in parts of at most `limit` characters, cut at line ends where possible.
 
-    Each part but the last asks the chat to wait; a text that fits is one part, unchanged.
-
-    Raises:
-        ValueError: for a limit under a thousand characters.
+    Each part but the last asks the chat to wait; a text that fits is one part, unchanged. The limit is at
+    least SMALLEST_CHARACTERS.
     """
-    if limit < SMALLEST_CHARACTERS:
-        raise ValueError(f"a part must have at least {SMALLEST_CHARACTERS} characters")
     if len(text) <= limit:
         return (text,)
     room = limit - _FRAME_CHARACTERS

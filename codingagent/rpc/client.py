@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Self, TypeVar, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from codingagent.errors import CodingAgentError, UsageError, WorkError
 from codingagent.model.plain_text import visible
@@ -154,12 +154,7 @@ class Client:
         patience_s: float = _CONNECT_PATIENCE_S,
         timeout_s: float | None = _CALL_PATIENCE_S,
     ) -> Self:
-        """Connect to a server, which may still be starting.
-
-        Args:
-            endpoint: where it listens.
-            patience_s: how long to retry, ten times a second.
-            timeout_s: as for the client.
+        """Connect to a server, which may still be starting: retry for `patience_s`, ten times a second.
 
         Raises:
             ConnectError: if nothing listens there.
@@ -224,12 +219,7 @@ class Client:
         *,
         timeout_s: Patience = ...,
     ) -> Any:
-        """Call a method and return its result.
-
-        Args:
-            method: its name.
-            params: by name or by position.
-            timeout_s: how long to wait, instead of the client's default; None: without limit.
+        """Call a method, with params by name or by position, and return its result.
 
         Raises:
             RpcError: see the package's list of exceptions.
@@ -268,10 +258,7 @@ class Client:
     ) -> ExecResult:
         """Run a shell command.
 
-        Args:
-            cmd: the command line.
-            limit_s: the server ends it after this time (exit code 124); None: the server's own limit.
-            timeout_s: as for `call`.
+        The server ends it after `limit_s` (exit code 124), or after its own limit.
         """
         return self._run("exec", {"cmd": cmd}, limit_s, timeout_s)
 
@@ -291,13 +278,7 @@ class Client:
 
     def list_dir(self, path: str) -> tuple[FileEntry, ...]:
         """Return the contents of a folder."""
-        entries = _field(self.call("list_dir", {"path": path}), "entries", list)
-        return tuple(
-            FileEntry(
-                _field(each, "name", str), _field(each, "is_dir", bool), _field(each, "size", int)
-            )
-            for each in entries
-        )
+        return _field(self.call("list_dir", {"path": path}), "entries", tuple[FileEntry, ...])
 
     def _run(
         self, method: str, params: dict[str, object], limit_s: float | None, timeout_s: Patience
@@ -314,7 +295,6 @@ class Client:
     # --- the wire ----------------------------------------------------------------------------------
 
     def _exchange(self, line: bytes, deadline: float | None) -> dict[str, Any]:
-        """Send a request and return the response to it."""
         self._connection.settimeout(_left(deadline))
         self._connection.sendall(line)
         while True:
@@ -377,11 +357,10 @@ def _result(response: Mapping[str, Any]) -> Any:
 
 
 def _field(value: Any, name: str, kind: type[T]) -> T:
-    found = value.get(name) if isinstance(value, dict) else None
-    # A boolean does not count as a number here.
-    if type(found) is not kind:
-        raise AnswerError(f'the answer has no "{name}" as it should be')
-    return found
+    try:
+        return convert(value[name], kind)
+    except (KeyError, TypeError, ValidationError) as fault:
+        raise AnswerError(f'the answer has no "{name}" as it should be') from fault
 
 
 # --- connecting ------------------------------------------------------------------------------------
@@ -393,12 +372,7 @@ def _may_come(fault: OSError) -> bool:
 
 
 def _dial(endpoint: Listenable, timeout_s: float) -> socket.socket:
-    """Connect to an endpoint.
-
-    Raises:
-        OSError: if nothing listens there.
-        UsageError: if nothing can: no such host, or no vsock here.
-    """
+    """Connect to an endpoint; an OSError means that nothing listens there, a UsageError that nothing can."""
     deadline = time.monotonic() + timeout_s
     with contextlib.ExitStack() as stack:
         match endpoint:
@@ -442,7 +416,6 @@ def _shake_hands(connection: socket.socket, port: int, deadline: float) -> None:
 
 
 def _present(connection: socket.socket, token: str, deadline: float) -> None:
-    """Present a token to a server."""
     if _ask(connection, token_line(token), deadline) != TOKEN_TAKEN:
         raise PermissionError(errno.EACCES, "the server rejected the token")
 

@@ -108,7 +108,6 @@ TOKEN_TAKEN = b"OK\n"
 
 
 def presented_token(first_line: bytes) -> bytes | None:
-    """Return the token that a first line presents, or None."""
     found = _TOKEN.fullmatch(first_line)
     return found[1] if found else None
 

@@ -116,16 +116,15 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
     whole = os.path.abspath(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _locked(os.path.dirname(whole)):
-            _make_way(path)
-            _bind(listening, path, endpoint, mask=0o177)
-            ours = os.lstat(whole)
+        with contextlib.ExitStack() as stack:
+            stack.callback(listening.close)
+            with _locked(os.path.dirname(whole)):
+                _make_way(path)
+                _bind(listening, path, endpoint, mask=0o177)
+                ours = os.lstat(whole)
+            stack.pop_all()
     except OSError as fault:
-        listening.close()
         raise UsageError(f"{path} can't be listened on: {fault.strerror or fault}") from fault
-    except BaseException:
-        listening.close()
-        raise
     return Listener(listening, endpoint, lambda: _remove(whole, ours))
 
 

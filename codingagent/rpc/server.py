@@ -123,7 +123,6 @@ class Server:
         return poll.poll(None if timeout_s is None else timeout_s * 1e3)
 
     def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
-        """Serve a stream in its own thread."""
         self._count += 1
         number = self._count
 

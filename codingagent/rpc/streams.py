@@ -13,30 +13,18 @@ _PIPE_BYTES = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
 
 
 class Stream(Protocol):
-    """One connection's bytes, read and written by one thread."""
+    """One connection's bytes, read and written by one thread; all but `close` may raise OSError."""
 
     def read(self) -> bytes:
-        """Wait for bytes; empty at the end of input.
-
-        Raises:
-            OSError: if the peer is gone, or `stop` was called.
-        """
+        """Wait for bytes; empty at the end of input."""
         ...
 
     def write_some(self, data: bytes | memoryview) -> int:
-        """Write what can be written at once; return the number of bytes.
-
-        Raises:
-            OSError: if nothing can be written now (BlockingIOError), or never again.
-        """
+        """Write what can be written at once, or raise BlockingIOError; return the number of bytes."""
         ...
 
     def wait(self, *, reading: bool) -> bool:
-        """Wait until it is writable or, with `reading`, readable; return whether it is readable.
-
-        Raises:
-            OSError: if `stop` was called.
-        """
+        """Wait until it is writable or, with `reading`, readable; return whether it is readable."""
         ...
 
     def is_gone(self) -> bool:
@@ -44,7 +32,7 @@ class Stream(Protocol):
         ...
 
     def stop(self) -> None:
-        """Make `read` and `wait` end; for any thread."""
+        """Make `read` and `wait` raise; for any thread."""
         ...
 
     def close(self) -> None: ...

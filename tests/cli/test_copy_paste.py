@@ -192,7 +192,7 @@ def test_where_tmux_passes_nothing_on_it_is_said_what_to_set(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("copy", "--split", "10"), "at least 1000 characters"),
+        (("copy", "--split", "10"), "it must be a whole number, 1000 or more"),
         (("copy", "--short"), "the first request has no short version"),
         (("copy", "00000000"), "no session 00000000"),
     ],

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,12 +29,6 @@ def test_a_part_ends_at_the_end_of_a_line() -> None:
         found = _FRAME.match(part)
         assert found is not None
         assert found[1].endswith("length\n")
-
-
-def test_parts_that_are_too_small_are_refused() -> None:
-    """The words round a part would be longer than it."""
-    with pytest.raises(ValueError, match="at least 1000 characters"):
-        split.split("x", 999)
 
 
 @given(st.text("ab\n", max_size=9_000), st.integers(1_000, 3_000))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from codingagent.cli.commands.common import (
-    held_or_handed,
     home_of,
     inbox_of,
     latest_of,
@@ -91,6 +90,7 @@ def _revoke(
     json: Json = False,
 ) -> None:
     """Revoke approvals that you gave with --always: you are asked again."""
+    from codingagent.cli.handoff import held_or_handed
     from codingagent.storage.queued_request import Errand
 
     home = home_of(context)
@@ -100,7 +100,7 @@ def _revoke(
     state = home.sessions.load(first) if is_named else latest_of(home)
     grants = _numbered(state, given[is_named:])
     errand = Errand("revoke", state.session_id, "\n".join(grants))
-    with screen_for(json) as screen, held_or_handed(home, errand, screen) as (is_handed, _):
+    with screen_for(json) as screen, held_or_handed(home, errand, screen.remark) as (is_handed, _):
         if is_handed:
             screen.remark(f"the other terminal asks again from now on: {', '.join(grants)}")
             return
@@ -161,9 +161,9 @@ def _write_anew(
     home: "Home", errand: "Errand", change: "Callable[[Requests, str], None]", screen: "Screen"
 ) -> None:
     """Rewrite a session's request: here, or by handing it to the other terminal."""
-    from codingagent.cli.handoff import write_request
+    from codingagent.cli.handoff import held_or_handed, write_request
 
-    with held_or_handed(home, errand, screen) as (is_handed, name):
+    with held_or_handed(home, errand, screen.remark) as (is_handed, name):
         if is_handed:
             _show_handed(home, errand, screen)
             return

@@ -31,7 +31,13 @@ def _copy(
         bool, flag("--short", "Copy the short request, for a chat that saw the earlier ones.")
     ] = False,
     split: Annotated[
-        int | None, value("--split", "CHARS", "Copy in parts of at most this many characters.")
+        int | None,
+        value(
+            "--split",
+            "CHARS",
+            "Copy in parts of at most this many characters.",
+            min=parts.SMALLEST_CHARACTERS,
+        ),
     ] = None,
 ) -> None:
     """Put the waiting request on the clipboard; in a pipe, print it."""
@@ -59,10 +65,9 @@ def _paste(
 def _put_request(
     home: Home, session: Session, *, short: bool, limit: int | None, budget: int
 ) -> None:
-    """Put the waiting request on the clipboard; in a pipe, print it.
+    """Put a request on the clipboard: its parts, also in `outbox/parts/`, one after the other.
 
-    In parts it is also written to `outbox/parts/`, and the parts go to the clipboard one after the other; in
-    a pipe their file names are printed. `budget` is the limit of a request, in characters.
+    In a pipe, print it, or the parts' file names. `budget` is the limit of a request, in characters.
     """
     if session.phase is not Phase.AWAITING_ANSWER:
         raise UsageError(no_request_waits(session))
@@ -75,7 +80,7 @@ def _put_request(
         text = path.read_text("utf-8")
     except OSError as fault:
         raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
-    pieces = _pieces(text, limit)
+    pieces = (text,) if limit is None else parts.split(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not sys.stdout.isatty():
         # The reader of the pipe has its own way to the clipboard.
@@ -94,15 +99,6 @@ def _put_request(
             sys.stdout.flush()
             if not sys.stdin.readline():
                 raise UsageError(f"only {number} of {len(pieces)} parts were copied")
-
-
-def _pieces(text: str, limit: int | None) -> tuple[str, ...]:
-    if limit is None:
-        return (text,)
-    try:
-        return parts.split(text, limit)
-    except ValueError as fault:
-        raise UsageError(f"--split {limit}: {fault}") from fault
 
 
 def _put(text: str, *outside: Path) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import typer
 from msgspec import Struct
 
 from codingagent.cli.output import fail
-from codingagent.errors import InterruptError, UsageError, WorkError
+from codingagent.errors import InterruptError, UsageError
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from codingagent.model.session_state import Session
     from codingagent.model.settings import Settings
     from codingagent.storage.homes import Home
-    from codingagent.storage.queued_request import Errand
 
 
 def home_of(context: typer.Context) -> "Home":
@@ -119,7 +118,6 @@ class Given(Struct, frozen=True):
 
     @property
     def options(self) -> list[str]:
-        """Return the given options as they are typed."""
         given = {**self.settings, "yes": self.yes or None}
         return [f"--{name}" for name, value in given.items() if value]
 
@@ -127,7 +125,6 @@ class Given(Struct, frozen=True):
 def settings_of(
     home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
 ) -> "Settings":
-    """Return the settings with which a session continues."""
     from codingagent.storage import homes
 
     workspace = Path(session.workspace)
@@ -214,18 +211,6 @@ def reply_command(
     from codingagent.cli.reply_command import ReplyCommand
 
     return ReplyCommand(line, timeout_s or _REPLY_S, max_turns or _TURNS)
-
-
-@contextlib.contextmanager
-def held_or_handed(home: "Home", errand: "Errand", screen: "Screen") -> Iterator[tuple[bool, str]]:
-    """Hold the home's lock, or have its holder run an errand; yield which, and the errand's name."""
-    from codingagent.cli.handoff import locked_or_handed
-
-    with locked_or_handed(home, errand, screen.remark) as (report, name):
-        if report is not None and report.fault:
-            kind = UsageError if report.exit_status == UsageError.exit_status else WorkError
-            raise kind(report.fault)
-        yield report is not None, name
 
 
 @contextlib.contextmanager

@@ -111,11 +111,7 @@ def _diff(
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     with undo.history_of(home, state) as (checkpoints, steps):
-
-        def changed(old: str, new: str) -> list[str]:
-            return [change.path for change in checkpoints.changes(old, new)]
-
-        tables.show_diff(checkpoints.diff, changed, steps, turn, json=json)
+        tables.show_diff(checkpoints, steps, turn, json=json)
 
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")

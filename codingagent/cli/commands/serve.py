@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import sys
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +69,6 @@ def _serve(  # noqa: PLR0913, PLR0917  # one for each command-line option
 def _hosting(
     context: typer.Context, root: Path | None, given: Given, timeout_s: float | None
 ) -> AbstractContextManager[Host]:
-    """Return what is served, and its restrictions."""
     home, _ = trusted_home(context)
     resolved, folder = homes.settings_for(home, given.settings, os.environ, root)
     settings = resolved.settings
@@ -176,22 +175,20 @@ def _serve_until_stopped(
     _share_heap()
     # Before any file is opened: it would get the number of a closed standard stream.
     place = _standard_streams() if endpoint is None else endpoint
-    with hosting as host:
+    with ExitStack() as stack:
+        host, listener = stack.enter_context(hosting), None
+        if not isinstance(place, HandleStream):
+            listener = stack.enter_context(closing(listen(place)))
+        methods = host.open_methods
+        server = stack.enter_context(Server(methods, log, shows_bodies=verbose, token=token))
+        _say(log, host, str(listener.endpoint) if listener else "standard input and output")
+        if told:
+            log(told)
+        stack.enter_context(stopped_by_signals(server))
         if isinstance(place, HandleStream):
-            with Server(host.open_methods, log, shows_bodies=verbose) as server:
-                _say(log, host, "standard input and output")
-                with stopped_by_signals(server):
-                    server.serve_one(place)
-            return
-        with (
-            closing(listen(place)) as listener,
-            Server(host.open_methods, log, shows_bodies=verbose, token=token) as server,
-        ):
-            _say(log, host, str(listener.endpoint))
-            if told:
-                log(told)
-            with stopped_by_signals(server):
-                server.serve(listener)
+            server.serve_one(place)
+        elif listener is not None:
+            server.serve(listener)
 
 
 def _share_heap() -> None:

@@ -15,7 +15,6 @@ from codingagent.cli.commands.common import (
     Given,
     ask_whose,
     follow,
-    held_or_handed,
     home_of,
     inbox_of,
     latest_of,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Recipients
     from codingagent.cli.handoff import QueueWorker
-    from codingagent.cli.inbox_loop import Inbox
     from codingagent.cli.plain_output import Screen
     from codingagent.cli.reply_command import ReplyCommand
     from codingagent.model.approval import Answer
@@ -95,7 +93,6 @@ class _Place(Struct, frozen=True):
 
 
 def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
-    """Return where a new session will be."""
     from codingagent.storage import homes
 
     named: Path | None = None
@@ -249,15 +246,13 @@ class _Resume(Struct, frozen=True):
         """Return the session to continue with, if an answer is for another one; else ""."""
         home, screen = self.home, self.screen
         say_if_not_obeyed(screen, home.root, Path(state.workspace))
-        with opened(home, state, screen, self.given, recipients=self.recipients) as (
-            work,
-            worker,
-        ):
+        with opened(home, state, screen, self.given, recipients=self.recipients) as at_work:
+            work, worker = at_work
             conversation = work.conversation
             if conversation.session.is_complete:
                 home.sessions.mend_document(conversation.session)
                 if self.once and self.accept is None and not home.mailbox.look():
-                    _say_nothing_taken(screen, home, conversation, inbox_of(conversation, home))
+                    self._say_nothing_taken(conversation)
                     return ""
                 conversation.requests.reopen()
             if self.given.check is not None:
@@ -286,34 +281,28 @@ class _Resume(Struct, frozen=True):
         if still_grows:
             self.screen.remark("a file in the inbox is still being written: it was left there")
         elif not (other or self.accept or inbox.given):
-            _say_nothing_taken(self.screen, self.home, conversation, inbox)
+            self._say_nothing_taken(conversation)
         return other
 
+    def _say_nothing_taken(self, conversation: "Conversation") -> None:
+        """Say why nothing was done, and what the session waits for."""
+        from codingagent.model.paths import shown
 
-def _say_nothing_taken(
-    screen: "Screen", home: "Home", conversation: "Conversation", inbox: "Inbox"
-) -> None:
-    """Say why nothing was done, and what the session waits for."""
-    from codingagent.model.paths import shown
-
-    session = conversation.session
-    for complaint in inbox.complaints(is_last_look=True):
-        screen.remark(complaint)
-    if left := inbox.names_left_alone():
-        screen.remark(
-            f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use one:"
-            f" codingagent resume {session.session_id} --accept FILE",
+        session, inbox = conversation.session, inbox_of(conversation, self.home)
+        for complaint in inbox.complaints(is_last_look=True):
+            self.screen.remark(complaint)
+        if left := inbox.names_left_alone():
+            self.screen.remark(
+                f"ignored, because it was in the inbox before: {', '.join(map(shown, left))}; to use"
+                f" one: codingagent resume {session.session_id} --accept FILE"
+            )
+        waits = f"waits for the answer to request {session.sequence}"
+        self.screen.remark(
+            f"no answer in {self.home.mailbox.inbox}: nothing was done; session {session.session_id}"
+            f" {'is complete' if session.is_complete else waits}"
         )
-    state = (
-        "is complete"
-        if session.is_complete
-        else f"waits for the answer to request {session.sequence}"
-    )
-    screen.remark(
-        f"no answer in {home.mailbox.inbox}: nothing was done; session {session.session_id} {state}",
-    )
-    if session.is_awaiting_answer:
-        conversation.requests.announce(watched=False)
+        if session.is_awaiting_answer:
+            conversation.requests.announce(watched=False)
 
 
 def _meant(home: "Home", screen: "Screen", accept: Path | None, *, once: bool) -> "list[Session]":
@@ -410,10 +399,9 @@ def _undo(
             if state.undoing is None:
                 back = None if redo else turns
                 take_back(home, work.context.checkpointer, back, force=force)
-                conversation.recover()
             else:
                 screen.remark("finished an interrupted undo; nothing else was undone")
-                conversation.recover()
+            conversation.recover()
             if not conversation.session.is_complete:
                 screen.remark("the request was rewritten: send the chat this one")
                 conversation.requests.announce(watched=False)
@@ -458,6 +446,7 @@ def _answer_session(
     screen: "Screen",
 ) -> None:
     """Answer for a session, or have the terminal that holds the home's lock do it."""
+    from codingagent.cli.handoff import held_or_handed
     from codingagent.model.approval import nothing_awaits
     from codingagent.storage.queued_request import Errand, seen
 
@@ -466,7 +455,7 @@ def _answer_session(
         raise UsageError(nothing_awaits(session))
     shown = seen(state.asked.question.shown)
     errand = Errand("answer", session, "", (), operation_id or "", answer, shown)
-    with held_or_handed(home, errand, screen) as (is_handed, _):
+    with held_or_handed(home, errand, screen.remark) as (is_handed, _):
         if is_handed:
             own = ", ".join(given.options)
             not_obeyed = f" with its own settings ({own} is ignored)" if own else ""
