@@ -56,6 +56,16 @@ def gaps(lines: Sequence[str]) -> dict[tuple[str, str], int]:
     return {pair: count for pair, count in found.items() if count >= 0}
 
 
+def are_as_in(there: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether lines that a file has, too, are as far apart there, some of them not adjacent.
+
+    With one more blank line after each they would be three apart: no text is written so.
+    """
+    was, now = gaps(there), gaps(new)
+    shared = was.keys() & now.keys()
+    return any(was[pair] for pair in shared) and all(was[pair] == now[pair] for pair in shared)
+
+
 def every_second(lines: list[str]) -> list[str] | None:
     """Return lines without the blank one after each, or before each."""
     for start in (1, 0):

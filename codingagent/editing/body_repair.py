@@ -10,8 +10,9 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from codingagent.editing import body_rules, fences, file_kinds
-from codingagent.editing.body_rules import BodyCase, split
+from codingagent.editing.body_rules import BodyCase
 from codingagent.editing.characters import Ground
+from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage

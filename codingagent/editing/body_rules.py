@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, fences, file_kinds, indentation
 from codingagent.editing.characters import Ground
+from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
@@ -25,11 +26,6 @@ _RECIPE = re.compile(
     r"^[^\s#:=][^:=\n]*:(?!=)[^=\n]*(?<!\\)\n(?: +\S|[@-]?(?:\$\(|\w[^:=\n]*$)(?!.*[:=]))",
     re.MULTILINE,
 )
-
-
-def split(text: str) -> list[str]:
-    """Return the lines of a text."""
-    return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
 
 
 class BodyCase:
@@ -191,7 +187,8 @@ def _marks(case: BodyCase) -> list[str] | None:
     old = _first_word(case.ground.replaced)
     is_deep = bool(indentation.blanks(old)) and file_kinds.is_program(case.path)
     is_deep = is_deep and indentation.blanks(_first_word(bare)) == indentation.blanks(old)
-    if case.is_proven(bare) or is_deep:
+    parses = [case.ground.parses_with(each) for each in (case.lines, bare)]
+    if case.is_proven(bare) or is_deep or parses == [False, True]:
         return bare
     if file_kinds.is_code(case.path) or file_kinds.ending(case.path) == "sh":
         case.refuse("each line begins with the + of a diff")
@@ -205,7 +202,8 @@ def _lead(case: BodyCase) -> list[str] | None:
     if not lead or not all(line.startswith(lead) for line in case.lines if line.strip()):
         return None
     back = [line.removeprefix(lead) if line.strip() else "" for line in case.lines]
-    as_is, shifted = (_known(case.ground, lines) for lines in (case.lines, back))
+    known = case.ground.known
+    as_is, shifted = (sum(line in known for line in lines) for lines in (case.lines, back))
     if as_is != shifted:
         return back if shifted > as_is else None
     old, new = (_first_word(part) for part in (case.ground.replaced, case.lines))
@@ -219,10 +217,6 @@ def _lead(case: BodyCase) -> list[str] | None:
         return back
     case.say("the body is indented as its tags are, and was written so")
     return None
-
-
-def _known(ground: Ground, lines: Sequence[str]) -> int:
-    return sum(line in ground.known for line in lines)
 
 
 def _trail(case: BodyCase) -> list[str] | None:
@@ -240,9 +234,10 @@ def _trail(case: BodyCase) -> list[str] | None:
 def _spaced(case: BodyCase) -> list[str] | None:
     if not case.arrival.is_spaced or any(map(str.strip, case.lines[::2])):
         return None
-    if file_kinds.is_prose(case.path):
+    bare = case.lines[1::2]
+    if file_kinds.is_prose(case.path) and not blank_lines.are_as_in(case.ground.lines, bare):
         case.refuse("a blank line follows each line, of the tags too")
-    return case.lines[1::2]
+    return bare
 
 
 def _blank_lines(case: BodyCase) -> list[str] | None:
@@ -410,7 +405,7 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule(
         "marks of a diff",
         "a `+` before all lines",
-        "lines on disk fit without it, or the indentation does",
+        "lines on disk fit without it, or the indentation does, or only then it can be parsed",
         "takes it off; asks again where it is code",
         "the + of a diff before each line was taken off",
         _marks,
@@ -434,8 +429,8 @@ _SHARED: tuple[Rule[BodyRule], ...] = (
     Rule(
         "spaced answer",
         "a blank line after each line of the answer, of the tags too",
-        "the tags themselves",
-        "takes them out; asks again where it is text for people",
+        "the tags themselves, and in a text for people the neighbours on disk",
+        "takes them out; asks again where it is new text for people",
         "the blank line after each line, of the tags too, was taken out",
         _spaced,
     ),

@@ -276,7 +276,7 @@ _ODD_THERE = {
 }
 _ODD_MARK = re.compile("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
-_UNSEEN = frozenset((Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
+_UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
 
 def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
@@ -323,6 +323,11 @@ def _by_tags(look: _Look, way: Channel) -> tuple[_Says, str]:
         case Damage.BLANKS:
             # Not one ordinary blank is left in it: all of them were changed.
             return (_Says.UNDO, why) if " " not in text else (_Says.ASK, may_be)
+        case Damage.SOFT_HYPHENS:
+            # Programs spell them "\u00ad"; in a text for people they may be meant.
+            whole = "\n".join(look.ground.lines)
+            is_sure = file_kinds.is_code(look.path) or (bool(whole) and "\u00ad" not in whole)
+            return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)
         case Damage.ZERO_WIDTH:
             is_sure = _JOINER.search(text) is None
             return (_Says.UNDO, why) if is_sure else (_Says.ASK, may_be)

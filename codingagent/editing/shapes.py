@@ -1,8 +1,9 @@
-"""What may have been copied along on each line of an edit: fences, line numbers, the marks of a diff."""
+"""What a chat may have put round or between all lines of an edit: fences, numbers, marks, blank lines."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from codingagent.editing import blank_lines
 from codingagent.editing.places import Sought
 from codingagent.model.rule import Rule
 
@@ -21,6 +22,8 @@ def shapes(sought: Sought) -> Iterator[tuple[str, Sought]]:
         new = strip(sought.replace, "+")
         if new is None:
             new = sought.replace
+            if strip in _BOTH:
+                continue  # it came as SEARCH did, so it has the same
             if strip is _unmarked and any(line[:1] in ("-", " ") for line in new):
                 continue
             if strip in (_unnumbered, _unnumbered_closely) and (
@@ -61,6 +64,32 @@ def _unmarked(lines: Sequence[str], mark: str) -> tuple[str, ...] | None:
     return tuple(line[1:] for line in lines)
 
 
+def _added(lines: Sequence[str], _: str) -> tuple[str, ...] | None:
+    if not all(line.startswith("+") for line in lines):
+        return None
+    return tuple(line[1:] for line in lines)
+
+
+def _unspaced(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
+    """Return the lines without the blank one after each, and after the marker before them if it is there."""
+    after_marker = len(lines) % 2
+    if any(line.strip() for line in lines[1 - after_marker :: 2]):
+        return None
+    bare = tuple(lines[after_marker::2])
+    # One line with a blank one after it is often written so.
+    return bare if side == "+" or sum(map(bool, map(str.strip, bare))) > 1 else None
+
+
+def _halved(lines: Sequence[str], side: str) -> tuple[str, ...] | None:
+    halved = blank_lines.halved(lines)
+    # Before a definition many a chat writes two where the file has one.
+    proof = _PAIR.search("\n".join(lines).strip("\n")) if side == "-" else lines
+    return None if halved is None or proof is None else tuple(halved)
+
+
+_PAIR = re.compile(r"\n\n\n(?!(?:def|class|async|@)\b)")
+_BOTH = (_added, _unspaced, _halved)
+
 RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] = (
     Rule(
         "code fences in an edit",
@@ -93,5 +122,29 @@ RULES: tuple[Rule[Callable[[Sequence[str], str], tuple[str, ...] | None]], ...] 
         "takes them off",
         "without the marks of a diff",
         _unmarked,
+    ),
+    Rule(
+        "marks of new lines in an edit",
+        "`+` before all lines of SEARCH and REPLACE",
+        "SEARCH fits without them",
+        "takes them off",
+        "without the + of a diff before each line",
+        _added,
+    ),
+    Rule(
+        "blank lines between the lines of an edit",
+        "a blank line after each line of SEARCH and REPLACE, two at least",
+        "SEARCH fits without them",
+        "takes them out",
+        "without the blank line after each line",
+        _unspaced,
+    ),
+    Rule(
+        "blank lines of an edit in twos",
+        "all blank lines of SEARCH and REPLACE in twos",
+        "SEARCH fits with half of them, and not only before a definition",
+        "takes half of them out",
+        "without every second blank line",
+        _halved,
     ),
 )

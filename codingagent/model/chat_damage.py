@@ -21,6 +21,7 @@ class Damage(Enum):
     ANGLES = "HTML entities in place of <, > and &"
     QUOTES = "typographic quotes"
     BLANKS = "no-break spaces"
+    SOFT_HYPHENS = "soft hyphens"
     ZERO_WIDTH = "zero-width characters"
     BRACKETS = "full-width brackets"
     LINKS = "links in place of file names"
@@ -90,6 +91,7 @@ _BRACKETS = str.maketrans("［］【】〔〕〖〗", "[][][][]")
 
 TYPOGRAPHIC = re.compile("[“”„‟″＂‘’‚‛′]")
 ODD_BLANK = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|&nbsp;")
+SOFT_HYPHEN = re.compile("\u00ad")
 ZERO_WIDTH = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
 FULL_WIDTH = re.compile("[［］【】〔〕〖〗]")
 
@@ -130,6 +132,11 @@ def with_plain_blanks(text: str) -> str:
     """Replace no-break spaces and other wide or narrow ones with ordinary spaces."""
     text = text.replace("&nbsp;", " ") if "&nbsp;" in text else text
     return text if text.isascii() else text.translate(_BLANKS)
+
+
+def without_soft_hyphens(text: str) -> str:
+    """Remove the marks of where a word may be broken."""
+    return text.replace("\u00ad", "")
 
 
 def without_zero_width(text: str) -> str:
@@ -189,6 +196,7 @@ class DamageRow(Struct, frozen=True):
 ESCAPE = _ESCAPE
 _ESCAPED = "`*_[]"
 ROWS = (
+    DamageRow(Damage.SOFT_HYPHENS, SOFT_HYPHEN, without_soft_hyphens, ""),
     DamageRow(Damage.ZERO_WIDTH, ZERO_WIDTH, without_zero_width, ""),
     DamageRow(Damage.BLANKS, LEADING_BLANK, with_plain_indentation, ""),
     DamageRow(Damage.BLANKS, ODD_BLANK, with_plain_blanks, " "),

@@ -127,7 +127,7 @@ def test_what_no_file_of_its_kind_holds_is_undone(body: str, path: str, text: st
 @pytest.mark.parametrize(
     ("body", "path", "what"),
     [
-        ("+a\n+\n+b\n", "a.py", "the + of a diff"),
+        ("+a\n+\n+b\n", "a.go", "the + of a diff"),
         ("if a &lt; b && c {\n", "a.go", "HTML entities"),
         ("a: &quot;b&quot;\n", "a.yml", "HTML entities"),
         ("all: x\n    make\n", "Makefile", "not with a tab"),
@@ -154,6 +154,43 @@ def test_a_file_that_looks_damaged_is_asked_for_again(body: str, path: str, what
         body_repair.mend_file(body, path, AS_IT_IS)
     assert what in caught.value.reason
     assert 'until="TOKEN"' in caught.value.reason
+
+
+def test_soft_hyphens_of_the_tags_are_undone_where_none_can_be_meant() -> None:
+    """In a program, and where the file has none; in a new text for people they may be meant."""
+    arrival = Arrival(frozenset({Damage.SOFT_HYPHENS}))
+    body = "# The chap\u00adter\n\nA docu\u00adment.\n"
+    bare = body.replace("\u00ad", "")
+    assert body_repair.mend_file(body, "a.py", arrival).text == bare
+    assert body_repair.mend_file(body, "a.md", arrival, "# Old\n").text == bare
+    for old in (None, "# O\u00adld\n"):
+        with pytest.raises(OperationError, match="soft hyphens, as in the tags"):
+            body_repair.mend_file(body, "a.md", arrival, old)
+    other = Arrival(frozenset({Damage.ZERO_WIDTH}))
+    with pytest.raises(OperationError, match="and they may be meant"):
+        body_repair.mend_file(body, "a.py", other)
+    assert body_repair.mend_file(body, "a.md", AS_IT_IS).text == body
+
+
+def test_a_blank_line_after_each_line_of_a_text_is_taken_out_if_the_file_shows_it() -> None:
+    """Three of them where the file has one are not meant; a looser list may be."""
+    arrival = Arrival(is_spaced=True)
+    body = "\n# A\n\n\n\n- b\n\n- d\n\n"
+    assert (
+        body_repair.mend_file(body, "a.md", arrival, "# A\n\n- b\n- c\n").text
+        == "# A\n\n- b\n- d\n"
+    )
+    for old in (None, "# A\n- b\n- c\n", "- b\n- d\n"):
+        with pytest.raises(OperationError, match="a blank line follows each line"):
+            body_repair.mend_file(body, "a.md", arrival, old)
+
+
+def test_the_marks_of_a_diff_are_taken_off_where_only_then_it_can_be_read() -> None:
+    """A program that begins each line with + is none."""
+    assert body_repair.mend_file("+a = 1\n+\n+b = 2\n", "a.py", AS_IT_IS).text == "a = 1\n\nb = 2\n"
+    for body in ("+a = (\n+\n", "+1\n+2\n"):
+        with pytest.raises(OperationError, match="each line begins with the \\+ of a diff"):
+            body_repair.mend_file(body, "a.py", AS_IT_IS)
 
 
 @pytest.mark.parametrize(

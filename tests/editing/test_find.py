@@ -84,6 +84,65 @@ def test_lost_indentation_comes_back_where_it_can_be_derived() -> None:
     assert "        return path" in fault.detail
 
 
+SPACED = "x = 1\n\nif a:\n    b()\nc()\n"
+
+
+@pytest.mark.parametrize(
+    ("search", "replace", "text", "note"),
+    [
+        (
+            "+if a:\n+    b()\n",
+            "+if a:\n+    d()\n+\n",
+            "x = 1\n\nif a:\n    d()\n\nc()\n",
+            "the +",
+        ),
+        ("+x = 1\n", "", "\nif a:\n    b()\nc()\n", "the +"),
+        (
+            "x = 1\n\n\n\nif a:\n\n    b()\n\n",
+            "x = 2\n\n\n\nif b:\n\n    b()\n\n",
+            "x = 2\n\nif b:\n    b()\nc()\n",
+            "the blank line after",
+        ),
+        (
+            "\nif a:\n\n    b()\n\nc()\n\n",
+            "\nc()\n\n",
+            "x = 1\n\nc()\n",
+            "the blank line after",
+        ),
+        ("x = 1\n\n\nif a:\n", "x = 1\n\n\nif b:\n", SPACED.replace("a:", "b:"), "every second"),
+    ],
+)
+def test_what_was_put_between_all_lines_is_taken_out(
+    search: str, replace: str, text: str, note: str
+) -> None:
+    """Only so the lines are in the file, and REPLACE has the like."""
+    edited = applied(SPACED, search, replace)
+    assert edited.text == text
+    assert note in edited.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("search", "replace"),
+    [
+        ("+if a:\n+    b()\n", "+if a:\n    d()\n"),
+        ("if a:\n\n    b()\n\n", "if a:\n    d()\n"),
+        ("c()\n\n", "c()\n\nd()\n\n"),
+        ("if a:\n\n    b()\n\nd()\n\n", "if b:\n\n"),
+        ("x = 1\n\n\nif a:\n", "x = 1\n\nif b:\n"),
+        ("if a:\n    b()\n\n\n", "if a:\n    b()\n\n\nd()\n\n\n"),
+    ],
+)
+def test_what_is_not_between_all_lines_changes_nothing(search: str, replace: str) -> None:
+    """REPLACE did not come so, one line shows too little, or SEARCH fits neither way."""
+    assert "was not found" in refused(SPACED, search, replace).reason
+
+
+def test_two_blank_lines_before_a_definition_prove_no_damage() -> None:
+    """Many write two where the file has one."""
+    text = "x = 1\n\ndef f():\n    y()\n"
+    assert "not found" in refused(text, "x = 1\n\n\ndef f():\n", "x = 2\n\n\ndef f():\n").reason
+
+
 def test_two_places_after_a_repair_change_nothing() -> None:
     """A repair counts only if exactly one place fits after it."""
     assert "fits 2 places" in refused("a_b\nx\na_b\n", "a\\_b\n", "c\n").reason

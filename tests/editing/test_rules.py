@@ -79,6 +79,17 @@ SEARCHES = {
     "line numbers in an edit": (CODE, "2 |     net = 0\n", "2 |     net = 1\n"),
     "line numbers, closely": (CODE, "2|    net = 0\n", "2|    net = 1\n"),
     "marks of a diff in an edit": (CODE, "-    net = 0\n", "+    net = 1\n"),
+    "marks of new lines in an edit": (CODE, "+    net = 0\n", "+    net = 1\n"),
+    "blank lines between the lines of an edit": (
+        CODE,
+        "    net = 0\n\n    for each in items:\n\n",
+        "    net = 1\n\n",
+    ),
+    "blank lines of an edit in twos": (
+        "a = 1\n\nb = 2\n",
+        "a = 1\n\n\nb = 2\n",
+        "a = 1\n\n\nb = 3\n",
+    ),
 }
 BODY_RULES = tuple(dict.fromkeys((*body_rules.RULES, *body_rules.COMMAND_RULES)))
 MATCHING: tuple[Rule[Any], ...] = (*places.RULES, *find.RULES, *shapes.RULES)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from codingagent.model import chat_damage, commands
+from codingagent.model.chat_damage import Damage
 from codingagent.protocols.tags import scanner, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
 from codingagent.protocols.tags.scanner import Block
@@ -24,7 +25,7 @@ _NOTE_LIMIT = 8
 # No answer has so many lines that name a command; looking at ten megabytes of them would take a minute.
 _TAG_LIMIT = 20_000
 
-_UNSEEN = {chat_damage.Damage.ZERO_WIDTH.value, chat_damage.Damage.BLANKS.value}
+_UNSEEN = {d.value for d in (Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS)}
 _TRAIL = re.compile(r"(?:<br[ \t]*/?>|[ \t])*$", re.IGNORECASE)
 _BLANK_REST = re.compile(r"(?:\s|`{3,}|\[END\])*")
 

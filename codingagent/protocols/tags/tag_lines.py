@@ -93,6 +93,12 @@ RULES: tuple[Rule[Callable[[_Line], str]], ...] = (
         lambda text: _BREAK.sub("", text).rstrip(),
     ),
     _row(
+        Damage.SOFT_HYPHENS.value,
+        "U+00AD within its words",
+        "removes them",
+        lambda text: chat_damage.without_soft_hyphens(text).rstrip(),
+    ),
+    _row(
         Damage.ZERO_WIDTH.value,
         "characters that nobody sees",
         "removes them",
