@@ -57,9 +57,9 @@ class OperationError(Exception):
 
 
 @contextlib.contextmanager
-def disk_errors(failure: str) -> Iterator[None]:
-    """Raise an OSError of the block as a WorkError that says what failed, and the system's reason."""
+def disk_errors(failure: str, kind: type[CodingAgentError] = WorkError) -> Iterator[None]:
+    """Raise an OSError of the block as an error that says what failed, and the system's reason."""
     try:
         yield
     except OSError as fault:
-        raise WorkError(f"{failure}: {fault.strerror or fault}") from fault
+        raise kind(f"{failure}: {fault.strerror or fault}") from fault

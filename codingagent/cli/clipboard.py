@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from msgspec import Struct
+
 from codingagent.errors import WorkError
 from codingagent.process.runner import find_program, run_tool
 
@@ -125,12 +127,11 @@ def write_through_terminal(text: str, terminal: TextIO, tmux: "Tmux | None") -> 
     terminal.flush()
 
 
-class Tmux:
+class Tmux(Struct, frozen=True):
     """The tmux that this process runs in, which has the person's own terminal."""
 
-    def __init__(self, program: str, variables: Mapping[str, str]) -> None:
-        self._program = program
-        self._variables = variables
+    program: str
+    variables: Mapping[str, str]
 
     @classmethod
     def around(cls, variables: Mapping[str, str], *outside: Path) -> "Tmux | None":
@@ -166,7 +167,7 @@ class Tmux:
         return ""
 
     def _run(self, *words: str, data: bytes = b"") -> tuple[int, str]:
-        done = run_tool([self._program, *words], self._variables, data, _PATIENCE_S)
+        done = run_tool([self.program, *words], self.variables, data, _PATIENCE_S)
         return done.returncode, done.stdout.decode("utf-8", "replace")
 
 

@@ -16,7 +16,7 @@ from codingagent.checkpoints.layout import LazyStore, check_present, place_of
 from codingagent.checkpoints.undo import finish_undo, take_back
 from codingagent.cli.output import fail
 from codingagent.cli.stdio import silence
-from codingagent.errors import ApprovalError, InterruptError, UsageError
+from codingagent.errors import ApprovalError, InterruptError, UsageError, disk_errors
 from codingagent.model.approval import Answer
 from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
@@ -38,11 +38,8 @@ def read_message(name: str) -> bytes:
     most = SIZE_LIMIT_BYTES + 1
     if name == "-":
         return sys.stdin.buffer.read(most)
-    try:
-        with Path(name).open("rb") as file:
-            return file.read(most)
-    except OSError as fault:
-        raise UsageError(f"{name} can't be read: {fault.strerror or fault}") from fault
+    with disk_errors(f"{name} can't be read", UsageError), Path(name).open("rb") as file:
+        return file.read(most)
 
 
 def execute(

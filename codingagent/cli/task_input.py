@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, disk_errors
 from codingagent.model.plain_text import without_halves
 
 
@@ -18,9 +18,8 @@ def read_task(words: list[str], file: Path | None, edit: bool) -> str:
 def read_words(words: list[str], file: Path | None, edit: bool, *, may_be_empty: bool) -> str:
     """Return the person's words: typed, from a file, or both; with attached files they may be empty."""
     if words and file is not None and not edit:
-        said = "\n\n".join(
-            filter(None, (_read("", words, None, edit=False), _read("", [], file, edit=False)))
-        )
+        both = (_read("", words, None, edit=False), _read("", [], file, edit=False))
+        said = "\n\n".join(filter(None, both))
     else:
         said = _read("what you say", words, file, edit)
     if not said and not may_be_empty:
@@ -46,9 +45,8 @@ def _read(what: str, words: list[str], file: Path | None, edit: bool) -> str:
 
 def _read_task(file: Path) -> str:
     try:
-        return file.read_text("utf-8-sig")
-    except OSError as fault:
-        raise UsageError(f"{file} can't be read: {fault.strerror or fault}") from fault
+        with disk_errors(f"{file} can't be read", UsageError):
+            return file.read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not UTF-8 text; save it as UTF-8") from None
 

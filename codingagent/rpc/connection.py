@@ -203,9 +203,7 @@ class Connection:
         while piece := self._next_piece():
             self._be_busy()
             for line in self._lines.receive(piece):
-                if self._is_over:
-                    return
-                if not self._take(line, dispatcher):
+                if self._is_over or not self._take(line, dispatcher):
                     return
             # Who has not shown the token yet gets no room for a long line.
             if self._token is not None and len(self._lines.held) > HEAD_BYTES:
@@ -256,10 +254,7 @@ class Connection:
         if message.is_batch:
             self._answer_batch(message.requests)
         else:
-            data = self._answer(message.requests[0])
-            if 0 < len(data) < _GATHERED_BYTES:
-                self._write_all(data + b"\n")
-            elif data:
+            if data := self._answer(message.requests[0]):
                 self._write(data, b"\n")
         return True
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, disk_errors
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock
 from codingagent.rpc.streams import SocketStream
 
@@ -115,16 +115,13 @@ def _listen_on_file(endpoint: UnixSocket) -> Listener:
     # Absolute, so that it is found at the end even if the working directory has changed.
     whole = os.path.abspath(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.callback(listening.close)
-            with _locked(os.path.dirname(whole)):
-                _make_way(path)
-                _bind(listening, path, endpoint, mask=0o177)
-                ours = os.lstat(whole)
-            stack.pop_all()
-    except OSError as fault:
-        raise UsageError(f"{path} can't be listened on: {fault.strerror or fault}") from fault
+    with disk_errors(f"{path} can't be listened on", UsageError), contextlib.ExitStack() as stack:
+        stack.callback(listening.close)
+        with _locked(os.path.dirname(whole)):
+            _make_way(path)
+            _bind(listening, path, endpoint, mask=0o177)
+            ours = os.lstat(whole)
+        stack.pop_all()
     return Listener(listening, endpoint, lambda: _remove(whole, ours))
 
 
@@ -133,10 +130,8 @@ def _locked(folder: str) -> Iterator[None]:
     """Lock a folder against another starting server, which would take the new socket for a stale one."""
     import fcntl
 
-    try:
+    with disk_errors(f"{folder} can't hold a socket", UsageError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as fault:
-        raise UsageError(f"{folder} can't hold a socket: {fault.strerror or fault}") from fault
     deadline = time.monotonic() + _FOLDER_PATIENCE_S
     try:
         while True:
@@ -212,10 +207,8 @@ def _loopback(endpoint: Tcp) -> tuple[socket.AddressFamily, str]:
 
 
 def _addresses_of(host: str) -> "list[ipaddress.IPv4Address | ipaddress.IPv6Address]":
-    try:
+    with disk_errors(f"host {host} is unknown", UsageError):
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as fault:
-        raise UsageError(f"host {host} is unknown: {fault.strerror or fault}") from fault
     return [ipaddress.ip_address(each[4][0]) for each in found]
 
 

@@ -89,7 +89,8 @@ class Server:
         poll.register(self._stopped, select.POLLIN)
         poll.register(listener, select.POLLIN)
         was_exhausted = False
-        while not self._is_stopped(poll.poll()):
+        stopped = self._stopped.fileno()
+        while all(handle != stopped for handle, _ in poll.poll()):
             try:
                 self._start(listener.accept())
             except (BlockingIOError, ConnectionError):
@@ -102,7 +103,7 @@ class Server:
                 if not was_exhausted:
                     self._log(f"no further connection can be taken now: {fault}")
                 was_exhausted = True
-                if self._is_stopped(self._wait_for_stop(_EXHAUSTED_PAUSE_S)):
+                if self._wait_for_stop(_EXHAUSTED_PAUSE_S):
                     return
             else:
                 was_exhausted = False
@@ -114,13 +115,10 @@ class Server:
 
     # --- within ------------------------------------------------------------------------------------
 
-    def _is_stopped(self, events: list[tuple[int, int]]) -> bool:
-        return any(handle == self._stopped.fileno() for handle, _ in events)
-
-    def _wait_for_stop(self, timeout_s: float | None) -> list[tuple[int, int]]:
+    def _wait_for_stop(self, timeout_s: float | None) -> bool:
         poll = select.poll()
         poll.register(self._stopped, select.POLLIN)
-        return poll.poll(None if timeout_s is None else timeout_s * 1e3)
+        return bool(poll.poll(None if timeout_s is None else timeout_s * 1e3))
 
     def _start(self, stream: Stream, *, stops_all: bool = False) -> None:
         self._count += 1

@@ -4,9 +4,10 @@ import os
 import re
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
-from codingagent.errors import UsageError
+from codingagent.errors import UsageError, disk_errors
 
 # 128 bits can't be guessed through a socket.
 _BYTES = 16
@@ -27,13 +28,12 @@ def for_server(file: Path | None, *, is_needed: bool) -> tuple[str | None, str]:
     new = secrets.token_hex(_BYTES)
     if file is None:
         return new, f"token {new}"
-    try:
-        with open(file, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as made:
-            made.write(f"{new}\n")
-    except FileExistsError:
-        pass
-    except OSError as fault:
-        raise UsageError(f"{file} can't be written: {fault.strerror or fault}") from fault
+    with (
+        disk_errors(f"{file} can't be written", UsageError),
+        suppress(FileExistsError),
+        open(file, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as made,
+    ):
+        made.write(f"{new}\n")
     return read(file), f"the token is in {file}"
 
 
@@ -43,18 +43,16 @@ def read(file: Path) -> str:
     Raises:
         UsageError: if it can't be read, others may read it, or it holds no token.
     """
-    try:
+
+    def opened(name: str, flags: int) -> int:
         # Opening a named pipe must not block.
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            state = os.fstat(handle)
-            if not stat.S_ISREG(state.st_mode):
-                raise UsageError(f"{file} is not a regular file; name another for the token")
-            text = os.read(handle, _READ_LIMIT_BYTES).decode("ascii", "replace").strip()
-        finally:
-            os.close(handle)
-    except OSError as fault:
-        raise UsageError(f"{file} can't be read: {fault.strerror or fault}") from fault
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with disk_errors(f"{file} can't be read", UsageError), open(file, "rb", opener=opened) as held:
+        state = os.fstat(held.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise UsageError(f"{file} is not a regular file; name another for the token")
+        text = held.read(_READ_LIMIT_BYTES).decode("ascii", "replace").strip()
     if os.name != "nt" and state.st_mode & 0o077:
         raise UsageError(f"others can read {file}; make it yours alone: chmod 600 {file}")
     if not _TOKEN.fullmatch(text):

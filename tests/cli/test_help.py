@@ -70,7 +70,7 @@ def test_naming_a_command_imports_no_other() -> None:
     loaded = done.stdout.splitlines()[-1]
     assert "commands.inspect" in loaded
     assert "commands.session" not in loaded
-    assert "commands.programmatic" not in loaded
+    assert "commands.serve" not in loaded
 
 
 @pytest.mark.parametrize("words", [["-h"], ["new", "-h"], ["help", "-h"]])

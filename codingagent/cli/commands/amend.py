@@ -3,10 +3,13 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from codingagent.agent import factory
+from codingagent.agent.requests import Requests, waiting
+from codingagent.checkpoints import layout
 from codingagent.cli.commands.common import (
     home_of,
     inbox_of,
@@ -15,16 +18,17 @@ from codingagent.cli.commands.common import (
     settings_of,
 )
 from codingagent.cli.commands.options import Attach, Json, OpenSessionName, argument, flag, value
+from codingagent.cli.handoff import held_or_handed, write_request
 from codingagent.cli.output import fail, screen_for
+from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_words
 from codingagent.errors import CodingAgentError, UsageError
-
-if TYPE_CHECKING:
-    from codingagent.agent.requests import Requests
-    from codingagent.cli.plain_output import Screen
-    from codingagent.model.session_state import Session
-    from codingagent.storage.homes import Home
-    from codingagent.storage.queued_request import Errand
+from codingagent.model.journal_entries import is_run_id, is_session_id
+from codingagent.model.session_state import Session
+from codingagent.process.select_sandbox import policy_of
+from codingagent.storage import homes
+from codingagent.storage.homes import Home
+from codingagent.storage.queued_request import Errand
 
 app = typer.Typer()
 
@@ -46,11 +50,6 @@ def _say(  # one for each command-line option
     json: Json = False,
 ) -> None:
     """Add your words, or files, to the waiting request; then send it again."""
-    from codingagent.agent import factory
-    from codingagent.checkpoints import layout
-    from codingagent.process.select_sandbox import policy_of
-    from codingagent.storage.queued_request import Errand
-
     home = home_of(context)
     state, rest = _meant(home, words or [])
     text = read_words(rest, file, edit, may_be_empty=bool(attach))
@@ -68,8 +67,6 @@ def _say(  # one for each command-line option
 @app.command(epilog="Example: codingagent refresh", name="refresh")
 def _refresh(context: typer.Context, session: OpenSessionName = None, json: Json = False) -> None:
     """Rewrite the waiting request from the files as they are now."""
-    from codingagent.storage.queued_request import Errand
-
     home = home_of(context)
     state = home.sessions.load(session) if session else _meant(home, [])[0]
     errand = Errand("refresh", state.session_id)
@@ -90,9 +87,6 @@ def _revoke(
     json: Json = False,
 ) -> None:
     """Revoke approvals that you gave with --always: you are asked again."""
-    from codingagent.cli.handoff import held_or_handed
-    from codingagent.storage.queued_request import Errand
-
     home = home_of(context)
     given = words or []
     first = given[0] if given else ""
@@ -108,7 +102,7 @@ def _revoke(
             work.requests.revoke(grants)
 
 
-def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
+def _numbered(session: Session, numbers: list[str]) -> tuple[str, ...]:
     """Return the approvals of a session with these numbers; without numbers, all of them."""
     granted = sorted(session.granted)
     if not granted:
@@ -122,11 +116,8 @@ def _numbered(session: "Session", numbers: list[str]) -> tuple[str, ...]:
     return tuple(granted[int(number) - 1] for number in numbers) if numbers else tuple(granted)
 
 
-def write_again(home: "Home", state: "Session") -> str:
+def write_again(home: Home, state: Session) -> str:
     """Rewrite a request whose file is gone, here or in the other terminal; return a message about it."""
-    from codingagent.cli.plain_output import Screen
-    from codingagent.storage.queued_request import Errand
-
     path = home.mailbox.outbox_path(state.session_id, state.sequence)
     errand, silent = Errand("refresh", state.session_id), Screen(sys.stdout)
     try:
@@ -137,11 +128,8 @@ def write_again(home: "Home", state: "Session") -> str:
     return f"request {state.sequence} was missing from {path}: {done}"
 
 
-def _meant(home: "Home", words: list[str]) -> "tuple[Session, list[str]]":
+def _meant(home: Home, words: list[str]) -> tuple[Session, list[str]]:
     """Return the session that is meant, and the words after its id."""
-    from codingagent.model.journal_entries import is_run_id, is_session_id
-    from codingagent.storage import homes
-
     first = words[0] if words else ""
     if is_run_id(first):
         raise UsageError(f"{first} is a run; you can't add words to a run")
@@ -158,11 +146,9 @@ def _meant(home: "Home", words: list[str]) -> "tuple[Session, list[str]]":
 
 
 def _write_anew(
-    home: "Home", errand: "Errand", change: "Callable[[Requests, str], None]", screen: "Screen"
+    home: Home, errand: Errand, change: Callable[[Requests, str], None], screen: Screen
 ) -> None:
     """Rewrite a session's request: here, or by handing it to the other terminal."""
-    from codingagent.cli.handoff import held_or_handed, write_request
-
     with held_or_handed(home, errand, screen.remark) as (is_handed, name):
         if is_handed:
             _show_handed(home, errand, screen)
@@ -199,10 +185,8 @@ _LATER_ELSEWHERE = (
 )
 
 
-def _show_handed(home: "Home", errand: "Errand", screen: "Screen") -> None:
+def _show_handed(home: Home, errand: Errand, screen: Screen) -> None:
     """Show where the request is that the other terminal has rewritten."""
-    from codingagent.agent.requests import waiting
-
     session = home.sessions.load(errand.session_id)
     if session.is_complete:
         screen.remark(_ENDED.format(session.session_id))

@@ -13,7 +13,7 @@ from codingagent.cli.commands.common import ask_whose, home_of, settings_of, wai
 from codingagent.cli.commands.options import WaitingSessionName, flag, value
 from codingagent.cli.output import screen_for
 from codingagent.cli.task_input import edited
-from codingagent.errors import UsageError, WorkError
+from codingagent.errors import UsageError, disk_errors
 from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.prompt import split as parts
 from codingagent.prompt import tokens
@@ -76,10 +76,8 @@ def _put_request(
         path = home.mailbox.short_path(session.session_id, session.sequence)
         if not path.exists():
             raise UsageError("the first request has no short version; copy it without --short")
-    try:
+    with disk_errors(f"{path} can't be read"):
         text = path.read_text("utf-8")
-    except OSError as fault:
-        raise WorkError(f"{path} can't be read: {fault.strerror or fault}") from fault
     pieces = (text,) if limit is None else parts.split(text, limit)
     names = [path] if limit is None else home.mailbox.write_parts(path.stem, pieces)
     if not sys.stdout.isatty():
@@ -88,9 +86,8 @@ def _put_request(
         return
     for number, (name, piece) in enumerate(zip(names, pieces, strict=True), start=1):
         done, if_not = _put(piece, home.root, Path(session.workspace))
-        which = name.name
         size = layout.size(len(piece), tokens.estimate(piece))
-        sys.stdout.write(f"{which} {done} ({size}): paste it into the chat\n{if_not}")
+        sys.stdout.write(f"{name.name} {done} ({size}): paste it into the chat\n{if_not}")
         if limit is None:
             line = layout.budget_line(len(piece), budget, layout.PIPE)
             sys.stdout.write(f"  {layout.text_of(line)}\n")

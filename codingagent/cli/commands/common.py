@@ -11,7 +11,12 @@ import typer
 from msgspec import Struct
 
 from codingagent.cli.output import fail
+from codingagent.cli.plain_output import Screen
 from codingagent.errors import InterruptError, UsageError
+from codingagent.model.session_state import Session
+from codingagent.model.settings import FILE_NAME, HOME_VARIABLE, Settings
+from codingagent.storage import homes
+from codingagent.storage.homes import Home, told_as
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
@@ -19,49 +24,35 @@ if TYPE_CHECKING:
     from codingagent.agent.recipients import Ask, Recipients
     from codingagent.cli.handoff import QueueWorker
     from codingagent.cli.inbox_loop import Inbox
-    from codingagent.cli.plain_output import Screen
     from codingagent.cli.reply_command import ReplyCommand
-    from codingagent.model.session_state import Session
-    from codingagent.model.settings import Settings
-    from codingagent.storage.homes import Home
 
 
-def home_of(context: typer.Context) -> "Home":
-    from codingagent.storage import homes
-
+def home_of(context: typer.Context) -> Home:
     root = homes.find_home(context.obj, Path.cwd(), os.environ)
     return homes.Home.at(root, create=False, was_found=home_was_found(context))
 
 
 def home_was_found(context: typer.Context) -> bool:
     """Return whether the home was searched for: no option and no variable named it."""
-    from codingagent.model.settings import HOME_VARIABLE
-
     return context.obj is None and HOME_VARIABLE not in os.environ
 
 
 def trusted_home(context: typer.Context, named: Path | None = None) -> tuple[Path, bool]:
     """Return the folder of a home that may not exist yet, and whether it was searched for."""
-    from codingagent.storage import homes
-
     root = homes.find_home(named or context.obj, Path.cwd(), os.environ)
     was_found = home_was_found(context)
     homes.check_home(root, was_found=was_found)
     return root, was_found
 
 
-def waiting_of(home: "Home") -> "Session":
+def waiting_of(home: Home) -> Session:
     """Return the latest session whose request waits, else the latest session."""
-    from codingagent.storage import homes
-
     found = homes.all_sessions(home, fail)
     return next((each for each in found if each.is_awaiting_answer), None) or latest_of(home)
 
 
-def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
+def latest_of(home: Home, *, or_run: bool = False) -> Session:
     """Return the latest session, complete or not; with `or_run` the latest run if there is no session."""
-    from codingagent.storage import homes
-
     found = homes.all_sessions(home, fail)
     if found:
         return found[0]
@@ -78,15 +69,13 @@ def latest_of(home: "Home", *, or_run: bool = False) -> "Session":
     return runs[0]
 
 
-def ask_whose(screen: "Screen") -> "Ask":
+def ask_whose(screen: Screen) -> "Ask":
     """Return a function that asks on a terminal which session an answer is for.
 
     Anywhere else it raises a UsageError that says how to name one.
     """
 
-    def ask(name: str, waiting: "Sequence[Session]") -> str:
-        from codingagent.storage.homes import told_as
-
+    def ask(name: str, waiting: Sequence[Session]) -> str:
         told = [f"{told_as(each)}, request {each.sequence}" for each in waiting]
         chosen = screen.choose(f"which session is {name} for? It names none", told)
         if chosen is None:
@@ -123,27 +112,14 @@ class Given(Struct, frozen=True):
 
 
 def settings_of(
-    home: "Home", session: "Session", options: dict[str, object], *, executes: bool = True
-) -> "Settings":
-    from codingagent.storage import homes
-
+    home: Home, session: Session, options: dict[str, object], *, executes: bool = True
+) -> Settings:
     workspace = Path(session.workspace)
     resolved, _ = homes.settings_for(home.root, options, os.environ, workspace)
     return homes.kept_settings(home.root, session, resolved, executes=executes)
 
 
-def say_if_not_obeyed(screen: "Screen", root: Path, workspace: Path) -> None:
-    from codingagent.model.settings import FILE_NAME
-    from codingagent.storage import homes
-
-    if (root / FILE_NAME).exists() and not homes.obeys_file(root, workspace):
-        screen.remark(
-            f"{root / FILE_NAME} is ignored: it is in the workspace, where an answer could have"
-            " written it; use options or CODINGAGENT_… variables",
-        )
-
-
-def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
+def inbox_of(conversation: "Conversation", home: Home) -> "Inbox":
     """Return the inbox as a session sees it: files from before it began are ignored."""
     from codingagent.cli.inbox_loop import Inbox
 
@@ -153,8 +129,8 @@ def inbox_of(conversation: "Conversation", home: "Home") -> "Inbox":
 
 def follow(
     conversation: "Conversation",
-    home: "Home",
-    screen: "Screen",
+    home: Home,
+    screen: Screen,
     *,
     attend: "QueueWorker",
     clipboard: bool,
@@ -215,12 +191,12 @@ def reply_command(
 
 @contextlib.contextmanager
 def opened(  # noqa: PLR0913
-    home: "Home",
-    session: "Session",
-    screen: "Screen",
+    home: Home,
+    session: Session,
+    screen: Screen,
     given: Given = Given(),  # noqa: B008  # immutable
     *,
-    settings: "Settings | None" = None,
+    settings: Settings | None = None,
     executes: bool = True,
     recipients: "Recipients | None" = None,
 ) -> "Iterator[tuple[OpenSession, QueueWorker]]":
@@ -235,6 +211,12 @@ def opened(  # noqa: PLR0913
 
     settings = settings or settings_of(home, session, given.settings, executes=executes)
     worker = QueueWorker(home, screen.show)
+    file, root = home.root / FILE_NAME, Path(session.workspace)
+    if executes and file.exists() and not homes.obeys_file(home.root, root):
+        screen.remark(
+            f"{file} is ignored: it is in the workspace, where an answer could have written it; use"
+            " options or CODINGAGENT_… variables"
+        )
     screen.tell_changes(settings.diff, asked=given.diff is not None)
     person = Person(
         screen.show,

@@ -3,20 +3,19 @@
 import contextlib
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from codingagent.cli import tables
 from codingagent.cli.commands.common import home_of, home_was_found, latest_of, trusted_home
 from codingagent.cli.commands.options import Json, SessionName, argument, flag, value
 from codingagent.cli.output import fail, screen_for
 from codingagent.errors import CodingAgentError
-
-if TYPE_CHECKING:
-    from codingagent.model.session_state import Session
-    from codingagent.storage.homes import Home
+from codingagent.model.session_state import Session
+from codingagent.storage import homes
+from codingagent.storage.homes import Home
 
 app = typer.Typer()
 
@@ -28,9 +27,6 @@ def _list(
     json: Json = False,
 ) -> None:
     """List all sessions, the latest first."""
-    from codingagent.cli import tables
-    from codingagent.storage import homes
-
     home = home_of(context)
     sessions = homes.all_sessions(home, fail, runs=runs)
     if sessions or not (home.runs if runs else home.sessions).ids():
@@ -68,7 +64,7 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
 _COUNTED_STEPS = 20
 
 
-def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int, int]]]":
+def _counts_of(home: Home, state: Session) -> dict[int, dict[str, tuple[int, int]]]:
     """Return the added and removed lines of the latest turns, as far as known."""
     from codingagent.checkpoints import undo
 
@@ -87,8 +83,6 @@ def _counts_of(home: "Home", state: "Session") -> "dict[int, dict[str, tuple[int
 @app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
 def _log(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
     """Show everything that was asked, tried, refused and done, with its time."""
-    from codingagent.cli import tables
-
     home = home_of(context)
     session_id = session or latest_of(home, or_run=True).session_id
     tables.show_log(home.records(session_id), json=json)
@@ -106,7 +100,6 @@ def _diff(
 ) -> None:
     """Show what a session changed, by file operations and by commands."""
     from codingagent.checkpoints import undo
-    from codingagent.cli import tables
 
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
@@ -124,7 +117,6 @@ def _doctor(
 ) -> None:
     """Check this machine, and say how to get what is missing."""
     from codingagent.cli import doctor
-    from codingagent.storage import homes
 
     home = homes.find_home(context.obj, Path.cwd(), os.environ)
     doctor.examine(home, was_found=home_was_found(context), json=json, verbose=verbose)
@@ -133,10 +125,8 @@ def _doctor(
 @app.command(epilog="Example: codingagent config", name="config")
 def _config(context: typer.Context, json: Json = False) -> None:
     """Show the settings in force and where each comes from."""
-    from codingagent.cli import tables
     from codingagent.policy.rules import describe
     from codingagent.process.select_sandbox import policy_of
-    from codingagent.storage import homes
 
     root, _ = trusted_home(context)
     resolved, workspace = homes.settings_for(root, {}, os.environ)
@@ -148,31 +138,26 @@ def _config(context: typer.Context, json: Json = False) -> None:
     tables.show_settings(root, resolved, describe(policy), granted, json=json)
 
 
-class _Schema(StrEnum):
-    """The documents that have a schema."""
-
-    OPERATIONS = "operations"
-    EVENTS = "events"
-    SETTINGS = "settings"
-
-
 @app.command(
     epilog="Example: codingagent schema operations > operations.schema.json", name="schema"
 )
 def _schema(
-    of: Annotated[_Schema, argument("WHAT", "operations, events or settings.")],
+    of: Annotated[
+        Literal["operations", "events", "settings"],
+        argument("WHAT", "operations, events or settings."),
+    ],
 ) -> None:
     """Print the JSON Schema (draft 2020-12) of JSON operations, of events, or of the settings."""
     import json
 
-    if of is _Schema.SETTINGS:
+    if of == "settings":
         from codingagent.model import settings
 
         found = settings.schema()
     else:
         from codingagent.protocols.json import schema
 
-        found = schema.operations_schema() if of is _Schema.OPERATIONS else schema.events_schema()
+        found = schema.operations_schema() if of == "operations" else schema.events_schema()
     sys.stdout.write(json.dumps(found, indent=2) + "\n")
 
 
@@ -182,4 +167,4 @@ def _demo(json: Json = False) -> None:
     from codingagent.cli import demo
 
     with screen_for(json) as screen:
-        demo.play(screen.show)
+        demo.play(screen)

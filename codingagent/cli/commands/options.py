@@ -2,9 +2,8 @@
 
 import contextlib
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,21 +11,17 @@ import typer
 def _sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Return the session ids that complete a word in a shell; none on any error."""
     with contextlib.suppress(Exception):  # shell completion is no place for errors
+        from codingagent.model.journal_entries import is_run_id, is_session_id
+        from codingagent.storage import homes
+
         named = context.find_root().params.get("home")
-        return _ids(None if named is None else Path(named), incomplete)
+        home = homes.find_home(named and Path(named), Path.cwd(), os.environ)
+        # There may be thousands of runs: complete them only when asked for.
+        is_run = incomplete.startswith("run")
+        folder, fits = ("sessions/runs", is_run_id) if is_run else ("sessions", is_session_id)
+        names = {Path(name).stem for name in os.listdir(home / folder)}
+        return sorted(name for name in names if fits(name) and name.startswith(incomplete))
     return []
-
-
-def _ids(named: Path | None, incomplete: str) -> list[str]:
-    from codingagent.model.journal_entries import is_run_id, is_session_id
-    from codingagent.storage import homes
-
-    home = homes.find_home(named, Path.cwd(), os.environ)
-    # There may be thousands of runs: complete them only when asked for.
-    is_run = incomplete.startswith("run")
-    folder, fits = ("sessions/runs", is_run_id) if is_run else ("sessions", is_session_id)
-    names = {Path(name).stem for name in os.listdir(home / folder)}
-    return sorted(name for name in names if fits(name) and name.startswith(incomplete))
 
 
 def _choice(name: str, metavar: str, meaning: str, *words: str) -> Any:
@@ -81,13 +76,6 @@ RefusedOperation = Annotated[_Text, argument("[OPERATION_ID]", f"The operation. 
 # --- tasks and answers -----------------------------------------------------------------------------
 
 
-class ProtocolName(StrEnum):
-    """The format in which a session's requests ask to be answered."""
-
-    TAGS = "tags"
-    JSON = "json"
-
-
 TaskWords = Annotated[list[str] | None, argument("TASK...", "The task; - reads it from stdin.")]
 TaskFile = Annotated[_File, value("--file", "FILE", "Read the task from a file.")]
 EditTask = Annotated[bool, flag("--edit", "Write the task in an editor.")]
@@ -102,7 +90,7 @@ CheckCommand = Annotated[
     value("--check", "COMMAND", "Run this after changes; [DONE] counts only if it succeeds."),
 ]
 Protocol = Annotated[
-    ProtocolName,
+    Literal["tags", "json"],
     typer.Option(
         "--protocol",
         show_default=False,

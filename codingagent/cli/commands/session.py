@@ -5,11 +5,13 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import Struct
 
+from codingagent.agent import factory
+from codingagent.agent.factory import OpenSession
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import (
     Given,
@@ -20,24 +22,27 @@ from codingagent.cli.commands.common import (
     latest_of,
     opened,
     reply_command,
-    say_if_not_obeyed,
     settings_of,
     trusted_home,
 )
+from codingagent.cli.handoff import QueueWorker, held_or_handed
 from codingagent.cli.output import fail, screen_for
+from codingagent.cli.plain_output import Screen
 from codingagent.cli.task_input import read_task
 from codingagent.errors import UsageError
+from codingagent.model.approval import Answer, nothing_awaits
+from codingagent.model.journal_entries import is_run_id, is_session_id
+from codingagent.model.paths import shown
+from codingagent.model.session_state import Session
+from codingagent.process import select_sandbox
+from codingagent.storage import homes
+from codingagent.storage.homes import Home
+from codingagent.storage.queued_request import Errand, seen
 
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
-    from codingagent.agent.factory import OpenSession
     from codingagent.agent.recipients import Recipients
-    from codingagent.cli.handoff import QueueWorker
-    from codingagent.cli.plain_output import Screen
     from codingagent.cli.reply_command import ReplyCommand
-    from codingagent.model.approval import Answer
-    from codingagent.model.session_state import Session
-    from codingagent.storage.homes import Home
 
 app = typer.Typer()
 
@@ -59,7 +64,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     reply_with: options.ReplyWith = None,
     reply_timeout: options.ReplyTimeout = None,
     max_turns: options.MaxTurns = None,
-    protocol: options.Protocol = options.ProtocolName.TAGS,
+    protocol: options.Protocol = "tags",
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
@@ -93,8 +98,6 @@ class _Place(Struct, frozen=True):
 
 
 def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) -> _Place:
-    from codingagent.storage import homes
-
     named: Path | None = None
     if is_here:
         if workspace is not None or context.obj is not None:
@@ -108,16 +111,12 @@ def _place_of(context: typer.Context, workspace: Path | None, *, is_here: bool) 
 def _begun(
     place: _Place,
     task: str,
-    protocol: options.ProtocolName,
+    protocol: Literal["tags", "json"],
     given: Given,
     attach: list[str] | None,
-    screen: "Screen",
-) -> "Iterator[tuple[Home, tuple[OpenSession, QueueWorker]]]":
+    screen: Screen,
+) -> Iterator[tuple[Home, tuple[OpenSession, QueueWorker]]]:
     """Yield the home and a new session at work there, with its first request written."""
-    from codingagent.agent import factory
-    from codingagent.process import select_sandbox
-    from codingagent.storage import homes
-
     # Everything is checked before anything is created: a mistyped --workspace must not leave a home.
     named = None if place.workspace is None else str(place.workspace)
     options = {**given.settings, "workspace": named}
@@ -130,8 +129,7 @@ def _begun(
     with home.locked():
         if place.was_found and not home.is_remembered:
             screen.remark(_NOT_REMEMBERED.format(shlex.quote(str(home.root))))
-        session = factory.start_session(home, folder, task, settings, protocol.value)
-        say_if_not_obeyed(screen, place.root, folder)
+        session = factory.start_session(home, folder, task, settings, protocol)
         if not place.is_here and _is_elsewhere(folder):
             screen.remark(_ELSEWHERE)
         with opened(home, session, screen, given, settings=settings) as at_work:
@@ -186,7 +184,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     home = home_of(context)
-    if session is not None and _is_run(session):
+    if session is not None and is_run_id(session):
         return _finish_run(home, session, given, accept)
     # Options for one session must not apply to another that an answer may be for.
     is_of_one = session is not None or accept is not None or reply is not None
@@ -202,13 +200,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     return 0
 
 
-def _is_run(name: str) -> bool:
-    from codingagent.model.journal_entries import is_run_id
-
-    return is_run_id(name)
-
-
-def _finish_run(home: "Home", name: str, given: Given, accept: Path | None) -> int:
+def _finish_run(home: Home, name: str, given: Given, accept: Path | None) -> int:
     from codingagent.cli import runs
 
     if accept is not None:
@@ -221,8 +213,8 @@ def _finish_run(home: "Home", name: str, given: Given, accept: Path | None) -> i
 class _Resume(Struct, frozen=True):
     """Continue a session, and those that answers in the inbox are for."""
 
-    home: "Home"
-    screen: "Screen"
+    home: Home
+    screen: Screen
     recipients: "Recipients"
     given: Given
     accept: Path | None
@@ -230,7 +222,7 @@ class _Resume(Struct, frozen=True):
     once: bool
     clipboard: bool
 
-    def go_on_with_each(self, first: "Session") -> None:
+    def go_on_with_each(self, first: Session) -> None:
         """Continue a session, each one that an answer is for, then those that were left for it."""
         state, left = first, list[str]()
         while other := self._go_on(state):
@@ -242,10 +234,9 @@ class _Resume(Struct, frozen=True):
             if not (earlier := self.home.sessions.load(session_id)).is_complete:
                 self.go_on_with_each(earlier)
 
-    def _go_on(self, state: "Session") -> str:
+    def _go_on(self, state: Session) -> str:
         """Return the session to continue with, if an answer is for another one; else ""."""
         home, screen = self.home, self.screen
-        say_if_not_obeyed(screen, home.root, Path(state.workspace))
         with opened(home, state, screen, self.given, recipients=self.recipients) as at_work:
             work, worker = at_work
             conversation = work.conversation
@@ -286,8 +277,6 @@ class _Resume(Struct, frozen=True):
 
     def _say_nothing_taken(self, conversation: "Conversation") -> None:
         """Say why nothing was done, and what the session waits for."""
-        from codingagent.model.paths import shown
-
         session, inbox = conversation.session, inbox_of(conversation, self.home)
         for complaint in inbox.complaints(is_last_look=True):
             self.screen.remark(complaint)
@@ -305,10 +294,8 @@ class _Resume(Struct, frozen=True):
             conversation.requests.announce(watched=False)
 
 
-def _meant(home: "Home", screen: "Screen", accept: Path | None, *, once: bool) -> "list[Session]":
+def _meant(home: Home, screen: Screen, accept: Path | None, *, once: bool) -> list[Session]:
     """Return what `resume` means without an id: sessions that a kill interrupted, else the latest."""
-    from codingagent.storage import homes
-
     found = homes.all_sessions(home, fail)
     for each in found:
         # A kill may have left a session file older than its journal.
@@ -340,8 +327,6 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     json: options.Json = False,
 ) -> int:
     """Approve the operation that awaits approval, and continue."""
-    from codingagent.model.approval import Answer
-
     answer = Answer("always" if always else "yes", how="command")
     given = Given(policy, sandbox, network, diff, yes=yes)
     return _answer(context, session, operation_id, answer, given, json=json)
@@ -361,8 +346,6 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     json: options.Json = False,
 ) -> int:
     """Refuse the operation that awaits approval, and continue without it."""
-    from codingagent.model.approval import Answer
-
     answer = Answer("no", reason=reason, how="command")
     given = Given(policy, sandbox, network, diff, yes=yes)
     return _answer(context, session, operation_id, answer, given, json=json)
@@ -411,21 +394,18 @@ def _answer(
     context: typer.Context,
     session: str | None,
     operation_id: str | None,
-    answer: "Answer",
+    answer: Answer,
     given: Given,
     *,
     json: bool,
 ) -> int:
     """Answer the pending question, and continue to the next request, or with the run."""
-    from codingagent.model.journal_entries import is_session_id
-    from codingagent.storage import homes
-
     home = home_of(context)
-    if session and operation_id is None and not (is_session_id(session) or _is_run(session)):
+    if session and operation_id is None and not (is_session_id(session) or is_run_id(session)):
         session, operation_id = None, session
     if session is None:
         session = homes.awaiting_approval(home, fail).session_id
-    if _is_run(session):
+    if is_run_id(session):
         from codingagent.cli import runs
 
         state = home.load(session)
@@ -438,18 +418,14 @@ def _answer(
 
 
 def _answer_session(
-    home: "Home",
+    home: Home,
     session: str,
     operation_id: str | None,
-    answer: "Answer",
+    answer: Answer,
     given: Given,
-    screen: "Screen",
+    screen: Screen,
 ) -> None:
     """Answer for a session, or have the terminal that holds the home's lock do it."""
-    from codingagent.cli.handoff import held_or_handed
-    from codingagent.model.approval import nothing_awaits
-    from codingagent.storage.queued_request import Errand, seen
-
     state = home.sessions.load(session)
     if state.asked is None or not state.is_awaiting_approval:
         raise UsageError(nothing_awaits(session))
@@ -477,7 +453,7 @@ def _answer_session(
                 conversation.requests.announce(watched=False)
 
 
-def _brought(home: "Home", path: Path) -> str:
+def _brought(home: Home, path: Path) -> str:
     if not path.is_file():
         raise UsageError(f"{path} is not a file; name one in inbox/rejected/")
     return home.mailbox.bring_back(path)
