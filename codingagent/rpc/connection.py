@@ -253,9 +253,8 @@ class Connection:
         message = dispatcher.read(line)
         if message.is_batch:
             self._answer_batch(message.requests)
-        else:
-            if data := self._answer(message.requests[0]):
-                self._write(data, b"\n")
+        elif data := self._answer(message.requests[0]):
+            self._write(data, b"\n")
         return True
 
     def _admit(self, token: bytes | None) -> bool:

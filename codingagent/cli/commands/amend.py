@@ -44,7 +44,7 @@ def _say(  # one for each command-line option
             " unless named; a complete one is reopened.",
         ),
     ] = None,
-    file: Annotated[Path | None, value("--file", "FILE", "Also say what is in a file.")] = None,
+    file: Annotated[Path | None, value("--file", "FILE", "Add the text of a file.")] = None,
     edit: Annotated[bool, flag("--edit", "Write your words in an editor.")] = False,
     attach: Attach = None,
     json: Json = False,

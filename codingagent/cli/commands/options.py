@@ -58,7 +58,7 @@ SessionName = Annotated[
     _Text, _session("A session or run id. [default: the latest session, else the latest run]")
 ]
 WaitingSessionName = Annotated[
-    _Text, _session("A session id. [default: the latest whose request waits]")
+    _Text, _session("A session id. [default: the latest that waits for an answer]")
 ]
 OpenSessionName = Annotated[
     _Text, _session("A session or run id. [default: the latest session that is not complete]")
@@ -99,7 +99,7 @@ Protocol = Annotated[
 ]
 Once = Annotated[bool, flag("--once", "Take the answers that are in the inbox now, then exit.")]
 SetAside = Annotated[
-    _File, value("--accept", "FILE", "Execute this answer although it was set aside.")
+    _File, value("--accept", "FILE", "Execute this answer even though it was rejected.")
 ]
 Clipboard = Annotated[bool, flag("--clipboard", "Also take the answer from the clipboard.")]
 ReplyWith = Annotated[
@@ -111,14 +111,14 @@ ReplyTimeout = Annotated[
     value(
         "--reply-timeout",
         "SECONDS",
-        "Time limit of each such answer. [default: 600]",
+        "Time limit for each answer of --reply-with. [default: 600]",
         min=1,
         max=86_400,
     ),
 ]
 MaxTurns = Annotated[
     int | None,
-    value("--max-turns", "N", "Stop after this many such answers. [default: 20]", min=1),
+    value("--max-turns", "N", "Stop after this many answers of --reply-with. [default: 20]", min=1),
 ]
 
 # --- rules and output ------------------------------------------------------------------------------
@@ -128,14 +128,19 @@ PolicyName = Annotated[
     _choice(
         "--policy",
         "NAME",
-        "restrictive, standard, permissive, or a TOML file.",
+        "What is allowed: restrictive, standard, permissive, or a TOML file.",
         *("restrictive", "standard", "permissive"),
     ),
 ]
 SandboxUse = Annotated[
     _Text,
     _choice(
-        "--sandbox", "HOW", "auto, require (refuse without one) or off.", "auto", "require", "off"
+        "--sandbox",
+        "HOW",
+        "Confine commands: auto, require (refuse to run without a sandbox) or off.",
+        "auto",
+        "require",
+        "off",
     ),
 ]
 Network = Annotated[
@@ -145,15 +150,18 @@ Network = Annotated[
 AcceptFormats = Annotated[
     bool, flag("--accept-formats", "Apply diffs and other formats without asking.")
 ]
-Yes = Annotated[bool, flag("--yes", "Approve what would be asked, never what is refused.")]
+Yes = Annotated[
+    bool,
+    flag("--yes", "Approve everything that needs approval; what the policy blocks stays blocked."),
+]
 Always = Annotated[bool, flag("--always", "Approve exactly this for the rest of the session.")]
-Reason = Annotated[str, value("--reason", "TEXT", "Why not; the model is told.")]
+Reason = Annotated[str, value("--reason", "TEXT", "The reason, which the model is told.")]
 Changes = Annotated[
     _Text,
     _choice(
         "--diff",
         "HOW",
-        "How much of each change to show: short, full, never.",
+        "How much of each change to show: short, full or never.",
         *("never", "short", "full"),
     ),
 ]
@@ -187,7 +195,7 @@ Tcp = Annotated[_Text, value("--tcp", "HOST:PORT", "A port of this machine: 127.
 TokenFile = Annotated[
     _File, value("--token-file", "FILE", "The file with the token of --tcp; `serve` creates it.")
 ]
-NoToken = Annotated[bool, flag("--no-token", "With --tcp: let every user of this machine in.")]
+NoToken = Annotated[bool, flag("--no-token", "With --tcp: let every user of this machine connect.")]
 Vsock = Annotated[
     int | None,
     value("--vsock", "PORT", "A port between a guest and its host.", min=0, max=_LAST_VSOCK),
@@ -205,7 +213,7 @@ CommandLimit = Annotated[
     value(
         "--timeout",
         "SECONDS",
-        "Limit of a command that names none. [default: no limit]",
+        "Time limit for commands that set none. [default: no limit]",
         callback=_seconds,
     ),
 ]

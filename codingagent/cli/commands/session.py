@@ -360,7 +360,7 @@ def _undo(
     ] = 1,
     redo: Annotated[bool, options.flag("--redo", "Revert the last undo.")] = False,
     force: Annotated[
-        bool, options.flag("--force", "Also restore files that were changed again since.")
+        bool, options.flag("--force", "Also restore files that have changed again since then.")
     ] = False,
     json: options.Json = False,
 ) -> None:
