@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from codingagent.cli import runs
 from codingagent.cli.commands import options
 from codingagent.cli.commands.common import Given, trusted_home
 from codingagent.storage import homes
@@ -31,6 +30,8 @@ def _run(  # noqa: PLR0913, PLR0917  # one for each command-line option
     Exit status: 0 done (a failed operation is an event), 1 a system fault stopped it, 2 not an
     operations message, 3 an operation awaits approval: see `approve`.
     """
+    from codingagent.cli import runs  # pydantic with it: not for --help
+
     root, was_found = trusted_home(context)
     named = {"workspace": None if workspace is None else str(workspace)}
     given = {**named, **Given(policy, sandbox, network).settings}
