@@ -67,7 +67,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (["call", "ping", "--stdio", "--token-file", "file"], "a token is only for --tcp"),
         (["serve", "--tcp", "127.0.0.1:0", "--no-token", "--token-file", "t"], "can't be combined"),
         (["serve", "--tcp", "127.0.0.1:0", "--token-file", "file"], "others can read file"),
-        (["serve", "--tcp", "127.0.0.1:0", "--token-file", "."], ". is not a regular file"),
+        (["serve", "--tcp", "127.0.0.1:0", "--token-file", "."], ". can't be read: Is a directory"),
         (["serve", "--tcp", "127.0.0.1:0", "--token-file", "no/t"], "no/t can't be written"),
         (["call", "ping", "--tcp", "127.0.0.1:1", "--token-file", "t"], "t can't be read"),
         (

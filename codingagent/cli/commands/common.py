@@ -213,10 +213,7 @@ def opened(  # noqa: PLR0913
     worker = QueueWorker(home, screen.show)
     file, root = home.root / FILE_NAME, Path(session.workspace)
     if executes and file.exists() and not homes.obeys_file(home.root, root):
-        screen.remark(
-            f"{file} is ignored: it is in the workspace, where an answer could have written it; use"
-            " options or CODINGAGENT_… variables"
-        )
+        screen.remark(_IGNORED.format(file))
     screen.tell_changes(settings.diff, asked=given.diff is not None)
     person = Person(
         screen.show,
@@ -232,3 +229,9 @@ def opened(  # noqa: PLR0913
         raise InterruptError(
             f"stopped; nothing is lost: `codingagent resume {session.session_id}` continues"
         ) from None
+
+
+_IGNORED = (
+    "{} is ignored: it is in the workspace, where an answer could have written it; use options or"
+    " CODINGAGENT_… variables"
+)

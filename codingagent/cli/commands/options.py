@@ -111,14 +111,14 @@ ReplyTimeout = Annotated[
     value(
         "--reply-timeout",
         "SECONDS",
-        "Time limit for each answer of --reply-with. [default: 600]",
+        "Time limit of each of its answers. [default: 600]",
         min=1,
         max=86_400,
     ),
 ]
 MaxTurns = Annotated[
     int | None,
-    value("--max-turns", "N", "Stop after this many answers of --reply-with. [default: 20]", min=1),
+    value("--max-turns", "N", "Stop after this many of its answers. [default: 20]", min=1),
 ]
 
 # --- rules and output ------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ PolicyName = Annotated[
     _choice(
         "--policy",
         "NAME",
-        "What is allowed: restrictive, standard, permissive, or a TOML file.",
+        "restrictive, standard, permissive, or a TOML file.",
         *("restrictive", "standard", "permissive"),
     ),
 ]
@@ -137,7 +137,7 @@ SandboxUse = Annotated[
     _choice(
         "--sandbox",
         "HOW",
-        "Confine commands: auto, require (refuse to run without a sandbox) or off.",
+        "auto, require (refuse without one) or off.",
         "auto",
         "require",
         "off",
@@ -152,7 +152,7 @@ AcceptFormats = Annotated[
 ]
 Yes = Annotated[
     bool,
-    flag("--yes", "Approve everything that needs approval; what the policy blocks stays blocked."),
+    flag("--yes", "Approve what needs approval, but not what is blocked."),
 ]
 Always = Annotated[bool, flag("--always", "Approve exactly this for the rest of the session.")]
 Reason = Annotated[str, value("--reason", "TEXT", "The reason, which the model is told.")]
