@@ -98,12 +98,7 @@ else:
     _LEAVING = (signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP)
 
     class Keyboard:
-        """A terminal during a question; leaving it, even by Ctrl-C, restores its mode.
-
-        Args:
-            terminal: where the person types.
-            screen: where it is echoed.
-        """
+        """A terminal during a question; leaving it, even by Ctrl-C, restores its mode."""
 
         def __init__(self, terminal: TextIO, screen: TextIO) -> None:
             self._terminal = terminal.fileno()
@@ -132,8 +127,7 @@ else:
         def discard(self, *, settles: bool = False) -> bool:
             """Drop earlier input until no more comes; return whether there was any.
 
-            Args:
-                settles: also wait for a pause in the input, as after a line that was not an answer.
+            With `settles`, also wait for a pause in it, as after a line that was not an answer.
             """
             return self._drop(b"", _QUIET_S if settles else 0.0)
 
@@ -142,9 +136,7 @@ else:
         ) -> str | _Other:
             """Return the line typed after a prompt, or the result of `elsewhere` if that comes first.
 
-            Args:
-                prompt: shows the prompt, and again after Ctrl-Z.
-                elsewhere: polled a few times a second.
+            `prompt` shows the prompt, also again after Ctrl-Z; `elsewhere` is polled a few times a second.
 
             Raises:
                 EOFError: at the end of input: Ctrl-D, or the terminal is gone.

@@ -26,56 +26,22 @@ _SHORT_CONTEXT = 1
 _FAILURE_LINES = 12
 
 
-class Changes:
-    """Diffs to show: as much as was asked for, and nothing twice.
-
-    `how` is never, short or full.
-    """
-
-    def __init__(self, how: str) -> None:
-        self.how = how
-        self._approved = ""
-        self._change: ui.FileChanged | None = None
-
-    def note(self, notice: ui.Notice) -> None:
-        """Record what is shown for approval, and a change; the diff is computed later."""
-        match notice:
-            case ui.OperationBegan():
-                self._approved, self._change = "", None
-            case ui.ApprovalAwaited():
-                self._approved = notice.subject
-            case ui.FileChanged() if self.how != "never" and notice.path != self._approved:
-                self._change = notice
-            case _:
-                pass
-
-    def take(self) -> tuple[Difference, tuple[str, ...]] | None:
-        """Return what the last operation changed, and the lines of it to show; once."""
-        change, self._change = self._change, None
-        if change is None:
-            return None
-        is_full = self.how == "full"
-        found = diff.between(change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,)))
-        if change.old is None:
-            # The position of lines in a new file says nothing.
-            found = replace(found, lines=found.lines[1:])
-        lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
-        return found, tuple(on_screen(line).expandtabs(4) for line in lines)
-
-
 class Screen:
     """An output that shows notices. If it fails (`| head`, a full disk), the work goes on without it."""
 
     def __init__(self, stream: TextIO, changes: str = "never") -> None:
         self._stream = stream
-        self._changes = Changes(changes)
         self._is_gone = False
+        self._how = changes
+        """How much of each change to show: never, short or full."""
+        self._approved = ""
+        self._change: ui.FileChanged | None = None
 
     def show(self, notice: ui.Notice) -> None:
         if self._is_gone:
             return
         try:
-            self._changes.note(notice)
+            self._note(notice)
             self._show(notice)
             self._stream.flush()
         except OSError:
@@ -88,7 +54,7 @@ class Screen:
     def tell_changes(self, how: str, *, asked: bool) -> None:
         """Set how much of each change to show: never, short or full; `asked`: explicitly requested."""
         # Nobody may be looking: show only what was asked for explicitly.
-        self._changes.how = how if asked or how == "full" else "never"
+        self._how = how if asked or how == "full" else "never"
 
     def ask(self, notice: ui.ApprovalAwaited, elsewhere: ui.Elsewhere) -> Answer | None:
         """Ask the person; an answer from `elsewhere` counts as theirs. None if nobody can answer."""
@@ -98,6 +64,31 @@ class Screen:
 
     def close(self) -> None:
         """Restore the terminal, if it is one."""
+
+    def _note(self, notice: ui.Notice) -> None:
+        """Record what is shown for approval, and a change; the diff is computed later."""
+        match notice:
+            case ui.OperationBegan():
+                self._approved, self._change = "", None
+            case ui.ApprovalAwaited():
+                self._approved = notice.subject
+            case ui.FileChanged() if self._how != "never" and notice.path != self._approved:
+                self._change = notice
+            case _:
+                pass
+
+    def _take_change(self) -> tuple[Difference, tuple[str, ...]] | None:
+        """Return what the last operation changed, and the lines of it to show; once."""
+        change, self._change = self._change, None
+        if change is None:
+            return None
+        is_full = self._how == "full"
+        found = diff.between(change.old or b"", change.new, *(() if is_full else (_SHORT_CONTEXT,)))
+        if change.old is None:
+            # The position of lines in a new file says nothing.
+            found = replace(found, lines=found.lines[1:])
+        lines = found.first(LINES_LIMIT if is_full else _SHORT_LINES)
+        return found, tuple(on_screen(line).expandtabs(4) for line in lines)
 
     def _show(self, notice: ui.Notice) -> None:
         """Show nothing, here; a screen of a kind shows the notice."""
@@ -206,7 +197,7 @@ class Lines(Screen):
         self._say((waiting_line(notice), ""))
 
     def _show_result(self, result: Result) -> None:
-        told, margin = self._changes.take(), self._margin
+        told, margin = self._take_change(), self._margin
         # A message, or the end, is shown by another notice.
         if not result.success or result.notes or result.command_type not in ("MESSAGE", "DONE"):
             count = "" if told is None else layout.counted(told[0], self._look)
@@ -250,7 +241,7 @@ class JsonLines(Screen):
     def _show(self, notice: ui.Notice) -> None:
         if not isinstance(notice, ui.FileChanged):
             write_json_line(self._stream, {"type": _type(notice), **to_builtins(notice)})
-        elif (told := self._changes.take()) is not None:
+        elif (told := self._take_change()) is not None:
             found, lines = told
             said = {"path": notice.path, "added": found.added, "removed": found.removed}
             document = {"type": _type(notice), **said, "difference": "\n".join(lines)}

@@ -1,12 +1,12 @@
 """The command `show`: print a session turn by turn, what it waits for, and how to continue."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from codingagent.cli import layout
 from codingagent.cli.layout import Line, Look, look_of
@@ -29,33 +29,33 @@ _Hung = tuple[Line, int]
 """A line, and the indent of those into which it is wrapped."""
 
 
-class Story(Struct, frozen=True):
-    """Everything to show of a session.
+def show_session(
+    session: Session,
+    entries: Sequence[Entry],
+    counts: Mapping[int, Counts],
+    requests: Sequence[Path],
+    *,
+    json: bool,
+) -> None:
+    """Print a session's turns, results and changed files, and how to continue.
 
     `counts` are by turn, as far as known. `requests` are the files that wait to be sent.
     """
-
-    session: Session
-    entries: tuple[Entry, ...]
-    counts: Mapping[int, Counts]
-    requests: tuple[Path, ...] = ()
-
-
-def show_session(story: Story, *, json: bool) -> None:
-    """Print a session's turns, results and changed files, and how to continue."""
     if json:
-        turns = [_document(each) for each in story.entries if isinstance(each, TurnTold)]
-        said = [to_builtins(each) for each in story.session.said]
-        granted = sorted(story.session.granted)
-        more = {"turns": turns, "said": said, "granted": granted}
-        write_json_line(sys.stdout, {**document(story.session), **more})
+        turns = [_document(each) for each in entries if isinstance(each, TurnTold)]
+        said = [to_builtins(each) for each in session.said]
+        more = {"turns": turns, "said": said, "granted": sorted(session.granted)}
+        write_json_line(sys.stdout, {**document(session), **more})
         return
-    show_lines(_lines(story, look_of(sys.stdout), layout.local_now()))
+    look, now = look_of(sys.stdout), layout.local_now()
+    parts = [_head(session, look, now)]
+    parts += [_entry(each, counts, look, now) for each in entries]
+    parts += [_way_on(session, requests, look, now)]
+    show_lines(_wrapped(chain(*parts), look))
 
 
-def _lines(story: Story, look: Look, now: datetime) -> Iterator[Line]:
-    entries = (_entry(each, story.counts, look, now) for each in story.entries)
-    for line, indent in chain(_head(story.session, look, now), *entries, _way_on(story, look, now)):
+def _wrapped(lines: Iterable[_Hung], look: Look) -> Iterator[Line]:
+    for line, indent in lines:
         clean = [(plain_text.on_screen(text), style) for text, style in line]
         # Without an indent it is a path or a command: never wrapped, so that it can be copied whole.
         yield from layout.hang(clean, look, indent) if indent else [clean]
@@ -151,15 +151,16 @@ def _asking(asking: Asking, look: Look) -> Iterator[_Hung]:
     yield [("  ", ""), mark, what, (said, "bold")], 4
 
 
-def _way_on(story: Story, look: Look, now: datetime) -> Iterator[_Hung]:
-    session = story.session
+def _way_on(
+    session: Session, requests: Sequence[Path], look: Look, now: datetime
+) -> Iterator[_Hung]:
     resume = f"codingagent resume {session.session_id}"
     yield [], 0
     match session.phase:
         case Phase.AWAITING_ANSWER:
             since = f", since {layout.ago(session.updated_at, now)}" if look.is_terminal else ""
             yield [(f"request {session.sequence} waits for its answer{since}:", "name")], 2
-            for path in story.requests:
+            for path in requests:
                 yield [(f"  {path}", "bold")], 0
             yield [("then: ", "dim"), (resume, "")], 0
         case Phase.AWAITING_APPROVAL:

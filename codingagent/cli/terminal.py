@@ -61,7 +61,7 @@ class Console(Lines):
 
     def tell_changes(self, how: str, *, asked: bool) -> None:
         del asked  # a terminal always has a reader
-        self._changes.how = how
+        self._how = how
 
     def _show(self, notice: ui.Notice) -> None:
         self._stop_status()

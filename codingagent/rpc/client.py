@@ -125,10 +125,8 @@ class FileEntry(Struct, frozen=True):
 class Client:
     """A connection to a server; one call at a time, from any thread. Close it, or use it in `with`.
 
-    Args:
-        connection: the client owns and closes it.
-        timeout_s: how long a call waits for its answer by default; None: without limit.
-        hang_up: closes the other end; returns why it ended, or an empty text.
+    A call waits `timeout_s` for its answer by default; None: without limit. `hang_up` closes the other end
+    and returns why it ended, or an empty text.
     """
 
     def __init__(

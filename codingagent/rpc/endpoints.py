@@ -13,12 +13,9 @@ HOST_CID = 2
 
 
 class UnixSocket(Struct, frozen=True):
-    """A socket file.
+    """A socket file; with `guest_port`, a client begins with `CONNECT <port>`.
 
-    Args:
-        path: the file.
-        guest_port: for a client whose hypervisor maps a guest's vsock to a file (Firecracker): the client
-            then begins with `CONNECT <port>`.
+    It is for a hypervisor that maps a guest's vsock to a file (Firecracker).
     """
 
     path: str

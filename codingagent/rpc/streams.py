@@ -39,12 +39,10 @@ class Stream(Protocol):
 
 
 class SocketStream:
-    """A connected socket.
+    """A connected socket, which the stream owns.
 
-    Args:
-        connection: the stream owns it; `close` closes it.
-        ends_with_input: the end of input means that the peer is gone (TCP, where a killed peer looks the
-            same as one that has sent everything).
+    With `ends_with_input` the end of input means that the peer is gone: on TCP a killed peer looks the same
+    as one that has sent everything.
     """
 
     def __init__(self, connection: socket.socket, *, ends_with_input: bool) -> None:

@@ -56,8 +56,7 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
         where = (state.session_id, state.sequence)
         both = (home.mailbox.short_path(*where), home.mailbox.outbox_path(*where))
         requests = tuple(path for path in both if path.exists())
-    story = show.Story(state, entries, counts, requests)
-    show.show_session(story, json=json)
+    show.show_session(state, entries, counts, requests, json=json)
 
 
 # Each takes three calls of git; older turns need no exact counts.
