@@ -708,7 +708,7 @@ def main() -> int:
     out(f"right, where it can be known: {share_right(cells):.1%}\n")
     for cell in cells:
         if cell.came in ("wrong", "silent") or ("-v" in sys.argv and cell.came != "right"):
-            reasons = "; ".join(f"{p.tag}: {p.reason[:200]}" for p in cell.done.problems)
+            reasons = "; ".join(f"{p.kind}: {p.reason[:200]}" for p in cell.done.problems)
             out(
                 f"{cell.came}: {cell.row.name} / {cell.answer.style} {cell.answer.file}: {reasons}\n"
             )

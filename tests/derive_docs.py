@@ -36,7 +36,7 @@ def commands() -> str:
     """Return the reference of an answer's commands."""
     lines: list[str] = []
     for each in COMMANDS:
-        lines += [f"### {each.tag}", "", each.meaning, "", "```text", each.example, "```", ""]
+        lines += [f"### {each.kind}", "", each.meaning, "", "```text", each.example, "```", ""]
         if each.attributes:
             rows = ((f'`{a.name}="{a.example}"`', a.meaning) for a in each.attributes)
             lines += [*_table(("attribute", "meaning"), rows), ""]

@@ -155,7 +155,7 @@ def no_halves(home: Path) -> None:
 
 def kinds_of(records: Sequence[Record]) -> list[str]:
     """Return what each record is."""
-    return [record.kind for record in records]
+    return [record.class_name for record in records]
 
 
 def is_alive(pid: int) -> bool:

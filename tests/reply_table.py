@@ -87,7 +87,7 @@ class Done:
             elif isinstance(event, FileRequested):
                 told.append(("read", event.asked))
             elif isinstance(event, Finished | MessageShown):
-                told.append((event.kind,))
+                told.append((event.class_name,))
         return told
 
     @property
@@ -161,11 +161,11 @@ def _done(found: Reply, workspace: Workspace, root: Path) -> Done:
     events: list[Event] = []
     for index, item in enumerate(found.items):
         if isinstance(item, Problem):
-            events.append(Refused(item.tag, item.reason, item.detail, notes=item.notes))
+            events.append(Refused(item.kind, item.reason, item.detail, notes=item.notes))
             continue
         rest = [later.operation for later in found.items[index + 1 :] if isinstance(later, Step)]
         chat = Chat(lambda rest=rest: rest)  # type: ignore[misc]  # bound now
-        event = agent.perform(Order(index, item.tag, item.operation, events, chat=chat))
+        event = agent.perform(Order(index, item.operation, events, chat=chat))
         assert not isinstance(event, Question), "nothing is asked"
         events.append(replace(event, notes=item.notes + event.notes))
     return Done(_files(root), tuple(events), found.notes, False)
@@ -196,7 +196,7 @@ def judge(clean: Done, before: dict[str, bytes], got: Done) -> Came:
 
 def _names_what_is_missing(clean: Done, got: Done) -> bool:
     """Tells whether a problem stands for each kind of block that was not executed; or for the whole reply."""
-    tags = {problem.tag for problem in got.problems}
+    tags = {problem.kind for problem in got.problems}
     # What stands behind an unclosed block is part of it: the one problem is about all of that.
     if "REPLY" in tags or "has no closing tag" in got.problems[-1].reason:
         return True
@@ -315,7 +315,7 @@ def main() -> int:
     sys.stdout.write(table(rows) + "\n")
     for row in rows:
         if row.came in (Came.WRONG, Came.SILENT) or ("-v" in sys.argv and row.came is Came.ASKED):
-            reasons = "; ".join(f"{p.tag}: {p.reason[:160]}" for p in row.done.problems)
+            reasons = "; ".join(f"{p.kind}: {p.reason[:160]}" for p in row.done.problems)
             sys.stdout.write(f"{row.came.value}: {row.case} / {row.mangling}: {reasons}\n")
     return int(any(row.came in (Came.WRONG, Came.SILENT) for row in rows))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket
 from codingagent.rpc.listeners import listen
-from codingagent.rpc.protocol import Code, Kind, Method, MethodError, Param
+from codingagent.rpc.protocol import Code, Method, MethodError, Param, ParamKind
 from codingagent.rpc.server import Server
 from tests.helpers import HANG_S
 
@@ -23,13 +23,13 @@ class Doubles:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._cancelled = threading.Event()
-        text = (Param("text", Kind.TEXT),)
-        size = (Param("size", Kind.NUMBER),)
+        text = (Param("text", ParamKind.TEXT),)
+        size = (Param("size", ParamKind.NUMBER),)
         self.table = {
             "ping": Method(lambda: {"pong": True}),
             "echo": Method(lambda text: text, text),
             "wait": Method(self._wait),
-            "pause": Method(self._pause, (Param("seconds", Kind.NUMBER),)),
+            "pause": Method(self._pause, (Param("seconds", ParamKind.NUMBER),)),
             "big": Method(lambda size: "x" * int(size), size),
             "deny": Method(self._deny, text),
             "stumble": Method(self._stumble),

@@ -136,7 +136,7 @@ def commands_ran_at_most_once(workspace: Path, sessions: Sessions, session_id: s
     started = Counter(
         record.subject
         for record in sessions.records(session_id)
-        if isinstance(record, OperationStarted) and record.tag == "RUN_COMMAND"
+        if isinstance(record, OperationStarted) and record.kind == "RUN_COMMAND"
     )
     assert set(started.values()) <= {1}, f"a command was started twice: {started}"
     for event in sessions.load(session_id).results:
@@ -151,7 +151,7 @@ def all_is_told_once(sessions: Sessions, session_id: str, tier: str) -> None:
     assert ended == list(range(OPERATIONS))
     events = sessions.load(session_id).results
     interrupted = [event for event in events if isinstance(event, Interrupted)]
-    assert all(event.tag == "RUN_COMMAND" for event in interrupted), interrupted
+    assert all(event.kind == "RUN_COMMAND" for event in interrupted), interrupted
     ran = [event for event in events if isinstance(event, CommandRan)]
     assert len(ran) + len(interrupted) == 9
     assert {event.sandbox for event in ran} <= {tier}
@@ -441,7 +441,7 @@ def test_an_answer_that_was_journalled_counts_though_the_agent_was_killed(
     for _ in range(2):
         assert command_line_here(home, "resume", "--once")[0] == 0
         assert logged(live.workspace) == ([1] if decision == "approve" else [])
-    kinds = [record.kind for record in sessions.records(session_id)]
+    kinds = [record.class_name for record in sessions.records(session_id)]
     assert (kinds.count("approval_asked"), kinds.count("approval_answered")) == (1, 1)
     own_files_are_whole(home, session_id, 2)
 

@@ -28,6 +28,7 @@ import pytest
 
 import codingagent
 from codingagent.agent.executor import Agent
+from codingagent.model.operations import Kind
 from tests.helpers import HANG_S, new_marker, processes_with
 from tests.sandboxes import needs_bwrap, needs_root
 from tests.warm import Program, Warm
@@ -564,9 +565,9 @@ def approval_is_for_exactly_that() -> bool:
     from codingagent.model.operations import CreateFile
 
     agent = forgetful_agent()
-    first = agent.perform(Order(0, "CREATE_FILE", CreateFile(".envrc", "harmless\n")))
+    first = agent.perform(Order(0, CreateFile(".envrc", "harmless\n")))
     assert isinstance(first, Question)
-    second = agent.perform(Order(0, "CREATE_FILE", CreateFile(".envrc", "hostile\n")), first.digest)
+    second = agent.perform(Order(0, CreateFile(".envrc", "hostile\n")), first.digest)
     return isinstance(second, Question) and not Path("ws/.envrc").exists()
 
 
@@ -597,9 +598,9 @@ def order_of_work(case: str) -> bool:
     context = bare_context(Workspace(root), runner, PRESETS["standard"], Looks())
     try:
         if case == "start":
-            Agent(context).perform(Order(0, "CREATE_FILE", CreateFile("new", "x\n")))
+            Agent(context).perform(Order(0, CreateFile("new", "x\n")))
             return seen == [False] and (root / "new").exists()
-        ran = Agent(context).perform(Order(0, "RUN_COMMAND", RunCommand("test -e synced")))
+        ran = Agent(context).perform(Order(0, RunCommand("test -e synced")))
         assert isinstance(ran, CommandRan)
         return ran.exit_code == 0
     finally:
@@ -630,7 +631,7 @@ def command_not_run_again() -> bool:
     from codingagent.model.events import Interrupted
     from codingagent.model.journal_entries import OperationStarted
 
-    started = OperationStarted(0, "RUN_COMMAND", "echo x >>log", "")
+    started = OperationStarted(0, Kind.RUN_COMMAND, "echo x >>log", "")
     return isinstance(forgetful_agent().settle(started), Interrupted)
 
 
@@ -1165,7 +1166,7 @@ ROWS: dict[str, Row] = {
     "a command is not run again": Row(
         command_not_run_again,
         (),
-        (FLOW, "return Interrupted(started.tag, started.subject)\n", "return None\n"),
+        (FLOW, "return Interrupted(started.kind, started.subject)\n", "return None\n"),
     ),
     "the same reply is not executed twice": Row(
         same_reply_not_twice,
@@ -1218,7 +1219,7 @@ ROWS: dict[str, Row] = {
     "a yes is to exactly that": Row(
         approval_is_for_exactly_that,
         (),
-        (FLOW, "(order.tag, plan.subject, *plan.parts)", "(order.tag, plan.subject)"),
+        (FLOW, "(order.kind, plan.subject, *plan.parts)", "(order.kind, plan.subject)"),
     ),
     "settings in the workspace are not obeyed": Row(
         settings_not_planted,

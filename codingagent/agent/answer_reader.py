@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from codingagent.agent.context import Context
 from codingagent.model import encoding
 from codingagent.model.observations import digest_of
+from codingagent.model.operations import Kind
 from codingagent.protocols.tags import continuation, prose, reply, scanner, transcript
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.mailbox import Mailbox
@@ -152,4 +153,4 @@ class AnswerReader:
 
 def _too_many(items: Sized) -> Problem:
     reason = f"The answer holds {len(items)} edits in another format: too many to be meant; send commands"
-    return Problem("REPLY", reason, 1)
+    return Problem(Kind.ANSWER, reason, 1)

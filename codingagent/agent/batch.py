@@ -16,8 +16,8 @@ from codingagent.agent.executor import Agent, Chat, Order, subject_of
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError
-from codingagent.model import commands, paths, plain_text, results
-from codingagent.model.approval import KEEPING, Answer, Question, nothing_awaits
+from codingagent.model import paths, plain_text, results
+from codingagent.model.approval import Answer, Question, nothing_awaits
 from codingagent.model.effects import (
     changed_paths,
     effects,
@@ -41,6 +41,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.operations import (
     Finish,
+    Kind,
     Operation,
     RunCommand,
 )
@@ -88,7 +89,7 @@ class Execution:
         started = self.session.started
         if started is None or (event := self._agent.settle(started)) is None:
             return
-        if started.tag == results.CHECK:
+        if started.kind is Kind.CHECK:
             self._end_check(event, started.subject)
         else:
             self._end(started.index, started.operation_id, event)
@@ -152,14 +153,14 @@ class Execution:
     def _perform(self, index: int, items: Sequence[Step | Problem]) -> None:
         """Execute one item; any mistake of the model becomes its result."""
         item = items[index]
-        self.context.show(OperationBegan(index, item.tag, _subject(item)))
+        self.context.show(OperationBegan(index, item.kind, _subject(item)))
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (failed := self._failed_before(items)):
             reason = f"Not taken, because this failed: {failed}; mend that, then send DONE again"
-            event = Refused(item.tag, reason)
+            event = Refused(item.kind, reason)
         elif is_end and not self._check(ends=True):
-            event = Refused(item.tag, self._why_not_done())
+            event = Refused(item.kind, self._why_not_done())
             self.context.show(
                 Remark(
                     "if the check itself is wrong: stop with Ctrl-C, then name another: codingagent resume"
@@ -167,15 +168,13 @@ class Execution:
                 )
             )
         elif isinstance(item, Problem):
-            event = Refused(item.tag, item.reason, item.detail, item.subject)
+            event = Refused(item.kind, item.reason, item.detail, item.subject)
         else:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
-            order = Order(
-                index, item.tag, item.operation, session.results, room, item.id, item.foreign
-            )
+            order = Order(index, item.operation, session.results, room, item.id, item.foreign)
             if self.context.texts is not None:
-                is_json = item.tag not in commands.BY_TAG
+                is_json = session.protocol == "json"
                 later = partial(_operations, items, index + 1)
                 chat = Chat(later, session, self.context.texts, is_json)
                 order = replace(order, chat=chat)
@@ -208,9 +207,9 @@ class Execution:
         was_run = session.checked is not None and not is_another
         if not was_run and ((ends and not self._is_checked(check)) or self._has_changed()):
             index = len(session.results)
-            self.context.show(OperationBegan(index, results.CHECK, check))
+            self.context.show(OperationBegan(index, Kind.CHECK, check))
             operation = RunCommand(check, timeout_s=self.context.settings.check_timeout)
-            found = self._agent.perform(Order(index, results.CHECK, operation, is_own=True))
+            found = self._agent.perform(Order(index, operation, is_check=True))
             assert not isinstance(found, Question), "the person is not asked for what they want"
             self._end_check(found, check)
         return not self.session.is_failing
@@ -284,7 +283,7 @@ class Execution:
         awaited = ApprovalAwaited(
             session_id,
             name,
-            question.tag,
+            question.kind,
             question.subject,
             question.reasons,
             question.shown,
@@ -301,7 +300,7 @@ class Execution:
             words = f"{session_id} {name}" if _PLAIN_NAME.fullmatch(name) else session_id
             approve, deny = f"`codingagent approve {words}`", f"`codingagent deny {words}`"
             ways = f"{approve} runs it, {deny} skips it"
-            if question.tag == KEEPING:
+            if question.kind is Kind.FILES_CHANGED:
                 ways = f"{approve} keeps the changes, {deny} restores the files"
             raise ApprovalError(f"{paths.shown(name)} awaits approval: {ways}")
         return answer
@@ -349,7 +348,7 @@ class Execution:
 
 def _denied(order: Order, question: Question, answer: Answer) -> Denied:
     reason = f"the person said no: {answer.reason}" if answer.reason else _SAID_NO
-    return Denied(order.tag, question.subject, question.rules, reason, _AFTER_NO)
+    return Denied(order.kind, question.subject, question.rules, reason, _AFTER_NO)
 
 
 def _may_change(item: Step | Problem) -> bool:
@@ -366,7 +365,7 @@ def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operati
 
 def _named(item: Step | Problem) -> str:
     is_at = isinstance(item, Problem) and not item.subject
-    return f"{item.tag} at line {item.line}" if is_at else f"{item.tag} '{_subject(item)}'"
+    return f"{item.kind} at line {item.line}" if is_at else f"{item.kind} '{_subject(item)}'"
 
 
 def _subject(item: Step | Problem) -> str:

@@ -16,6 +16,7 @@ from codingagent.model.approval import Answer
 from codingagent.model.events import Finished, succeeded
 from codingagent.model.journal_entries import AnswerSetAside, AnswerTaken
 from codingagent.model.observations import digest_of
+from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.ui_events import (
     Remark,
@@ -70,7 +71,7 @@ class Conversation:
             return False
         awaited = (self.session.session_id, self.session.sequence)
         has_steps = any(isinstance(item, Step) for item in found.items)
-        is_prose = found.is_bare and found.items[-1].tag == "REPLY"
+        is_prose = found.is_bare and found.items[-1].kind is Kind.ANSWER
         return has_steps and not is_prose and (header.session, header.sequence) == awaited
 
     # --- the way of an answer ------------------------------------------------------------------
@@ -154,7 +155,7 @@ class Conversation:
             self._home.sessions.mend_document(self.session)
             raise
         old = self.session.cut
-        is_done = found.is_joined or any(continuation.is_about(old, i.tag) for i in found.items)
+        is_done = found.is_joined or any(continuation.is_about(old, i.kind) for i in found.items)
         cut = found.cut or ("" if is_done else old)
         self._execution.end(self.session.sequence, found.notes, cut)
         self._conclude(taken)
@@ -171,7 +172,7 @@ class Conversation:
             last = self.session.results[-1]
             summary = last.summary if isinstance(last, Finished) else ""
             told = map(results.result_of, failed)
-            lines = tuple(f"{result.command_type}: {result.summary}" for result in told)
+            lines = tuple(f"{result.kind}: {result.summary}" for result in told)
             self._show(SessionDone(self.session.session_id, summary, lines))
 
     def write_due(self) -> None:
@@ -236,7 +237,7 @@ class Conversation:
                 " among these results was not done: send it again"
             )
             # Items that are done keep their positions; the one after them reports the loss.
-            lost = Problem("REPLY", reason, 1)
+            lost = Problem(Kind.ANSWER, reason, 1)
             return Reply(
                 (lost,) * (len(self.session.results) + 1), None, has_outbox=False, notes=()
             )
@@ -244,5 +245,5 @@ class Conversation:
         if answer is None or answer.reply.has_outbox:
             # Recovery after a kill takes an answer by name only; a power failure may have emptied it.
             reason = f"The reply {taken.name} can't be read: send it again"
-            return Reply((Problem("REPLY", reason, 1),), None, has_outbox=False, notes=())
+            return Reply((Problem(Kind.ANSWER, reason, 1),), None, has_outbox=False, notes=())
         return answer.reply

@@ -49,6 +49,7 @@ from codingagent.model.operations import (
     EditFile,
     FetchFile,
     Finish,
+    Kind,
     LineEnd,
     LineRange,
     ListFolder,
@@ -99,23 +100,26 @@ class Chat(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    """An operation to do: its position in the answer, counted from 0, and its tag.
+    """An operation to do, and its position in the answer, counted from 0.
 
     `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
     is the number of characters of contents and outputs that its event may hold. `foreign` says whether it
-    came in a format other than the protocol's. `is_own` means that the person wants it: the policy then does
-    not ask. `chat` is set for operations of an answer.
+    came in a format other than the protocol's. `is_check` means that it is the person's own check: the policy
+    does not ask. `chat` is set for operations of an answer.
     """
 
     index: int
-    tag: str
     operation: Operation
     earlier: Sequence[Event] = ()
     room: int = 2**62
     id: str = ""
     foreign: Foreign = "no"
-    is_own: bool = False
+    is_check: bool = False
     chat: Chat | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.CHECK if self.is_check else self.operation.kind
 
 
 class _Change(Struct, frozen=True):
@@ -163,7 +167,7 @@ class Agent:
         try:
             return self._do(order, approved)
         except OperationError as fault:
-            return Refused(order.tag, fault.reason, fault.detail, subject_of(order.operation))
+            return Refused(order.kind, fault.reason, fault.detail, subject_of(order.operation))
 
     def settle(self, started: OperationStarted) -> Event | None:
         """Return the outcome of an operation that a kill interrupted.
@@ -171,7 +175,7 @@ class Agent:
         None means that nothing had happened yet: it can be done as if it had never begun.
         """
         if started.event is None:
-            return Interrupted(started.tag, started.subject)
+            return Interrupted(started.kind, started.subject)
         follows = {change.path: change.follows for change in changes_of(started.event)}
         found = [self._digest_now(each.path, follows[each.path]) for each in started.changes]
         if found == [change.after for change in started.changes]:
@@ -181,7 +185,7 @@ class Agent:
         if isinstance(started.event, FileMoved) and self._has_both_names(started.event):
             return started.event
         note = "the file is neither as it was before nor as it should be now: read it"
-        return Interrupted(started.tag, started.subject, (note,))
+        return Interrupted(started.kind, started.subject, (note,))
 
     def _has_both_names(self, event: FileMoved) -> bool:
         """Finish a move that a kill stopped between its two steps; return whether it did."""
@@ -240,12 +244,12 @@ class Agent:
                 return _denied(order, plan.subject, verdict)
             case Ask():
                 digest = digest_of(
-                    "\0".join((order.tag, plan.subject, *plan.parts)).encode(errors="replace")
+                    "\0".join((order.kind, plan.subject, *plan.parts)).encode(errors="replace")
                 )
-                if order.is_own or digest == approved:
+                if order.is_check or digest == approved:
                     return None
                 return Question(
-                    order.tag,
+                    order.kind,
                     plan.subject,
                     verdict.rules,
                     verdict.reasons,
@@ -357,7 +361,7 @@ class Agent:
             f" in this request: keep what they changed, or drop it on purpose, and send {what} again"
         )
         assert change.before is not None, "the file is there"
-        return Refused(order.tag, reason, detail, path, digest=change.before)
+        return Refused(order.kind, reason, detail, path, digest=change.before)
 
     def _known_otherwise(self, order: Order, change: _Change) -> str | None:
         """Return the digest of a file as the chat knows it, if the person has changed it since."""
@@ -388,7 +392,7 @@ class Agent:
             return stopped
         start = OperationStarted(
             order.index,
-            order.tag,
+            order.kind,
             change.path,
             now(),
             (
@@ -450,7 +454,7 @@ class Agent:
         if stopped is not None:
             return stopped
         start = OperationStarted(
-            order.index, order.tag, path, now(), tuple(changes), event, order.id
+            order.index, order.kind, path, now(), tuple(changes), event, order.id
         )
         self._context.log.record(start)
         workspace.move(path, to, state, overwrite=operation.overwrite)
@@ -570,7 +574,7 @@ class Agent:
         with self._context.workspace.folder(operation.cwd) as folder:
             start = OperationStarted(
                 order.index,
-                order.tag,
+                order.kind,
                 operation.command,
                 now(),
                 operation_id=order.id,
@@ -738,7 +742,7 @@ def _within(text: str | None, room: int) -> str | None:
 
 
 def _denied(order: Order, subject: str, verdict: Deny) -> Denied:
-    return Denied(order.tag, subject, (verdict.rule,), verdict.reason, verdict.suggestion)
+    return Denied(order.kind, subject, (verdict.rule,), verdict.reason, verdict.suggestion)
 
 
 def _difference(change: _Change) -> str:

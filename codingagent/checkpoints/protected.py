@@ -16,7 +16,7 @@ from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.file_changes import Change, LeftOut
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
-from codingagent.model.approval import KEEPING, Answer, Question
+from codingagent.model.approval import Answer, Question
 from codingagent.model.effects import may_change_anything
 from codingagent.model.events import Finished
 from codingagent.model.journal_entries import (
@@ -25,6 +25,7 @@ from codingagent.model.journal_entries import (
     ProtectedSettled,
 )
 from codingagent.model.observations import digest_of
+from codingagent.model.operations import Kind
 from codingagent.model.ui_events import Remark
 from codingagent.policy.rules import FilesystemRules, ask_for_path
 from codingagent.storage.clock import now
@@ -171,7 +172,7 @@ class Protection(Struct, frozen=True):
         )
         shown = f"changed: {', '.join(names)}\n{shown}".rstrip("\n")
         return Question(
-            KEEPING,
+            Kind.FILES_CHANGED,
             _named(names),
             tuple(dict.fromkeys(rule for ask in asks for rule in ask.rules)),
             tuple(reasons),

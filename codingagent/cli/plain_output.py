@@ -199,9 +199,9 @@ class Lines(Screen):
     def _show_result(self, result: Result) -> None:
         told, margin = self._take_change(), self._margin
         # A message, or the end, is shown by another notice.
-        if not result.success or result.notes or result.command_type not in ("MESSAGE", "DONE"):
+        if not result.success or result.notes or result.kind not in ("MESSAGE", "DONE"):
             count = "" if told is None else layout.counted(told[0], self._look)
-            summary = f" {result.command_type}: {_summary_of(result)}"
+            summary = f" {result.kind}: {_summary_of(result)}"
             mark = self._look.mark(result.success)
             self._say(("  ", ""), mark, (summary, ""), (count, "dim"), indent=4)
         for line in told[1] if told is not None else ():
@@ -215,7 +215,7 @@ class Lines(Screen):
             self._say((margin, ""), ("note:", "warn"), (f" {note}", ""), indent=len(margin))
 
     def _show_awaited(self, notice: ui.ApprovalAwaited) -> None:
-        what = f"{notice.operation_id} {notice.command_type} awaits approval:"
+        what = f"{notice.operation_id} {notice.kind} awaits approval:"
         self._say(("? ", "bold yellow"), (what, ""), indent=4)
         for line in unmasked(notice.shown).split("\n"):
             self.lines([[(f"{self._margin}{line}", diff_style(line))]])
@@ -279,7 +279,7 @@ def fault_of(result: Result) -> str:
     """Return a summary for the person: without what a failed operation advises the model to do."""
     if result.summary.startswith(_DENIED):
         return result.summary.replace(": the person said no", ": you said no", 1)
-    if result.success or result.command_type not in _OF_FILES:
+    if result.success or result.kind not in _OF_FILES:
         return result.summary
     return result.summary.partition("; ")[0]
 

@@ -134,7 +134,7 @@ def _count(path: str, counts: Counts, look: Look) -> str:
 
 
 def _result(result: results.Result, event: Event, look: Look) -> Iterator[_Hung]:
-    said = (f" {result.command_type}: {fault_of(result)}", "")
+    said = (f" {result.kind}: {fault_of(result)}", "")
     took = f", {layout.duration(event.duration_s)}" if isinstance(event, CommandRan) else ""
     yield [("  ", ""), look.mark(result.success), said, (took, "dim")], 4
     if isinstance(event, MessageShown):
@@ -147,7 +147,7 @@ def _asking(asking: Asking, look: Look) -> Iterator[_Hung]:
     said = "waits for an answer" if answered is None else answered.answer.said
     subject = plain_text.one_line(question.subject)
     mark = ("?" if look.has_marks else "asked ", "warn")
-    what = (f" {question.tag}: {subject} ({'; '.join(question.reasons)}): ", "")
+    what = (f" {question.kind}: {subject} ({'; '.join(question.reasons)}): ", "")
     yield [("  ", ""), mark, what, (said, "bold")], 4
 
 

@@ -20,7 +20,8 @@ from codingagent.model import plain_text
 from codingagent.model.approval import operation_id
 from codingagent.model.events import MessageShown
 from codingagent.model.journal_entries import Record
-from codingagent.model.results import CHECK, check_result, result_of
+from codingagent.model.operations import Kind
+from codingagent.model.results import check_result, result_of
 from codingagent.model.session_state import Phase, Session
 from codingagent.model.settings import Resolved, meanings
 from codingagent.storage.session_file import document
@@ -150,7 +151,11 @@ def _words(record: Record) -> str:
         case entries.AnswerSetAside():
             return f"rejected: {record.name}: {record.reason}"
         case entries.OperationStarted():
-            name = "check" if record.tag == CHECK else f"{operation_id(record.index)} {record.tag}"
+            name = (
+                "check"
+                if record.kind is Kind.CHECK
+                else f"{operation_id(record.index)} {record.kind}"
+            )
             return f"{name} begins: {plain_text.one_line(record.subject, 200)}"
         case entries.OperationEnded():
             result = result_of(record.event)
@@ -162,7 +167,7 @@ def _words(record: Record) -> str:
                 if isinstance(record.event, MessageShown)
                 else result.summary
             )
-            line = f"{operation_id(record.index)} {result.command_type} {mark}: {said}"
+            line = f"{operation_id(record.index)} {result.kind} {mark}: {said}"
             return f"{line}{where}{notes}"
         case entries.CheckEnded():
             result = check_result(record.event)
@@ -172,7 +177,9 @@ def _words(record: Record) -> str:
             question = record.question
             why = "; ".join(question.reasons)
             subject = plain_text.one_line(question.subject, 200)
-            return f"{operation_id(record.index)} {question.tag} awaits approval: {subject} ({why})"
+            return (
+                f"{operation_id(record.index)} {question.kind} awaits approval: {subject} ({why})"
+            )
         case entries.ApprovalAnswered():
             return f"{operation_id(record.index)} answered {record.answer.said}"
         case entries.CheckpointTaken():

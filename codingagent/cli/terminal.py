@@ -16,8 +16,8 @@ from codingagent.cli.keyboard import Keyboard, PasteError
 from codingagent.cli.layout import Line
 from codingagent.cli.plain_output import Lines, waiting_line
 from codingagent.model import ui_events as ui
-from codingagent.model.approval import KEEPING, Answer, Decision
-from codingagent.model.results import CHECK
+from codingagent.model.approval import Answer, Decision
+from codingagent.model.operations import Kind
 
 _LOOK_ELSEWHERE_S = 0.2
 
@@ -97,7 +97,7 @@ class Console(Lines):
             time.sleep(_LOOK_ELSEWHERE_S)
         try:
             with Keyboard(sys.stdin, sys.stdout) as keys:
-                prompt = _KEEP_IT if notice.command_type == KEEPING else _DO_IT
+                prompt = _KEEP_IT if notice.kind is Kind.FILES_CHANGED else _DO_IT
                 return self._ask(keys, prompt, lambda: elsewhere(notice))
         except EOFError:
             raise KeyboardInterrupt from None
@@ -211,8 +211,8 @@ class Console(Lines):
 
     def _begin(self, notice: ui.OperationBegan) -> None:
         self._has_shown_output = False
-        if notice.command_type in ("RUN_COMMAND", CHECK):
-            whose = " (your check)" if notice.command_type == CHECK else ""
+        if notice.kind in (Kind.RUN_COMMAND, Kind.CHECK):
+            whose = " (your check)" if notice.kind is Kind.CHECK else ""
             command = (f" {notice.subject}", "")
             self._say(("  ", ""), ("$", "bold"), command, (whose, "dim"), indent=4)
             self._start_status("running")

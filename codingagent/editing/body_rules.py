@@ -274,30 +274,26 @@ def _is_spaced_out(spaced: list[str], case: BodyCase) -> bool:
     if len(words) < 2:
         return False
     is_program = file_kinds.is_program(case.path)
-    # Blank lines of the text itself that were doubled with the rest; at the ends a new one may have some.
-    if case.ground.lines and len(words) < len(spaced):
-        return True
-    if "\n\n" in "\n".join(map(str.strip, spaced)).strip("\n"):
-        return is_program or len(words) > 2
-    if not is_program or case.lines[-1].strip():
-        return False
+    # Blank lines of the text itself that were doubled with the rest; a new one may end with some.
+    text = "\n".join(map(str.strip, spaced))
+    if "\n\n" in text.strip("\n") or (case.ground.lines and len(words) < len(spaced)):
+        return is_program or bool(case.ground.lines) or len(words) > 2
     gaps = blank_lines.gaps(case.ground.lines)
-    if gaps and 2 * sum(map(bool, gaps.values())) > len(gaps):
+    is_airy = 2 * sum(map(bool, gaps.values())) > len(gaps)
+    if not is_program or case.lines[-1].strip() or is_airy:
         return False
     has_levels = any(line[:1].isspace() for line in words) or any(map(indentation.is_opener, words))
     return has_levels and (bool(gaps) or len(words) >= 8)
 
 
 def _characters(case: BodyCase) -> None:
-    mended = characters.mend(case.lines, case.ground, case.arrival)
-    case.lines = mended.lines
-    case.notes += mended.notes
+    case.lines, notes = characters.mend(case.lines, case.ground, case.arrival)
+    case.notes += notes
 
 
 def _indentation(case: BodyCase) -> None:
-    mended = indentation.restore(case.lines, case.ground, case.arrival)
-    case.lines = mended.lines
-    case.notes += mended.notes
+    case.lines, notes = indentation.restore(case.lines, case.ground, case.arrival)
+    case.notes += notes
 
 
 def _wrapped(case: BodyCase) -> None:

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import cached_property
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
@@ -71,7 +70,7 @@ class _Says(Enum):
     ASK = auto()
 
 
-class MendedLines(Struct, frozen=True):
+class MendedLines(NamedTuple):
     """New lines as they were meant, and what was undone in them."""
 
     lines: list[str]

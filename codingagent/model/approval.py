@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from codingagent.model.operations import Kind
 
 Decision = Literal["yes", "no", "always"]
 """`always` also approves later operations that ask for the same grants, until the session ends."""
@@ -17,7 +19,7 @@ class Question(Struct, frozen=True):
     none.
     """
 
-    tag: str
+    kind: Kind = field(name="tag")
     subject: str
     rules: tuple[str, ...]
     reasons: tuple[str, ...]
@@ -25,9 +27,6 @@ class Question(Struct, frozen=True):
     digest: str
     grants: tuple[str, ...] = ()
 
-
-KEEPING = "FILES_CHANGED"
-"""The tag of a question asked after a command: keep what it changed, or put it back?"""
 
 How = Literal["", "terminal", "command", "--yes", "always", "program"]
 """How the answer was given: typed at the terminal that asked, with `approve` or `deny`, with `--yes`,

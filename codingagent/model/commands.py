@@ -4,23 +4,9 @@ The guide for the model and docs/answers.md are generated from this table; `deco
 written this way into operations.
 """
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
-from codingagent.model.operations import (
-    CreateFile,
-    DeleteFile,
-    EditFile,
-    FetchFile,
-    Finish,
-    ListFolder,
-    MoveFile,
-    Operation,
-    ReadFile,
-    RunCommand,
-    ShowMessage,
-)
+from codingagent.model.operations import Kind
 
 # A build may take long, but a forgotten server must not run forever: specification 001 has the same
 # hour.
@@ -36,9 +22,9 @@ class Attribute(Struct, frozen=True):
 
 
 class TagCommand(Struct, frozen=True):
-    """One command: its tag, what it means to the model, and an example."""
+    """One command: its kind, which is its tag, what it means to the model, and an example."""
 
-    tag: str
+    kind: Kind
     meaning: str
     attributes: tuple[Attribute, ...]
     example: str
@@ -54,7 +40,7 @@ UNCHECKED = Attribute("unchecked", "true", "even if Python, JSON or TOML no long
 
 COMMANDS = (
     TagCommand(
-        "CREATE_FILE",
+        Kind.CREATE_FILE,
         "Creates a file, or replaces a whole one. Missing folders are made.",
         (
             PATH,
@@ -68,7 +54,7 @@ COMMANDS = (
         '[CREATE_FILE path="src/greet.py"]\ndef greet(name):\n    return f"Hello, {name}!"\n[/CREATE_FILE]',
     ),
     TagCommand(
-        "EDIT_FILE",
+        Kind.EDIT_FILE,
         "Changes part of a file. SEARCH holds whole lines exactly as the file has them now, enough to fit"
         " one place only; REPLACE what takes their place. Several such blocks may follow: all are"
         " applied, or none.",
@@ -87,21 +73,21 @@ COMMANDS = (
         '    return f"Good day, {name}!"\n>>>>>>> REPLACE\n[/EDIT_FILE]',
     ),
     TagCommand(
-        "DELETE_FILE",
+        Kind.DELETE_FILE,
         "Deletes one file. One line, no closing tag.",
         (PATH,),
         '[DELETE_FILE path="old.py"]',
         has_body=False,
     ),
     TagCommand(
-        "MOVE_FILE",
+        Kind.MOVE_FILE,
         "Moves or renames one file. One line.",
         (PATH, TO, Attribute("overwrite", "true", "replace a file")),
         '[MOVE_FILE path="old.py" to="new.py"]',
         has_body=False,
     ),
     TagCommand(
-        "READ_FILE",
+        Kind.READ_FILE,
         "Asks for a file's text, for the next request. One line.",
         (
             Attribute("path", "relative/path", "or a glob with *, ** and ?"),
@@ -112,7 +98,7 @@ COMMANDS = (
         has_body=False,
     ),
     TagCommand(
-        "RUN_COMMAND",
+        Kind.RUN_COMMAND,
         "Runs shell lines in the workspace. Nothing can be typed into them; what they leave running is"
         " ended. You get the exit code and up to 20,000 characters of output, the middle cut: don't"
         " pipe it into tail or head, which hides a failure.",
@@ -124,32 +110,18 @@ COMMANDS = (
         "[RUN_COMMAND]\npython3 -m unittest\n[/RUN_COMMAND]",
     ),
     TagCommand(
-        "MESSAGE",
+        Kind.MESSAGE,
         "Shows a text to the person: what you do and why, or a question.",
         (UNTIL,),
         "[MESSAGE]\nShall dates be local or UTC?\n[/MESSAGE]",
     ),
     TagCommand(
-        "DONE",
+        Kind.DONE,
         "Ends the task, with a summary.",
         (UNTIL,),
         "[DONE]\nGreetings are formal now, and tested.\n[/DONE]",
     ),
 )
 
-TAGS: Mapping[type[Operation], str] = {
-    CreateFile: "CREATE_FILE",
-    EditFile: "EDIT_FILE",
-    DeleteFile: "DELETE_FILE",
-    MoveFile: "MOVE_FILE",
-    ReadFile: "READ_FILE",
-    FetchFile: "READ_FILE",
-    ListFolder: "LIST_FOLDER",
-    RunCommand: "RUN_COMMAND",
-    ShowMessage: "MESSAGE",
-    Finish: "DONE",
-}
-"""What an operation is called in results; only those of `COMMANDS` can be asked for by a tag."""
-
-BY_TAG = {command.tag: command for command in COMMANDS}
-HAS_BODY = {command.tag: command.has_body for command in COMMANDS}
+BY_TAG = {str(command.kind): command for command in COMMANDS}
+HAS_BODY = {str(command.kind): command.has_body for command in COMMANDS}

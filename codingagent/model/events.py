@@ -5,19 +5,20 @@ The journal stores events: their fields are text, numbers and tuples of these.
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codingagent.model.encoding import Encoding
+from codingagent.model.operations import Kind
 
 EndedBy = Literal["itself", "time_limit", "output_limit", "process_limit", "memory_limit", "agent"]
 """What ended a command; `agent`: the process that had started it was gone."""
 
 
 class Tagged(Struct, frozen=True, tag_field="kind"):
-    """Base of what the journal stores: `kind` in its JSON names the class, and stays as it is on disk."""
+    """Base of what the journal stores: `kind` in its JSON names the class, `tag` an operation's kind."""
 
     @property
-    def kind(self) -> str:
+    def class_name(self) -> str:
         """Return the name of the class on disk."""
         return str(self.__struct_config__.tag)
 
@@ -135,7 +136,7 @@ class CommandRan(Tagged, frozen=True, tag="command_ran"):
 class Interrupted(Tagged, frozen=True, tag="interrupted"):
     """The agent was killed during this operation, and its outcome is unknown."""
 
-    tag: str
+    kind: Kind = field(name="tag")
     subject: str
     """The command, or the path of the file."""
     notes: tuple[str, ...] = ()
@@ -158,7 +159,7 @@ class Finished(Tagged, frozen=True, tag="finished"):
 class Refused(Tagged, frozen=True, tag="refused"):
     """Nothing was done. `reason` is one line that says what to send instead; `detail` may show more."""
 
-    tag: str
+    kind: Kind = field(name="tag")
     reason: str
     detail: str = ""
     subject: str = ""
@@ -172,7 +173,7 @@ class Refused(Tagged, frozen=True, tag="refused"):
 class Denied(Tagged, frozen=True, tag="denied"):
     """The policy or the person refused the operation. `suggestion` says what to do instead."""
 
-    tag: str
+    kind: Kind = field(name="tag")
     subject: str
     rules: tuple[str, ...]
     reason: str

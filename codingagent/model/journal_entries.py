@@ -7,11 +7,12 @@ import re
 from functools import cache
 from typing import Literal
 
-from msgspec import UNSET, MsgspecError, Struct, UnsetType, json
+from msgspec import UNSET, MsgspecError, Struct, UnsetType, field, json
 from msgspec.structs import replace
 
 from codingagent.model.approval import Answer, Question, operation_id
 from codingagent.model.events import Event, Tagged
+from codingagent.model.operations import Kind
 from codingagent.model.plain_text import in_json
 
 _SESSION_ID = re.compile(r"[0-9a-f]{8}")
@@ -166,7 +167,7 @@ class OperationStarted(Tagged, frozen=True, tag="operation_started"):
     """
 
     index: int
-    tag: str
+    kind: Kind = field(name="tag")
     subject: str
     at: str
     changes: tuple[ContentChange, ...] = ()

@@ -5,7 +5,7 @@ become such text and back.
 """
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import ClassVar
 
 from msgspec import Struct, field
@@ -15,6 +15,53 @@ from codingagent.model.encoding import Encoding
 
 # Larger answers are refused whole: each operation is checked, recorded and executed by itself.
 AT_ONCE = 10_000
+
+
+class Kind(StrEnum):
+    """The kinds of operations and of parts of an answer, as journals and results name them.
+
+    A protocol that spells them otherwise has a table of its own.
+    """
+
+    CREATE_FILE = "CREATE_FILE"
+    EDIT_FILE = "EDIT_FILE"
+    DELETE_FILE = "DELETE_FILE"
+    MOVE_FILE = "MOVE_FILE"
+    READ_FILE = "READ_FILE"
+    LIST_FOLDER = "LIST_FOLDER"
+    RUN_COMMAND = "RUN_COMMAND"
+    MESSAGE = "MESSAGE"
+    DONE = "DONE"
+
+    CHECK = "CHECK"
+    """The person's own check."""
+    FILES_CHANGED = "FILES_CHANGED"
+    """A question after a command: keep what it changed, or put it back?"""
+
+    ANSWER = "REPLY"
+    """The answer as a whole."""
+    FILE = "FILE"
+    SEARCH_REPLACE = "SEARCH/REPLACE"
+    DIFF = "DIFF"
+    PATCH = "PATCH"
+    RENAME = "RENAME"
+    MALFORMED = "operation"
+    """Part of a JSON message, of no known type."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Kind | None":
+        """Read sessions of version 0.1.0, which named operations as their protocol spelled them."""
+        return _EARLIER.get(str(value))
+
+
+_EARLIER = {
+    "createFile": Kind.CREATE_FILE,
+    "editFile": Kind.EDIT_FILE,
+    "deleteFile": Kind.DELETE_FILE,
+    "readFile": Kind.READ_FILE,
+    "shell": Kind.RUN_COMMAND,
+    "message": Kind.MESSAGE,
+}
 
 
 class EqualByMeaning(Struct, frozen=True):
@@ -44,6 +91,7 @@ class LineEnd(Enum):
 class CreateFile(EqualByMeaning, frozen=True):
     """Write a whole file, new or replacing an old one; missing parent folders are made."""
 
+    kind: ClassVar[Kind] = Kind.CREATE_FILE
     incidental = ("arrival",)
 
     path: str
@@ -132,6 +180,7 @@ class Substitutions(Struct, frozen=True):
 class EditFile(EqualByMeaning, frozen=True):
     """Change part of a file: a line range, replacements, substitutions or hunks, all or none."""
 
+    kind: ClassVar[Kind] = Kind.EDIT_FILE
     incidental = ("arrival",)
 
     path: str
@@ -145,11 +194,15 @@ class EditFile(EqualByMeaning, frozen=True):
 class DeleteFile(Struct, frozen=True):
     """Remove one file; never a folder."""
 
+    kind: ClassVar[Kind] = Kind.DELETE_FILE
+
     path: str
 
 
 class MoveFile(Struct, frozen=True):
     """Give one regular file another path; missing parent folders are made."""
+
+    kind: ClassVar[Kind] = Kind.MOVE_FILE
 
     path: str
     to: str
@@ -159,6 +212,8 @@ class MoveFile(Struct, frozen=True):
 class ReadFile(Struct, frozen=True):
     """Request a file's text, or its lines from `start_line` to `end_line`; a glob, all matches."""
 
+    kind: ClassVar[Kind] = Kind.READ_FILE
+
     path: str
     start_line: int | None = None
     end_line: int | None = None
@@ -167,6 +222,8 @@ class ReadFile(Struct, frozen=True):
 class FetchFile(Struct, frozen=True):
     """Request a file's whole content at once, as text or as bytes in base64."""
 
+    kind: ClassVar[Kind] = Kind.READ_FILE
+
     path: str
     encoding: Encoding = "utf-8"
 
@@ -174,11 +231,15 @@ class FetchFile(Struct, frozen=True):
 class ListFolder(Struct, frozen=True):
     """Request the contents of a folder; `.` is the workspace root."""
 
+    kind: ClassVar[Kind] = Kind.LIST_FOLDER
+
     path: str
 
 
 class RunCommand(Struct, frozen=True):
     """Run a shell command in the workspace, or in `cwd` within it."""
+
+    kind: ClassVar[Kind] = Kind.RUN_COMMAND
 
     command: str
     timeout_s: float | None = None
@@ -193,11 +254,15 @@ class RunCommand(Struct, frozen=True):
 class ShowMessage(Struct, frozen=True):
     """Show the person a text."""
 
+    kind: ClassVar[Kind] = Kind.MESSAGE
+
     text: str
 
 
 class Finish(Struct, frozen=True):
     """End the session: the task is done."""
+
+    kind: ClassVar[Kind] = Kind.DONE
 
     summary: str
 

@@ -4,7 +4,7 @@ import re
 import signal
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from codingagent.model import plain_text
@@ -26,6 +26,7 @@ from codingagent.model.events import (
     Refused,
     succeeded,
 )
+from codingagent.model.operations import Kind
 
 # POSIX, shell command language, 2.8.2: exit status of a command ended by a signal.
 _SIGNAL_BASE = 128
@@ -34,9 +35,6 @@ _TIMED_OUT = 124
 # Signals that no program uses as an exit code for something else: INT, ABRT, FPE, KILL, SEGV, TERM,
 # XFSZ.
 _TELLING = frozenset({2, 6, 8, 9, 11, 15, 25})
-
-CHECK = "CHECK"
-"""The tag of the person's own check."""
 
 _MORE_TIME = '; timeout="SECONDS" allows more'
 
@@ -49,7 +47,7 @@ NOT_RUN_AGAIN = "interrupted: it may have run in part; it was not run again"
 class Result(Struct, frozen=True):
     """What the model is told about one event; `output` may have many lines, `notes` one each."""
 
-    command_type: str
+    kind: Kind = field(name="command_type")
     summary: str
     success: bool
     output: str = ""
@@ -67,14 +65,14 @@ def exit_code_of(event: CommandRan) -> int:
 
 def result_of(event: Event) -> Result:
     """Return the result of an event."""
-    tag, summary, output = _words(event)
+    kind, summary, output = _words(event)
     sandbox = event.sandbox if isinstance(event, CommandRan) else ""
-    return Result(tag, summary, succeeded(event), output, event.notes, sandbox)
+    return Result(kind, summary, succeeded(event), output, event.notes, sandbox)
 
 
 def check_result(event: Event) -> Result:
     """Return the result of the person's check."""
-    result = replace(result_of(event), command_type=CHECK)
+    result = replace(result_of(event), kind=Kind.CHECK)
     # The limit is the person's setting: no answer can ask for more.
     return replace(result, summary=result.summary.replace(_MORE_TIME, ""))
 
@@ -89,7 +87,7 @@ def lines_of(result: Result, output_limit: int | None = None) -> str:
         output_limit: the most characters of output; None: all.
     """
     summary = without_end_tags(result.summary)
-    lines = [f"[{'OK' if result.success else 'FAILED'}] {result.command_type}: {summary}"]
+    lines = [f"[{'OK' if result.success else 'FAILED'}] {result.kind}: {summary}"]
     if result.output:
         text = result.output.strip("\n")
         if output_limit is not None:
@@ -109,40 +107,40 @@ def without_end_tags(text: str) -> str:
     return _END_TAG.sub(r"\1", text)
 
 
-def _words(event: Event) -> tuple[str, str, str]:
+def _words(event: Event) -> tuple[Kind, str, str]:
     match event:
         case FileCreated():
             return (
-                "CREATE_FILE",
+                Kind.CREATE_FILE,
                 f"{'Replaced' if event.replaced else 'Created'} '{event.path}'",
                 "",
             )
         case FileEdited():
-            return "EDIT_FILE", f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
+            return Kind.EDIT_FILE, f"Edited '{event.path}' ({_hunks(event.hunks)})", event.excerpt
         case FileDeleted():
-            return "DELETE_FILE", f"Deleted '{event.path}'", ""
+            return Kind.DELETE_FILE, f"Deleted '{event.path}'", ""
         case FileMoved():
-            return "MOVE_FILE", f"Moved '{event.path}' to '{event.to}'", ""
+            return Kind.MOVE_FILE, f"Moved '{event.path}' to '{event.to}'", ""
         case FileRequested():
-            return "READ_FILE", _requested(event), ""
+            return Kind.READ_FILE, _requested(event), ""
         case FileFetched():
             size = f"{event.size_bytes} {'byte' if event.size_bytes == 1 else 'bytes'}"
-            return "READ_FILE", f"Read '{event.path}' ({size})", ""
+            return Kind.READ_FILE, f"Read '{event.path}' ({size})", ""
         case FolderListed():
-            return "LIST_FOLDER", f"Listed '{event.path}' ({len(event.entries)} entries)", ""
+            return Kind.LIST_FOLDER, f"Listed '{event.path}' ({len(event.entries)} entries)", ""
         case CommandRan():
-            return "RUN_COMMAND", _ran(event), event.output
+            return Kind.RUN_COMMAND, _ran(event), event.output
         case Interrupted():
-            return event.tag, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
+            return event.kind, f"'{plain_text.one_line(event.subject)}' {NOT_RUN_AGAIN}", ""
         case MessageShown():
-            return "MESSAGE", "Message was shown", ""
+            return Kind.MESSAGE, "Message was shown", ""
         case Finished():
-            return "DONE", "Task was ended", ""
+            return Kind.DONE, "Task was ended", ""
         case Refused():
-            return event.tag, event.reason, event.detail
+            return event.kind, event.reason, event.detail
         case Denied():
             subject = f" '{plain_text.one_line(event.subject)}'" if event.subject else ""
-            return event.tag, f"DENIED{subject}: {event.reason}", event.suggestion
+            return event.kind, f"DENIED{subject}: {event.reason}", event.suggestion
         case _:
             assert_never(event)
 

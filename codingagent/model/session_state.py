@@ -66,6 +66,7 @@ from codingagent.model.journal_entries import (
     UndoBegan,
     UndoEnded,
 )
+from codingagent.model.operations import Kind
 from codingagent.model.plain_text import json_length
 
 _REOPENED = (
@@ -75,9 +76,6 @@ _REOPENED = (
 
 
 _NONE: AppendList[Never] = AppendList()
-
-# The tags of commands in a question, in either protocol.
-_COMMANDS = ("RUN_COMMAND", "shell")
 
 
 class Phase(Enum):
@@ -190,7 +188,7 @@ class Session(Struct, frozen=True):
         events = self.results
         said = [event for event in events if isinstance(event, MessageShown)]
         rest = [event for event in events if not isinstance(event, MessageShown)]
-        return bool(said) and all(isinstance(e, Refused) and e.tag == "REPLY" for e in rest)
+        return bool(said) and all(isinstance(e, Refused) and e.kind is Kind.ANSWER for e in rest)
 
     @property
     def is_new(self) -> bool:
@@ -302,7 +300,7 @@ _COMES_IN = {
 
 def _step(session: Session, record: Record) -> Session:
     if session.phase not in _COMES_IN.get(type(record), (session.phase,)):
-        raise ValueError(f"a {record.kind} while the session is {session.phase.value}")
+        raise ValueError(f"a {record.class_name} while the session is {session.phase.value}")
     match record:
         case InboxFound():
             return replace(session, earlier=record.files)
@@ -465,7 +463,7 @@ def _answer(session: Session, record: ApprovalAnswered) -> Session:
     lasts = record.answer.decision == "always"
     granted = session.granted.union(asked.question.grants) if lasts else session.granted
     agreed = session.agreed
-    if record.answer.decision != "no" and asked.question.tag in _COMMANDS:
+    if record.answer.decision != "no" and asked.question.kind is Kind.RUN_COMMAND:
         agreed = agreed.union(asked.question.grants)
     return replace(session, phase=Phase.EXECUTING, answered=record, granted=granted, agreed=agreed)
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codingagent.model.approval import Answer
+from codingagent.model.operations import Kind
 from codingagent.model.results import Result
 
 
@@ -67,7 +68,7 @@ class OperationBegan(Struct, frozen=True):
     """An operation has started; `subject` is its path, or the command."""
 
     index: int
-    command_type: str
+    kind: Kind = field(name="command_type")
     subject: str
 
 
@@ -103,7 +104,7 @@ class ApprovalAwaited(Struct, frozen=True):
 
     session_id: str
     operation_id: str
-    command_type: str
+    kind: Kind = field(name="command_type")
     subject: str
     reasons: tuple[str, ...]
     shown: str

@@ -98,8 +98,8 @@ def _describe(command: TagCommand) -> str:
         # The example shows `path`, rule 11 tells of `until`, and the refusal that it lifts of `unchecked`.
         if attribute not in (PATH, TO, UNCHECKED, UNTIL)
     ]
-    parts = [f"### {command.tag}", command.meaning]
-    if f"\n[{command.tag}" not in EXAMPLE:
+    parts = [f"### {command.kind}", command.meaning]
+    if f"\n[{command.kind}" not in EXAMPLE:
         parts.append(command.example)
     if attributes:
         parts.append("Optional:")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from codingagent.model import plain_text, results
 from codingagent.model.effects import file_changes
 from codingagent.model.events import CommandRan, Event, Refused, succeeded
+from codingagent.model.operations import Kind
 from codingagent.model.results import Result, check_result
 from codingagent.model.session_state import Said, Session
 from codingagent.prompt import file_list as listing
@@ -52,8 +53,7 @@ RESULTS_SHOWN = 200
 _OUTPUT_CHARACTERS = 4_000
 
 # A message or the end of the task need not be repeated, and an answer is not a block.
-_NEVER_AGAIN = frozenset({"DONE", "REPLY", "MESSAGE", "message", results.CHECK})
-_READING = frozenset({"READ_FILE", "readFile"})
+_NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
 
 # The share of a request for the person's words from before the last two requests.
 _EARLIER_SHARE = 4
@@ -137,8 +137,8 @@ class Dialect(Struct, frozen=True):
     """The parts of a request that depend on the protocol.
 
     `guide` is PROTOCOL; `results` returns the outcomes of the last turn, within a number of characters;
-    `go_on` says what to do next, `reminder` how to answer; `done` is how the task is ended, `read` the
-    command that asks for a file.
+    `go_on` says what to do next, `reminder` how to answer; `done` is how the task is ended, and `name`
+    what an operation is called.
     """
 
     guide: str
@@ -146,14 +146,14 @@ class Dialect(Struct, frozen=True):
     go_on: str
     reminder: Callable[[Session], str]
     done: str
-    read: str
+    name: Callable[[Kind], str] = str
 
 
 def tag_dialect() -> Dialect:
     def reminder(session: Session) -> str:
         return guide.reminder(session.session_id, session.sequence)
 
-    return Dialect(guide.protocol_text(), _results, CONTINUE, reminder, "[DONE]", "READ_FILE")
+    return Dialect(guide.protocol_text(), _results, CONTINUE, reminder, "[DONE]")
 
 
 def render(
@@ -199,7 +199,7 @@ def render_short(
         "=== CONTEXT ===\n"
     )
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
-    tail = f"=== PROMPT ===\n{_again(session)}{_prompt(session, context, dialect, is_short=True)}"
+    tail = f"=== PROMPT ===\n{_again(session, dialect)}{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
     outcome = dialect.results(session, room // 2)
     return head + news + outcome + _contents(context, room - len(outcome)) + tail
@@ -212,16 +212,17 @@ def _changes(changed: Sequence[str]) -> str:
     return "\n".join(lines) or "  (none)"
 
 
-def _again(session: Session) -> str:
+def _again(session: Session, dialect: Dialect) -> str:
     """Name what failed and must be sent again, and what to run again after it."""
     failed = _owed(session.results)
     lines = dict.fromkeys(
-        f"{each.tag}: {results.without_end_tags(each.reason)}" for each in failed.values()
+        f"{dialect.name(each.kind)}: {results.without_end_tags(each.reason)}"
+        for each in failed.values()
     )
     if not lines or len(lines) > _FAILED_NAMED:
         return ""
     names = "".join(f"  {line}\n" for line in lines)
-    first = next((i for i, each in failed.items() if each.tag not in _READING), math.inf)
+    first = next((i for i, each in failed.items() if each.kind is not Kind.READ_FILE), math.inf)
     commands = dict.fromkeys(
         plain_text.one_line(event.command)
         for index, event in enumerate(session.results)
@@ -242,7 +243,7 @@ def _owed(events: Sequence[Event]) -> dict[int, Refused]:
     made: set[str] = set()
     for index in reversed(range(len(events))):
         match events[index]:
-            case Refused() as event if event.tag not in _NEVER_AGAIN and event.subject not in made:
+            case Refused() as event if event.kind not in _NEVER_AGAIN and event.subject not in made:
                 found[index] = event
             case event:
                 made |= {each.path for each in file_changes((event,)) if each.after != "part"}
@@ -272,10 +273,10 @@ def _prompt(
     if room and (names := _names(context.seen, min(room, _SEEN_CHARACTERS))):
         parts.append(
             f"If this chat has not seen the earlier requests and answers: they showed, or wrote, {names}."
-            f" {dialect.read} those that you need."
+            f" {dialect.name(Kind.READ_FILE)} those that you need."
         )
     if session.is_failing and (session.checked is not None or context.environment.check):
-        where = f"fails (see {results.CHECK} above)"
+        where = f"fails (see {Kind.CHECK} above)"
         if session.checked is None:
             where = "failed when it was run last"
         parts.append(

@@ -32,7 +32,7 @@ from codingagent.process import memory
 from codingagent.process.bubblewrap import Bubblewrap, Unconfined
 from codingagent.process.runner import Runner, environment
 from codingagent.process.select_sandbox import choose_sandbox, policy_of
-from codingagent.rpc.protocol import Code, Kind, Method, MethodError, Param
+from codingagent.rpc.protocol import Code, Method, MethodError, Param, ParamKind
 from codingagent.storage import atomic_write
 from codingagent.workspace.workspace import Workspace
 
@@ -47,7 +47,7 @@ _LANGUAGES: Mapping[str, tuple[str, str]] = {
 # 004, ExecResult: the command could not start.
 _NOT_STARTED = -1
 
-_TIMEOUT = Param("timeout", Kind.NUMBER, is_optional=True)
+_TIMEOUT = Param("timeout", ParamKind.NUMBER, is_optional=True)
 
 # System timers count no further (2^31 ms, 24 days); a longer limit means none.
 _LONGEST_LIMIT_S = 2_000_000
@@ -139,15 +139,16 @@ class RemoteMethods:
         self._host = host
         self._runner = runner
         self._agent = Agent(bare_context(host.workspace, runner, host.policy))
-        path = Param("path", Kind.TEXT)
+        path = Param("path", ParamKind.TEXT)
         self.table: Mapping[str, Method] = {
             "ping": Method(lambda: {"pong": True}),
-            "exec": Method(self.exec, (Param("cmd", Kind.TEXT), _TIMEOUT)),
+            "exec": Method(self.exec, (Param("cmd", ParamKind.TEXT), _TIMEOUT)),
             "exec_code": Method(
-                self.exec_code, (Param("lang", Kind.TEXT), Param("code", Kind.TEXT), _TIMEOUT)
+                self.exec_code,
+                (Param("lang", ParamKind.TEXT), Param("code", ParamKind.TEXT), _TIMEOUT),
             ),
             "read_file": Method(self.read_file, (path,)),
-            "write_file": Method(self.write_file, (path, Param("content", Kind.TEXT))),
+            "write_file": Method(self.write_file, (path, Param("content", ParamKind.TEXT))),
             "list_dir": Method(self.list_dir, (path,)),
         }
 
@@ -210,12 +211,12 @@ class RemoteMethods:
     def _perform(self, operation: Operation) -> Event:
         try:
             self._host.workspace.check()
-            found = self._agent.perform(Order(0, type(operation).__name__, operation))
+            found = self._agent.perform(Order(0, operation))
         except WorkError as fault:
             raise MethodError(Code.INTERNAL_ERROR, str(fault)) from fault
         if isinstance(found, Question):
             reason = f"it needs approval, which nobody can give here: {'; '.join(found.reasons)}"
-            return Denied(found.tag, found.subject, found.rules, reason)
+            return Denied(found.kind, found.subject, found.rules, reason)
         return found
 
     def _path(self, text: str, plain: Callable[[str], str]) -> str:

@@ -51,7 +51,7 @@ class MethodError(Exception):
         self.code = code
 
 
-class Kind(Enum):
+class ParamKind(Enum):
     """The type of a parameter; the value names it in words."""
 
     TEXT = "a string"
@@ -62,7 +62,7 @@ class Param(Struct, frozen=True):
     """One parameter of a method; an optional one may be left out, or be null."""
 
     name: str
-    kind: Kind
+    kind: ParamKind
     is_optional: bool = False
 
     def __str__(self) -> str:
@@ -306,13 +306,13 @@ def _argument(param: Param, given: Mapping[str, Any]) -> str | float | None:
             return None
         case _, None if param.name not in given:
             raise _wrong(f'"{param.name}" is missing; it must be {param.kind.value}')
-        case Kind.TEXT, str():
+        case ParamKind.TEXT, str():
             # JSON allows lone surrogates, which UTF-8 can't hold.
             if not value.isascii() and (half := _SURROGATE.search(value)):
                 said = f"has half a character (a lone surrogate) at {half.start()}"
                 raise _wrong(f'"{param.name}" {said}')
             return value
-        case Kind.NUMBER, int() | float() if type(value) is not bool:
+        case ParamKind.NUMBER, int() | float() if type(value) is not bool:
             if abs(value) > _LARGEST:
                 raise _wrong(f'"{param.name}" is too large')
             return float(value)

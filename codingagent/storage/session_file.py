@@ -18,7 +18,7 @@ def document(session: Session) -> dict[str, object]:
         "updatedAt": session.updated_at,
         "lastResults": [
             {
-                "commandType": result.command_type,
+                "commandType": result.kind,
                 "summary": result.summary,
                 "success": result.success,
                 "output": "\n".join((result.output, *result.notes)).strip("\n"),

@@ -16,6 +16,7 @@ import pytest
 from codingagent.agent import context, factory
 from codingagent.errors import UsageError, WorkError
 from codingagent.model import results
+from codingagent.model.operations import Kind
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ModelSaid, Notice, OutputCame, ReplyRejected, SessionDone
 from codingagent.storage import homes, session_file
@@ -872,7 +873,7 @@ def test_a_file_operation_in_doubt_is_settled_by_looking(tmp_path: Path) -> None
         at = "2025-01-15T10:30:00Z"
         event = FileEdited("a.txt", (), "")
         change = ContentChange("a.txt", digest_of(before), digest_of(after))
-        started = OperationStarted(0, "EDIT_FILE", "a.txt", at, (change,), event)
+        started = OperationStarted(0, Kind.EDIT_FILE, "a.txt", at, (change,), event)
         with contextlib.closing(sessions.open(live.session_id)) as journal:
             journal.append(AnswerTaken(1, taken, digest_of(edit.encode()), at))
             journal.append(started)

@@ -28,7 +28,7 @@ def test_a_start_with_one_path_is_read_as_one_with_a_list(tmp_path: Path) -> Non
     """Design, nothing is lost: what an earlier version began is known by its path without links."""
     home = Home.at(unpacked(tmp_path), create=False)
     starts = [r for r in home.records(SESSION) if isinstance(r, OperationStarted)]
-    assert [start.tag for start in starts] == [
+    assert [start.kind for start in starts] == [
         "EDIT_FILE",
         "DELETE_FILE",
         "CREATE_FILE",

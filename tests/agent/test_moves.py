@@ -11,6 +11,7 @@ import pytest
 from codingagent.model.events import FileMoved
 from codingagent.model.journal_entries import AnswerTaken, ContentChange, OperationStarted
 from codingagent.model.observations import digest_of
+from codingagent.model.operations import Kind
 from codingagent.workspace.workspace import READ_LIMIT_BYTES
 from tests.builders import LATER
 from tests.helpers import LiveSession, live_session
@@ -200,7 +201,7 @@ def test_a_move_is_settled_after_a_kill_at_each_instant(
     changes = (ContentChange("a.txt", digest, None), ContentChange("z.txt", None, digest))
     with contextlib.closing(sessions.open(live.session_id)) as journal:
         journal.append(AnswerTaken(1, taken, digest_of(reply.encode()), LATER))
-        journal.append(OperationStarted(0, "MOVE_FILE", "a.txt", LATER, changes, event))
+        journal.append(OperationStarted(0, Kind.MOVE_FILE, "a.txt", LATER, changes, event))
     left(workspace)
     with live_session(home, settings=settings_for("none"), session_id=live.session_id) as again:
         assert again.results().startswith(said)

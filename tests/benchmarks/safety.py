@@ -110,8 +110,8 @@ def journalled_turn() -> Iterator[Figure]:
             def do() -> None:
                 for index in range(100):
                     operation = CreateFile(f"d{index % 10}/f{index}.py", f"x = {index}\n" * 50)
-                    event = agent.perform(Order(index, "CREATE_FILE", operation))
-                    assert event.kind == "file_created"  # type: ignore[union-attr]
+                    event = agent.perform(Order(index, operation))
+                    assert event.class_name == "file_created"  # type: ignore[union-attr]
 
             return do
 

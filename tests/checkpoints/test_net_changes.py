@@ -13,27 +13,28 @@ from codingagent.model.journal_entries import (
     OperationStarted,
     RequestWritten,
 )
+from codingagent.model.operations import Kind
 from tests.builders import LATER, session_of
 
 
 def created(path: str, after: str, before: str | None = None, real: str = "") -> OperationStarted:
     event = FileCreated(path, 1, replaced=before is not None)
     return OperationStarted(
-        0, "CREATE_FILE", path, LATER, (ContentChange(path, before, after, real),), event
+        0, Kind.CREATE_FILE, path, LATER, (ContentChange(path, before, after, real),), event
     )
 
 
 def edited(path: str, before: str, after: str) -> OperationStarted:
     changes = (ContentChange(path, before, after),)
-    return OperationStarted(0, "EDIT_FILE", path, LATER, changes, FileEdited(path, (), ""))
+    return OperationStarted(0, Kind.EDIT_FILE, path, LATER, changes, FileEdited(path, (), ""))
 
 
 def deleted(path: str, before: str) -> OperationStarted:
     changes = (ContentChange(path, before, None),)
-    return OperationStarted(0, "DELETE_FILE", path, LATER, changes, FileDeleted(path))
+    return OperationStarted(0, Kind.DELETE_FILE, path, LATER, changes, FileDeleted(path))
 
 
-COMMAND = OperationStarted(0, "RUN_COMMAND", "make", LATER)
+COMMAND = OperationStarted(0, Kind.RUN_COMMAND, "make", LATER)
 
 
 def change(path: str, kind: ChangeKind) -> Change:
@@ -91,6 +92,6 @@ def test_what_failed_changed_nothing() -> None:
         starts[0],
         OperationEnded(0, FileCreated("a", 1, replaced=False), LATER),
         starts[1],
-        OperationEnded(1, Refused("CREATE_FILE", "the disk is full"), LATER),
+        OperationEnded(1, Refused(Kind.CREATE_FILE, "the disk is full"), LATER),
     )
     assert done(session) == starts[:1]

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from codingagent.agent import context, factory
 from codingagent.errors import ApprovalError
-from codingagent.model.approval import KEEPING, Answer
+from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import ApprovalAnswered, ApprovalAsked, ProtectedSettled
+from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited, Notice, Remark, TurnDone
@@ -127,9 +128,9 @@ def test_a_protected_file_that_a_command_changed_is_asked_about(tmp_path: Path, 
     person = Person(Answer("no", reason="mine"))
     after = take(live, reply, person)
     (asked,) = person.asked
-    assert (asked.operation_id, asked.command_type, asked.subject) == (
+    assert (asked.operation_id, asked.kind, asked.subject) == (
         "changed-files",
-        KEEPING,
+        Kind.FILES_CHANGED,
         ".envrc",
     )
     assert "+export A=evil" in asked.shown
@@ -230,7 +231,7 @@ def test_what_was_agreed_to_beforehand_is_not_asked_about_again(tmp_path: Path) 
         '[CREATE_FILE path=".travis.yml"]\nx\n[/CREATE_FILE]\n'
     )
     take(live, reply, person)
-    assert [asked.command_type for asked in person.asked] == ["RUN_COMMAND", "CREATE_FILE"]
+    assert [asked.kind for asked in person.asked] == ["RUN_COMMAND", "CREATE_FILE"]
     assert settled(live) == []
 
 
@@ -240,7 +241,7 @@ def test_a_command_that_changes_what_an_operation_was_allowed_to_write_is_asked_
     live = sit_down(tmp_path)
     person = Person(Answer("yes"), Answer("no"))
     take(live, '[CREATE_FILE path=".envrc"]\ngood\n[/CREATE_FILE]\n' + PYTHON, person)
-    assert [asked.command_type for asked in person.asked] == ["CREATE_FILE", KEEPING]
+    assert [asked.kind for asked in person.asked] == ["CREATE_FILE", Kind.FILES_CHANGED]
     assert (live.workspace / ".envrc").read_text("utf-8") == "export A=1\n"
 
 

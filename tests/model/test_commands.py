@@ -419,11 +419,11 @@ def test_the_body_is_the_message_or_the_summary(body: str) -> None:
 # --- the table -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.tag)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.kind)
 def test_each_example_in_the_table_is_valid(command: TagCommand) -> None:
     """Design, the outbox: every example in PROTOCOL is parsed by a test."""
     block = block_of(f"{command.example}\n")
-    assert block.name == command.tag
+    assert block.name == command.kind
     assert block.notes == ()
     assert decoder.decode(block)[1] == ()
 
@@ -459,7 +459,7 @@ def test_decoding_gives_an_operation_or_one_line_of_refusal(
     command: TagCommand, attributes: list[tuple[str, str]], body: str
 ) -> None:
     """Specification 003, design goals: malformed commands produce error results rather than crashes."""
-    block = Block(command.tag, tuple(attributes), body, 1)
+    block = Block(command.kind, tuple(attributes), body, 1)
     try:
         decoder.decode(block)
     except OperationError as fault:

@@ -25,6 +25,7 @@ from codingagent.model.operations import (
     EditFile,
     FetchFile,
     Finish,
+    Kind,
     LineRange,
     ListFolder,
     MoveFile,
@@ -60,12 +61,11 @@ EXAMPLES: dict[type, tuple[Operation, tuple[str, ...]]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None:
     """House, what an operation is: one that is missing in a table is named here."""
-    tag = commands.TAGS[kind]
     operation, told = EXAMPLES[kind]
     assert type(operation) is kind
-    if tag in commands.BY_TAG:
-        assert tag in decoder.DECODE
-    assert tag in convert.TYPES or tag in convert.NOT_ON_THIS_WIRE
+    if operation.kind in commands.BY_TAG:
+        assert operation.kind in decoder.DECODE
+    assert operation.kind in convert.TYPES or operation.kind in convert.NOT_ON_THIS_WIRE
     shown = []
     for change in effects(operation):
         assert judge_change(PRESETS["standard"], change.after, change.path or "a", 1) is not None
@@ -77,9 +77,10 @@ def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None
 
 def test_every_tag_and_every_row_is_of_an_operation() -> None:
     """House, what an operation is: no row stays behind."""
-    assert set(EXAMPLES) == set(commands.TAGS) == set(KINDS)
-    assert set(commands.BY_TAG) == set(decoder.DECODE) <= set(commands.TAGS.values())
-    assert set(convert.TYPES) | convert.NOT_ON_THIS_WIRE == set(commands.TAGS.values())
+    kinds = {operation.kind for operation in KINDS}
+    assert set(EXAMPLES) == set(KINDS)
+    assert set(commands.BY_TAG) == set(decoder.DECODE) <= kinds
+    assert set(convert.TYPES) | convert.NOT_ON_THIS_WIRE == kinds
 
 
 @pytest.mark.parametrize(
@@ -101,18 +102,18 @@ def test_what_came_of_it_says_what_was_changed(
 ) -> None:
     """House, what an operation is: whoever asks what changed asks the event; each wire has words for it."""
     assert changes_of(event) == changes
-    assert result_of(event).command_type in commands.TAGS.values()
+    assert result_of(event).kind in {operation.kind for operation in KINDS}
     assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
 
 
-@pytest.mark.parametrize("tag", sorted(convert.NOT_ON_THIS_WIRE))
-def test_what_a_message_can_not_ask_for_has_words_all_the_same(tag: str) -> None:
+@pytest.mark.parametrize("kind", sorted(convert.NOT_ON_THIS_WIRE))
+def test_what_a_message_can_not_ask_for_has_words_all_the_same(kind: Kind) -> None:
     """House, what an operation is: a record of the other protocol never stops this one."""
     for event in (
-        Refused(tag, "no", subject="a"),
-        Denied(tag, "a", ("rule",), "no"),
-        Interrupted(tag, "a"),
+        Refused(kind, "no", subject="a"),
+        Denied(kind, "a", ("rule",), "no"),
+        Interrupted(kind, "a"),
     ):
         assert isinstance(convert.event_of(OperationEnded(0, event, LATER)), get_args(wire.Event))
-    question = Question(tag, "a", ("rule",), ("why",), "a", "digest", ())
-    assert convert.approval_event(ApprovalAsked(0, question, LATER)).operation_type == tag
+    question = Question(kind, "a", ("rule",), ("why",), "a", "digest", ())
+    assert convert.approval_event(ApprovalAsked(0, question, LATER)).operation_type == kind

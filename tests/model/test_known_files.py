@@ -24,6 +24,7 @@ from codingagent.model.journal_entries import (
     UndoBegan,
     UndoEnded,
 )
+from codingagent.model.operations import Kind
 from tests.builders import LATER, session_of
 
 SHOWN = RequestWritten(1, LATER, (ShownFile("a", "old"),))
@@ -36,7 +37,7 @@ def change(
     event: Event, before: str, after: str | None, *, is_unseen: bool = False
 ) -> list[Record]:
     changes = (ContentChange("a", before, after),)
-    start = OperationStarted(0, "EDIT_FILE", "a", LATER, changes, event, is_unseen=is_unseen)
+    start = OperationStarted(0, Kind.EDIT_FILE, "a", LATER, changes, event, is_unseen=is_unseen)
     return [start, OperationEnded(0, event, LATER)]
 
 
@@ -49,7 +50,7 @@ def change(
         (change(FileEdited("a", (), ""), "theirs", "new", is_unseen=True), "old"),
         (change(FileDeleted("a"), "old", None), ""),
         (
-            [OperationEnded(0, Refused("CREATE_FILE", "no", subject="a", digest="new"), LATER)],
+            [OperationEnded(0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="new"), LATER)],
             "old",
         ),
     ],
@@ -72,7 +73,9 @@ def test_an_edit_of_what_the_chat_never_saw_whole_makes_nothing_known() -> None:
 
 def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
     """A refused file's change is in the request, even if the file did not fit there."""
-    refused = OperationEnded(0, Refused("CREATE_FILE", "no", subject="a", digest="theirs"), LATER)
+    refused = OperationEnded(
+        0, Refused(Kind.CREATE_FILE, "no", subject="a", digest="theirs"), LATER
+    )
     turn = (SHOWN, TAKEN, refused, ENDED)
     assert known_files.digest_known(session_of(*turn, RequestWritten(2, LATER)), "a") == "theirs"
     later = RequestWritten(2, LATER, (ShownFile("a", "later"),))
@@ -80,7 +83,7 @@ def test_a_request_makes_known_what_it_shows_and_what_was_refused() -> None:
 
 
 BEGUN, OVER = "2025-01-15T10:30:00.500Z", "2025-01-15T10:30:02.000Z"
-COMMAND = OperationStarted(0, "RUN_COMMAND", "make", BEGUN)
+COMMAND = OperationStarted(0, Kind.RUN_COMMAND, "make", BEGUN)
 NS = 1_736_937_000 * 10**9
 
 
@@ -105,6 +108,6 @@ def test_what_was_written_while_something_of_ours_ran_is_not_the_persons(
 
 def test_a_command_that_a_kill_ended_counts_for_nothing() -> None:
     """Nobody knows when it ended; the person may have worked on since."""
-    interrupted = Refused("RUN_COMMAND", "interrupted")
+    interrupted = Refused(Kind.RUN_COMMAND, "interrupted")
     session = session_of(SHOWN, TAKEN, COMMAND, OperationEnded(0, interrupted, OVER))
     assert not known_files.is_ours(session, NS + 10**9)

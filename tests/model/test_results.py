@@ -19,6 +19,7 @@ from codingagent.model.events import (
     Refused,
     succeeded,
 )
+from codingagent.model.operations import Kind
 from codingagent.model.results import Result
 
 
@@ -87,17 +88,17 @@ def lines_of(event: Event) -> list[str]:
             "[OK] RUN_COMMAND: Ran 'cd a … (+2 lines)' (exit code 0)",
         ),
         (
-            Interrupted("RUN_COMMAND", "make"),
+            Interrupted(Kind.RUN_COMMAND, "make"),
             "[FAILED] RUN_COMMAND: 'make' interrupted: it may have run in part; it was not run again",
         ),
         (MessageShown("hi"), "[OK] MESSAGE: Message was shown"),
         (Finished("ok"), "[OK] DONE: Task was ended"),
         (
-            Refused("EDIT_FILE", "File 'src/Missing.cs' not found"),
+            Refused(Kind.EDIT_FILE, "File 'src/Missing.cs' not found"),
             "[FAILED] EDIT_FILE: File 'src/Missing.cs' not found",
         ),
         (
-            Refused("READ_FILE", "REJECTED: Path is outside workspace: '../x'"),
+            Refused(Kind.READ_FILE, "REJECTED: Path is outside workspace: '../x'"),
             "[FAILED] READ_FILE: REJECTED: Path is outside workspace: '../x'",
         ),
     ],
@@ -115,8 +116,8 @@ def test_each_event_is_one_line(event: Event, line: str) -> None:
         (CommandRan("x", 1, "", 1.0), False),
         (CommandRan("x", 0, "", 1.0, "time_limit"), False),
         (CommandRan("x", 0, "", 1.0, "output_limit"), False),
-        (Interrupted("RUN_COMMAND", "x"), False),
-        (Refused("EDIT_FILE", "x"), False),
+        (Interrupted(Kind.RUN_COMMAND, "x"), False),
+        (Refused(Kind.EDIT_FILE, "x"), False),
         (Finished("x"), True),
     ],
 )
@@ -149,7 +150,7 @@ def test_what_is_shown_of_a_file_is_indented() -> None:
     """Design, tag blocks: a result shows the lines around the edit."""
     event = FileEdited("a", (Hunk(1, 1, 1, 1),), "1 | x\n2 | y")
     assert lines_of(event)[1:] == ["  Output:", "    1 | x", "    2 | y"]
-    assert lines_of(Refused("EDIT_FILE", "no", "1 | x\n2 | y"))[1:] == [
+    assert lines_of(Refused(Kind.EDIT_FILE, "no", "1 | x\n2 | y"))[1:] == [
         "  Output:",
         "    1 | x",
         "    2 | y",
@@ -166,7 +167,7 @@ def test_a_result_carries_the_fields_of_the_session_file() -> None:
     """Specification 003, execution errors: a result has a `Success` flag and a summary."""
     event = CommandRan("x", 1, "out\n", 1.0, notes=("n",))
     assert results.result_of(event) == Result(
-        "RUN_COMMAND", "Ran 'x' (exit code 1)", False, "out\n", ("n",), "none"
+        Kind.RUN_COMMAND, "Ran 'x' (exit code 1)", False, "out\n", ("n",), "none"
     )
 
 

@@ -47,6 +47,7 @@ from codingagent.model.journal_entries import (
     encode_record,
     is_session_id,
 )
+from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session, fold, replay
 from codingagent.model.timeline import TurnTold, entries
 from codingagent.storage.session_file import document
@@ -113,14 +114,14 @@ def test_the_phases_follow_one_another() -> None:
 
 def test_done_completes_the_session_even_if_something_failed() -> None:
     """Specification 003, DONE: the agent stops the session loop. Design: whatever failed beside it."""
-    session = session_of(*turn(Refused("EDIT_FILE", "no"), Finished("ok")))
+    session = session_of(*turn(Refused(Kind.EDIT_FILE, "no"), Finished("ok")))
     assert session.is_complete
     assert not session_of(*turn(_MADE)).is_complete
 
 
 def test_a_reopened_session_keeps_its_last_results() -> None:
     """Design, tag blocks: `resume SESSION` reopens, with those results in the next outbox."""
-    events: tuple[Event, ...] = (Refused("EDIT_FILE", "no"), Finished("ok"))
+    events: tuple[Event, ...] = (Refused(Kind.EDIT_FILE, "no"), Finished("ok"))
     session = session_of(*turn(*events), SessionReopened(LATER))
     assert session.results == events
     assert (session.phase, session.sequence, session.is_complete) == (Phase.REQUEST_DUE, 2, False)
@@ -151,7 +152,7 @@ def test_results_of_the_turn_before_are_gone_when_a_reply_is_taken() -> None:
 
 def test_a_start_without_its_end_is_remembered() -> None:
     """Design, nothing is lost: a command that had started is never started again."""
-    start = OperationStarted(0, "RUN_COMMAND", "make", LATER)
+    start = OperationStarted(0, Kind.RUN_COMMAND, "make", LATER)
     under_way = session_of(RequestWritten(1, LATER), _TAKEN, start)
     assert under_way.started == start
     assert fold(under_way, OperationEnded(0, _MADE, LATER)).started is None
@@ -165,7 +166,7 @@ def test_the_session_knows_the_files_it_touched() -> None:
             FileEdited("e", (), ""),
             FileRequested("*", ("r", "s")),
             FileDeleted("d"),
-            Refused("READ_FILE", "x"),
+            Refused(Kind.READ_FILE, "x"),
         ),
         *turn(MessageShown("hi"), sequence=2),
     )
@@ -197,7 +198,7 @@ def test_no_records_are_no_session() -> None:
         ((), OperationEnded(0, _MADE, LATER)),
         ((), TurnEnded(1, (), LATER)),
         ((), SessionReopened(LATER)),
-        ((RequestWritten(1, LATER),), OperationStarted(0, "RUN_COMMAND", "x", LATER)),
+        ((RequestWritten(1, LATER),), OperationStarted(0, Kind.RUN_COMMAND, "x", LATER)),
         ((RequestWritten(1, LATER),), OperationEnded(0, _MADE, LATER)),
         ((RequestWritten(1, LATER),), TurnEnded(1, (), LATER)),
         ((RequestWritten(1, LATER), _TAKEN), AnswerTaken(1, "again", "d", LATER)),
@@ -283,7 +284,7 @@ def kept(name: str, sequence: int, *, before: bool) -> CheckpointTaken:
 def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
     """Design, undo: the request need not wait for it; until it comes it is known what it is to hold."""
     start = OperationStarted(
-        0, "CREATE_FILE", "a", LATER, (ContentChange("a", None, "digest"),), _MADE
+        0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE
     )
     records: tuple[Record, ...] = (
         RequestWritten(1, LATER),
@@ -312,7 +313,7 @@ def test_the_checkpoint_after_a_turn_may_come_behind_its_request() -> None:
 def test_what_was_begun_before_a_checkpoint_is_not_of_the_part_behind_it() -> None:
     """Design, undo: what the person did where a turn paused is theirs."""
     start = OperationStarted(
-        0, "CREATE_FILE", "a", LATER, (ContentChange("a", None, "digest"),), _MADE
+        0, Kind.CREATE_FILE, "a", LATER, (ContentChange("a", None, "digest"),), _MADE
     )
     records: tuple[Record, ...] = (
         RequestWritten(1, LATER),
@@ -333,7 +334,7 @@ def test_changed_paths_are_each_named_once_in_order() -> None:
         _MADE,
         FileRequested("r", ("r",)),
         FileDeleted("b"),
-        Refused("EDIT_FILE", "x"),
+        Refused(Kind.EDIT_FILE, "x"),
     )
     assert changed_paths(events) == ("b", "src/Calculator.cs")
 
@@ -345,6 +346,7 @@ _NOTES = st.lists(_TEXT, max_size=2).map(tuple)
 _NUMBER = st.integers(0, 10**6)
 _HUNKS = st.lists(st.builds(Hunk, _NUMBER, _NUMBER, _NUMBER, _NUMBER), max_size=2).map(tuple)
 _PATHS = st.lists(_TEXT, max_size=3).map(tuple)
+_KINDS = st.sampled_from(Kind)
 _EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(FileCreated, _TEXT, _NUMBER, st.booleans(), _NOTES),
     st.builds(FileEdited, _TEXT, _HUNKS, _TEXT, _NUMBER, _NOTES),
@@ -365,14 +367,14 @@ _EVENTS: st.SearchStrategy[Event] = st.one_of(
         st.none() | _TEXT,
         _NOTES,
     ),
-    st.builds(Interrupted, _TEXT, _TEXT, _NOTES),
+    st.builds(Interrupted, _KINDS, _TEXT, _NOTES),
     st.builds(MessageShown, _TEXT, _NOTES),
     st.builds(Finished, _TEXT, _NOTES),
-    st.builds(Refused, _TEXT, _TEXT, _TEXT, _TEXT, _NOTES),
+    st.builds(Refused, _KINDS, _TEXT, _TEXT, _TEXT, _NOTES),
     st.builds(FileFetched, _TEXT, _TEXT, st.sampled_from(["utf-8", "base64"]), _NUMBER, _NOTES),
-    st.builds(Denied, _TEXT, _TEXT, _NOTES, _TEXT, _TEXT, _NOTES),
+    st.builds(Denied, _KINDS, _TEXT, _NOTES, _TEXT, _TEXT, _NOTES),
 )
-_QUESTIONS = st.builds(Question, _TEXT, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
+_QUESTIONS = st.builds(Question, _KINDS, _TEXT, _NOTES, _NOTES, _TEXT, _TEXT)
 _ANSWERS = st.builds(Answer, st.sampled_from(["yes", "no", "always"]), _TEXT, _TEXT)
 _CHANGES = st.builds(ContentChange, _TEXT, st.none() | _TEXT, st.none() | _TEXT, _TEXT)
 _RECORDS: st.SearchStrategy[Record] = st.one_of(
@@ -388,7 +390,7 @@ _RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.builds(
         OperationStarted,
         _NUMBER,
-        _TEXT,
+        _KINDS,
         _TEXT,
         _TEXT,
         st.lists(_CHANGES, max_size=3).map(tuple),

@@ -59,15 +59,15 @@ def test_each_block_in_the_guide_is_valid() -> None:
     }
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.tag)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.kind)
 def test_each_command_is_described_with_its_example_and_attributes(
     command: TagCommand,
 ) -> None:
     """Specification 003, PROTOCOL section: available commands with syntax examples."""
-    section = _TEXT.partition(f"### {command.tag}\n")[2].partition("###")[0]
+    section = _TEXT.partition(f"### {command.kind}\n")[2].partition("###")[0]
     assert command.meaning in section
     # Those that stand in the example of an answer need none of their own.
-    assert command.example in section or f"\n[{command.tag}" in guide.EXAMPLE
+    assert command.example in section or f"\n[{command.kind}" in guide.EXAMPLE
     for attribute in command.attributes:
         if attribute.name not in {"path", "to", "until", "unchecked"}:
             assert f'  {attribute.name}="{attribute.example}": {attribute.meaning}' in section

@@ -17,6 +17,7 @@ from codingagent.model.events import (
     Refused,
 )
 from codingagent.model.journal_entries import AnswerTaken, RequestWritten, SessionReopened
+from codingagent.model.operations import Kind
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
@@ -182,7 +183,7 @@ def test_results_are_shown_in_order() -> None:
         *turn(
             FileCreated("src/Calculator.cs", 245, replaced=False),
             CommandRan("dotnet build", 0, "Build succeeded. 0 Warning(s) 0 Error(s)\n", 1.0),
-            Refused("EDIT_FILE", "File 'src/Missing.cs' not found"),
+            Refused(Kind.EDIT_FILE, "File 'src/Missing.cs' not found"),
         )
     )
     assert (
@@ -209,7 +210,7 @@ def test_nothing_executed_is_said() -> None:
 def test_a_reopened_session_shows_its_last_results() -> None:
     """Design, tag blocks: `resume SESSION` reopens, with those results in the next outbox."""
     session = session_of(
-        *turn(Refused("EDIT_FILE", "no such line"), Finished("ok")), SessionReopened(LATER)
+        *turn(Refused(Kind.EDIT_FILE, "no such line"), Finished("ok")), SessionReopened(LATER)
     )
     assert "[FAILED] EDIT_FILE: no such line\n[OK] DONE: Task was ended\n" in render(session)
 
@@ -379,7 +380,7 @@ def test_a_file_of_one_endless_line_is_said() -> None:
 def test_results_that_do_not_fit_keep_what_failed() -> None:
     """Design, the outbox, budget: cut where it hurts least and said."""
     events: list[Event] = [CommandRan(f"ok {n}", 0, "fine\n" * 200, 1.0) for n in range(100)]
-    events.insert(50, Refused("EDIT_FILE", "the one that failed", "true lines"))
+    events.insert(50, Refused(Kind.EDIT_FILE, "the one that failed", "true lines"))
     text = section(render(session_of(*turn(*events)), budget=_SMALL), "CONTEXT")
     assert "[FAILED] EDIT_FILE: the one that failed\n  Output: true lines\n" in text
     assert "[OK] RUN_COMMAND: Ran 'ok 0' (exit code 0)" in text
@@ -388,7 +389,7 @@ def test_results_that_do_not_fit_keep_what_failed() -> None:
 
 def test_results_beyond_all_measure_are_counted() -> None:
     """Design, the outbox, budget: what does not fit is said."""
-    events = [Refused("EDIT_FILE", f"reason {n} {'x' * 200}") for n in range(1_000)]
+    events = [Refused(Kind.EDIT_FILE, f"reason {n} {'x' * 200}") for n in range(1_000)]
     text = section(render(session_of(*turn(*events)), budget=_SMALL), "CONTEXT")
     assert re.search(
         r"^… \d+ more results did not fit here \(0 OK, \d+ FAILED\); send fewer commands in one answer$",
@@ -399,7 +400,7 @@ def test_results_beyond_all_measure_are_counted() -> None:
 
 def test_of_many_results_the_first_are_shown_and_the_others_counted() -> None:
     """Design, the outbox: a thousand lines alike tell a model no more than two hundred."""
-    events: list[Event] = [Refused("EDIT_FILE", f"reason {n}") for n in range(RESULTS_SHOWN)]
+    events: list[Event] = [Refused(Kind.EDIT_FILE, f"reason {n}") for n in range(RESULTS_SHOWN)]
     assert "more results" not in section(render(session_of(*turn(*events))), "CONTEXT")
     events += [CommandRan(f"ok {n}", 0, "", 1.0) for n in range(9)]
     text = section(render(session_of(*turn(*events))), "CONTEXT")
@@ -427,7 +428,9 @@ _LONG = "n" * 200
         (session_of(*turn()), tuple(whole(f"{n}", "x" * 50_000 + "\n") for n in range(100)), None),
         (session_of(*turn(*(CommandRan("c", 1, "o" * 4_000, 1.0) for _ in range(500)))), (), None),
         (
-            session_of(*turn(*(Refused("EDIT_FILE", "r" * 300, "d\n" * 300) for _ in range(500)))),
+            session_of(
+                *turn(*(Refused(Kind.EDIT_FILE, "r" * 300, "d\n" * 300) for _ in range(500)))
+            ),
             (),
             None,
         ),
@@ -437,7 +440,7 @@ _LONG = "n" * 200
             listing_of(*(f"d/{n}{_LONG}" for n in range(5_000))),
         ),
         (
-            session_of(*turn(*(Refused("EDIT_FILE", "no", "d\n" * 900) for _ in range(9)))),
+            session_of(*turn(*(Refused(Kind.EDIT_FILE, "no", "d\n" * 900) for _ in range(9)))),
             tuple(whole(f"{n}", "text\n" * 5_000) for n in range(9)),
             None,
         ),

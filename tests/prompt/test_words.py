@@ -23,11 +23,12 @@ from codingagent.model.journal_entries import (
     UndoBegan,
     UndoEnded,
 )
+from codingagent.model.operations import Kind
 from codingagent.model.session_state import Phase, Session, fold, replay
 from codingagent.prompt import render as outbox
 from tests.builders import BUDGET, LATER, context_of, session_of, started, turn
 
-_QUESTION = Question("RUN_COMMAND", "rm", ("destroys",), ("may destroy",), "rm -r x", "digest")
+_QUESTION = Question(Kind.RUN_COMMAND, "rm", ("destroys",), ("may destroy",), "rm -r x", "digest")
 ADDS_NOTHING = "The person has read your message and adds nothing"
 
 

@@ -14,17 +14,17 @@ from codingagent.rpc.protocol import (
     DEPTH_LIMIT,
     Code,
     Dispatcher,
-    Kind,
     Method,
     MethodError,
     Param,
+    ParamKind,
     refusal,
 )
 from tests.helpers import cpu_below
 
 
 def integers(*names: str) -> tuple[Param, ...]:
-    return tuple(Param(name, Kind.NUMBER) for name in names)
+    return tuple(Param(name, ParamKind.NUMBER) for name in names)
 
 
 def add(*numbers: int) -> int:
@@ -59,16 +59,16 @@ METHODS = {
     "notify_hello": Method(nothing, integers("n")),
     "notify_sum": Method(nothing, integers("a", "b", "c")),
     "get_data": Method(lambda: ["hello", 5]),
-    "fail": Method(fail, (Param("message", Kind.TEXT),)),
+    "fail": Method(fail, (Param("message", ParamKind.TEXT),)),
     "stumble": Method(stumble),
     "not_json": Method(lambda: {1, 2}),
     "not_a_number": Method(lambda: math.nan),
     "echo": Method(
         echo,
         (
-            Param("text", Kind.TEXT),
-            Param("number", Kind.NUMBER, is_optional=True),
-            Param("other", Kind.TEXT, is_optional=True),
+            Param("text", ParamKind.TEXT),
+            Param("number", ParamKind.NUMBER, is_optional=True),
+            Param("other", ParamKind.TEXT, is_optional=True),
         ),
     ),
 }

@@ -9,8 +9,6 @@ from codingagent.protocols.foreign import hunks, unified_diff
 from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.foreign.hunks import DiffPart
 
-TAG = "PATCH"
-
 _BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _END_OF_FILE = "*** End of File"

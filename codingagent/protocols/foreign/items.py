@@ -7,23 +7,26 @@ from msgspec import Struct
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import UNHARMED, Arrival, Channel
-from codingagent.model.commands import TAGS
-from codingagent.model.operations import CreateFile, DeleteFile, EditFile, MoveFile, Replacement
-from codingagent.protocols.foreign import begin_patch, search_replace, unified_diff, whole_files
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    EditFile,
+    Kind,
+    MoveFile,
+    Replacement,
+)
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.tags.reply import Problem, Step
-
-RENAMING = "RENAME"
 
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
 
 _WORDS = {
-    search_replace.TAG: "SEARCH/REPLACE",
-    unified_diff.TAG: "The difference",
-    begin_patch.TAG: "The patch",
-    whole_files.TAG: "The file",
-    RENAMING: "What is said",
+    Kind.SEARCH_REPLACE: "SEARCH/REPLACE",
+    Kind.DIFF: "The difference",
+    Kind.PATCH: "The patch",
+    Kind.FILE: "The file",
+    Kind.RENAME: "What is said",
 }
 
 FileOperation = CreateFile | EditFile | DeleteFile | MoveFile
@@ -85,17 +88,17 @@ class Items:
 
     # --- operations ----------------------------------------------------------------------------
 
-    def take(self, tag: str, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
+    def take(self, kind: Kind, line: int, subject: str, read: Callable[[], Asked | None]) -> None:
         """Add the operation that `read` returns, or a problem if it refuses; None: nothing."""
         try:
             if (asked := read()) is not None:
                 operation, notes = asked
-                if tag == whole_files.TAG and isinstance(operation, CreateFile):
+                if kind is Kind.FILE and isinstance(operation, CreateFile):
                     self.add_whole(operation, line, notes)
                 else:
                     self.add(operation, line, notes)
         except OperationError as fault:
-            self.refuse(tag, line, fault.reason, subject)
+            self.refuse(kind, line, fault.reason, subject)
 
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         """Add an operation that is at a line, counted from 1."""
@@ -117,7 +120,7 @@ class Items:
             f"The file '{paths.shown(operation.path)}' is given whole at line {first.line} and again at"
             f" line {line}, with another text, so neither was used: send it once"
         )
-        self._items[index] = Problem(whole_files.TAG, reason, first.line, subject=operation.path)
+        self._items[index] = Problem(Kind.FILE, reason, first.line, subject=operation.path)
 
     def add_replacement(self, replacement: Replacement, way: Channel, text: str, line: int) -> None:
         """Add a SEARCH/REPLACE block of the file that `text` names.
@@ -158,20 +161,20 @@ class Items:
             self._put(edit, run.line, run.notes)
 
     def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
-        self._items.append(Step(operation, TAGS[type(operation)], line, notes))
+        self._items.append(Step(operation, line, notes))
         if isinstance(operation, DeleteFile):
             self.deleted.add(operation.path)
 
     # --- notes ---------------------------------------------------------------------------------
 
     def refuse(
-        self, tag: str, line: int, reason: str, subject: str, *, keep_run: Name | None = None
+        self, kind: Kind, line: int, reason: str, subject: str, *, keep_run: Name | None = None
     ) -> None:
         """Add a part that was not used, and what to send instead."""
         self.flush()
-        what = _WORDS.get(tag, "The block")
+        what = _WORDS.get(kind, "The block")
         text = f"{what} at line {line} was not used: {reason}"
-        self._items.append(Problem(tag, text, line, subject=subject[:300]))
+        self._items.append(Problem(kind, text, line, subject=subject[:300]))
         self.refused.add(subject)
         if keep_run is not None and len(keep_run.texts) == 1:
             # The blocks after a broken one are of the same file.

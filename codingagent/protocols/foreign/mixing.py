@@ -17,11 +17,11 @@ from codingagent.model.operations import (
     DeleteFile,
     EditFile,
     Finish,
+    Kind,
     LineRange,
     MoveFile,
     RunCommand,
 )
-from codingagent.protocols.foreign.items import RENAMING
 from codingagent.protocols.foreign.parser import ForeignAnswer
 from codingagent.protocols.tags.reply import Foreign, Problem, Reply, Step
 
@@ -44,12 +44,12 @@ def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
     for item in other.items:
         doubt, place = ("", -1) if isinstance(item, Problem) else _judge(item, ours, done)
         if isinstance(item, Problem):
-            if item.tag != RENAMING or not _is_moved(item.subject, ours):
+            if item.kind is not Kind.RENAME or not _is_moved(item.subject, ours):
                 named.append(item)
         elif doubt:
             path = _path(item)
             reason = f"The part at line {item.line} was not used: {doubt}"
-            named.append(Problem(item.tag, reason, item.line, subject=path))
+            named.append(Problem(item.kind, reason, item.line, subject=path))
         elif place is None:
             notes.append(f"line {item.line} says once more what a command does")
         else:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from codingagent.editing.edit_markers import MarkedEdit
 from codingagent.errors import OperationError
 from codingagent.model import paths
+from codingagent.model.operations import Kind
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
@@ -266,7 +267,7 @@ class _AnswerReader:
                 lines, name, self._files, is_inside=is_inside, is_fenced=True
             )
 
-        self._items.take(whole_files.TAG, line, path, whole)
+        self._items.take(Kind.FILE, line, path, whole)
         return behind
 
     def _read_unclosed(self, fence: Fence, close: int | None, path: str) -> int:
@@ -279,7 +280,7 @@ class _AnswerReader:
                 "its fence is not closed with certainty, so nothing from there on was used; send what"
                 " follows it again, each file in a longer fence (````) if it holds fences itself"
             )
-            self._items.refuse(whole_files.TAG if path else "REPLY", line, reason, path)
+            self._items.refuse(Kind.FILE if path else Kind.ANSWER, line, reason, path)
             return end
         if not path:
             self._pass_over(fence, None, self._lines[line:close])
@@ -288,7 +289,7 @@ class _AnswerReader:
             "it holds fences as long as its own, so its end is not certain; nothing from there on was"
             " used: send it again in a longer fence (````), and what follows it"
         )
-        self._items.refuse(whole_files.TAG, line, reason, path)
+        self._items.refuse(Kind.FILE, line, reason, path)
         return end
 
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
@@ -359,7 +360,7 @@ class _AnswerReader:
             whole = partial(
                 whole_files.operation_of, text, name, self._files, is_inside=False, is_fenced=False
             )
-            self._items.take(whole_files.TAG, line, path, whole)
+            self._items.take(Kind.FILE, line, path, whole)
         return close + 1
 
     # --- SEARCH/REPLACE ------------------------------------------------------------------------
@@ -395,7 +396,7 @@ class _AnswerReader:
                 f"it is among other lines (line {strays[0] + 1}), so it may be a whole file; send the"
                 " file whole and resolved, or only SEARCH/REPLACE"
             )
-            self._items.refuse(search_replace.TAG, found[0].start + 1, reason, "")
+            self._items.refuse(Kind.SEARCH_REPLACE, found[0].start + 1, reason, "")
             return behind
         for edit in found:
             self._take_edit(edit, fence)
@@ -417,7 +418,7 @@ class _AnswerReader:
             self._items.add_replacement(found, way, only(name), line)
         except OperationError as fault:
             shown = "" if name is None else name.texts[0]
-            self._items.refuse(search_replace.TAG, line, fault.reason, shown, keep_run=name)
+            self._items.refuse(Kind.SEARCH_REPLACE, line, fault.reason, shown, keep_run=name)
 
     def _strays(self, start: int, end: int) -> list[int]:
         """Return the lines between blocks that name no path."""
@@ -455,7 +456,7 @@ class _AnswerReader:
         for each in found:
             subject = each.new or each.old or (name.texts[0] if name else "")
             asked = partial(unified_diff.operation_of, each, name, self._files)
-            self._items.take(unified_diff.TAG, each.line, subject, asked)
+            self._items.take(Kind.DIFF, each.line, subject, asked)
         return max(behind, at + 1)
 
     def _read_patch(self, at: int, end: int, *, fenced: bool) -> int:
@@ -463,9 +464,9 @@ class _AnswerReader:
         self._items.flush()
         for each in sections:
             asked = partial(begin_patch.operation_of, each, self._files)
-            self._items.take(begin_patch.TAG, each.line, each.path, asked)
+            self._items.take(Kind.PATCH, each.line, each.path, asked)
         if not sections:
-            self._items.refuse(begin_patch.TAG, at + 1, "it has no sections; send them", "")
+            self._items.refuse(Kind.PATCH, at + 1, "it has no sections; send them", "")
         return behind
 
 

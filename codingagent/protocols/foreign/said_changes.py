@@ -4,11 +4,11 @@ import re
 
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.model.operations import DeleteFile
+from codingagent.model.operations import DeleteFile, Kind
 from codingagent.protocols.foreign import unified_diff
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.headings import TITLE
-from codingagent.protocols.foreign.items import RENAMING, Items
+from codingagent.protocols.foreign.items import Items
 
 _FILE = re.compile(r"(?i)\bfile\b")
 
@@ -30,7 +30,7 @@ def take(name: Name, written: str, items: Items, files: Files) -> None:
     try:
         path = files.existing(text)[0]
     except OperationError as fault:
-        items.refuse("DELETE_FILE", line, fault.reason, text)
+        items.refuse(Kind.DELETE_FILE, line, fault.reason, text)
         return
     if path in items.deleted:
         return
@@ -53,4 +53,4 @@ def _rename(name: Name, items: Items, files: Files) -> None:
     is_said = not items.refused.isdisjoint((new, f"b/{new}"))
     if old in files and new not in files and not is_said:
         reason = unified_diff.renaming(old, new, edited=False)
-        items.refuse(RENAMING, name.line + 1, reason, new)
+        items.refuse(Kind.RENAME, name.line + 1, reason, new)

@@ -12,8 +12,6 @@ from codingagent.model.operations import Replacement
 from codingagent.protocols.foreign.fences import dedented
 from codingagent.protocols.foreign.hunks import joined
 
-TAG = "SEARCH/REPLACE"
-
 _HOW = (
     "send <<<<<<< SEARCH, the old lines, =======, the new lines, >>>>>>> REPLACE again; if the text"
     " itself holds such a line, make all three markers longer, of equal length"

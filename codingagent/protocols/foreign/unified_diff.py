@@ -18,8 +18,6 @@ from codingagent.protocols.foreign import hunks
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.hunks import DiffPart
 
-TAG = "DIFF"
-
 _HUNK = re.compile(
     r"@@(?:[ \t]+-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?[ \t]+@@.*|(?!@).*)"
 )

@@ -12,8 +12,6 @@ from codingagent.protocols.foreign import elements
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment, words
 from codingagent.protocols.foreign.hunks import joined
 
-TAG = "FILE"
-
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
 _EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
 # Files that hold what elsewhere is to be applied.

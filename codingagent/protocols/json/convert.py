@@ -15,6 +15,7 @@ from codingagent.model import events as core
 from codingagent.model import operations, paths
 from codingagent.model.approval import Answer, Decision
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.operations import Kind
 from codingagent.model.plain_text import without_halves
 from codingagent.model.results import NOT_RUN_AGAIN, exit_code_of
 from codingagent.protocols.json import events as wire
@@ -36,20 +37,18 @@ from codingagent.protocols.json.parser import (
 )
 from codingagent.protocols.tags.reply import Problem, Step
 
-# What a malformed operation is called where it has no type of its own.
-MALFORMED = "operation"
-
-TYPES: Mapping[str, str] = {
-    "CREATE_FILE": "createFile",
-    "EDIT_FILE": "editFile",
-    "DELETE_FILE": "deleteFile",
-    "READ_FILE": "readFile",
-    "RUN_COMMAND": "shell",
-    "MESSAGE": "message",
-    "DONE": "message",
+TYPES: Mapping[Kind, str] = {
+    Kind.CREATE_FILE: "createFile",
+    Kind.EDIT_FILE: "editFile",
+    Kind.DELETE_FILE: "deleteFile",
+    Kind.READ_FILE: "readFile",
+    Kind.RUN_COMMAND: "shell",
+    Kind.MESSAGE: "message",
+    Kind.DONE: "message",
 }
+_KINDS = {type_: kind for kind, type_ in TYPES.items()} | {"message": Kind.MESSAGE}
 
-NOT_ON_THIS_WIRE = frozenset({"LIST_FOLDER", "MOVE_FILE"})
+NOT_ON_THIS_WIRE = frozenset({Kind.LIST_FOLDER, Kind.MOVE_FILE})
 """Operations that no message can ask for; their results have the name of the other protocol."""
 
 _FileEvent = wire.CreateFileEvent | wire.ReadFileEvent | wire.EditFileEvent | wire.DeleteFileEvent
@@ -77,12 +76,14 @@ def items_of(message: ReceivedMessage) -> tuple[Step | Problem, ...]:
 def _item(index: int, received: Operation | Malformed, name: str) -> Step | Problem:
     line = index + 1
     if isinstance(received, Malformed):
-        return Problem(MALFORMED, str(received), line, id=name, subject=received.where)
+        return Problem(Kind.MALFORMED, str(received), line, id=name, subject=received.where)
     try:
-        return Step(_operation(received), received.type, line, id=name)
+        return Step(_operation(received), line, id=name)
     except OperationError as fault:
         subject = "" if isinstance(received, MessageOperation) else _subject(received)
-        return Problem(received.type, fault.reason, line, fault.detail, id=name, subject=subject)
+        return Problem(
+            _KINDS[received.type], fault.reason, line, fault.detail, id=name, subject=subject
+        )
 
 
 def _operation(received: Operation) -> operations.Operation:
@@ -166,16 +167,16 @@ def event_of(ended: OperationEnded) -> wire.Event:
             return wire.PolicyDeniedEvent(
                 operation_id=name,
                 timestamp=at,
-                operation_type=_type(event.tag),
+                operation_type=type_of(event.kind),
                 reason=without_halves(event.reason),
                 suggestion=without_halves(event.suggestion) or None,
             )
         case core.Interrupted():
             why = "; ".join((NOT_RUN_AGAIN, *event.notes))
-            return _failure(ended, _type(event.tag), event.subject, why)
+            return _failure(ended, type_of(event.kind), event.subject, why)
         case core.Refused():
             reason = f"{event.reason}\n{event.detail}" if event.detail else event.reason
-            return _failure(ended, _type(event.tag), event.subject, reason)
+            return _failure(ended, type_of(event.kind), event.subject, reason)
         case _:
             assert_never(event)
 
@@ -240,7 +241,7 @@ def _failure(ended: OperationEnded, type_: str, subject: str, reason: str) -> wi
 def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
     """Return the event of a run that has paused (001, approvalRequired)."""
     question = asked.question
-    type_ = _type(question.tag)
+    type_ = type_of(question.kind)
     subject, policy = without_halves(question.subject), without_halves(", ".join(question.rules))
     is_command = type_ == "shell"
     reasons = list(question.reasons)
@@ -260,8 +261,9 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
     )
 
 
-def _type(tag: str) -> str:
-    return TYPES.get(tag, tag)
+def type_of(kind: Kind) -> str:
+    """Return how a message spells a kind, or the kind itself where no message can have it."""
+    return TYPES.get(kind, kind)
 
 
 # --- answers ---------------------------------------------------------------------------------------

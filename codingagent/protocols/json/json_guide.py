@@ -13,7 +13,7 @@ from codingagent.model import plain_text
 from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
-from codingagent.protocols.json.convert import event_of
+from codingagent.protocols.json.convert import event_of, type_of
 from codingagent.protocols.json.events import Event, EventsMessage, UserMessageEvent
 from codingagent.protocols.json.operations import (
     CreateFileOperation,
@@ -159,7 +159,7 @@ def _example() -> str:
 
 def dialect() -> Dialect:
     """Return the parts of a request that differ from those of one in tags."""
-    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", "readFile")
+    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", type_of)
 
 
 def _reminder(session: Session) -> str:

@@ -4,7 +4,7 @@ import re
 
 from msgspec.structs import replace
 
-from codingagent.model.operations import Finish, ShowMessage
+from codingagent.model.operations import Finish, Kind, ShowMessage
 from codingagent.protocols.json import mend
 from codingagent.protocols.json.convert import items_of
 from codingagent.protocols.json.errors import MessageError
@@ -31,12 +31,12 @@ def read(text: str) -> Reply | None:
             f"The reply holds {len(bodies)} JSON messages, so nothing was executed: send all operations"
             " in one"
         )
-        return _lone(Problem("REPLY", reason, 1))
+        return _lone(Problem(Kind.ANSWER, reason, 1))
     try:
         received, body, notes = _received(bodies[0])
     except MessageError as fault:
         reason = f"The JSON message was not executed: {fault}. Send it again, whole"
-        return _lone(Problem("REPLY", reason, 1))
+        return _lone(Problem(Kind.ANSWER, reason, 1))
     items = items_of(received)
     return Reply(
         (*items[:-1], *map(_finished, items[-1:])), _header(body), has_outbox=False, notes=notes

@@ -216,7 +216,7 @@ DECODE: "dict[str, Callable[[_Values], Operation]]" = {
     "DONE": _finish,
 }
 _KNOWN = {
-    command.tag: frozenset(attribute.name for attribute in command.attributes)
+    str(command.kind): frozenset(attribute.name for attribute in command.attributes)
     for command in COMMANDS
 }
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from codingagent.model import commands
-from codingagent.model.operations import ShowMessage
+from codingagent.model.operations import Kind, ShowMessage
 from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 
 _OUR_LINES = re.compile(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
@@ -33,10 +33,9 @@ def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | 
     reason = _NOTHING[is_json]
     example = _skeleton(words, _named(words, files), is_json=is_json)
     if not words.strip():
-        return (Problem("REPLY", reason, 1, example),)
+        return (Problem(Kind.ANSWER, reason, 1, example),)
     reason = reason.replace("nothing was done.", _SHOWN)
-    tag = "message" if is_json else "MESSAGE"
-    return Step(ShowMessage(words), tag, 1), Problem("REPLY", reason, 1, example)
+    return Step(ShowMessage(words), 1), Problem(Kind.ANSWER, reason, 1, example)
 
 
 def _named(words: str, files: Iterable[str]) -> str:

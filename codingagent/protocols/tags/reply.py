@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from codingagent.editing import body_repair
 from codingagent.errors import OperationError
 from codingagent.model import commands, paths
-from codingagent.model.operations import AT_ONCE, Finish, Operation
+from codingagent.model.operations import AT_ONCE, Finish, Kind, Operation
 from codingagent.model.session_state import Session
 from codingagent.protocols.tags import continuation, decoder, repair, scanner
 from codingagent.protocols.tags.arrivals import Arrivals, Mended
@@ -55,21 +55,24 @@ Foreign = Literal["no", "asked", "accepted"]
 
 
 class Step(Struct, frozen=True):
-    """An operation, the tag it was written with, its 1-based line, and notes on how it was read."""
+    """An operation, its 1-based line, and notes on how it was read."""
 
     operation: Operation
-    tag: str
     line: int
     notes: tuple[str, ...] = ()
     id: str = ""
     """Its name in the answer itself; empty: none."""
     foreign: Foreign = "no"
 
+    @property
+    def kind(self) -> Kind:
+        return self.operation.kind
+
 
 class Problem(Struct, frozen=True):
     """A part of an answer that is not an operation: the fault, and what to write instead."""
 
-    tag: str
+    kind: Kind
     reason: str
     line: int
     detail: str = ""
@@ -125,7 +128,7 @@ def read(text: str) -> Reply:
     header = None if found.header is None else header_of(found.header)
     if len(found.blocks) > AT_ONCE:
         reason = _TOO_MANY.format(count=len(found.blocks))
-        return Reply((Problem("REPLY", reason, 1),), header, found.has_outbox, ())
+        return Reply((Problem(Kind.ANSWER, reason, 1),), header, found.has_outbox, ())
     items: list[Step | Problem] = []
     unused: list[str] = []
     done = False
@@ -143,17 +146,17 @@ def read(text: str) -> Reply:
         if cut:
             if block.name != "DONE":
                 reason, lines = continuation.advice(cut, block)
-                item = Problem(block.name, reason, block.line, lines)
+                item = Problem(Kind(block.name), reason, block.line, lines)
         elif invented is not None and invented[0] < block.start and _finishes(item):
-            item = Problem("DONE", f"{_INVENTED} (line {invented[1]} of the answer)", block.line)
+            item = Problem(Kind.DONE, f"{_INVENTED} (line {invented[1]} of the answer)", block.line)
         items.append(item)
         done = isinstance(item, Step) and isinstance(item.operation, Finish)
     left = [*found.unread, *(name for name in unused if not name.startswith("DONE "))]
     if left and items and _finishes(items[-1]):
-        items[-1] = Problem("DONE", _LEFT.format(_list(left)), items[-1].line)
+        items[-1] = Problem(Kind.DONE, _LEFT.format(_list(left)), items[-1].line)
         unused = []
     if not found.blocks:
-        items.append(Problem("REPLY", NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
+        items.append(Problem(Kind.ANSWER, NO_BLOCK, 1, detail=_NO_BLOCK_EXAMPLE))
     notes = [*mended.notes, *found.notes]
     if unused:
         notes.append(
@@ -221,9 +224,11 @@ def _read_block(
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=(*said, *block.notes))
     if doubt := mended.doubts.get(block.line):
-        return Problem(block.name, f"{doubt} (line {block.line} of the answer)", block.line)
+        return Problem(Kind(block.name), f"{doubt} (line {block.line} of the answer)", block.line)
     if not block.closed and block.name == "DONE":
-        return Problem(block.name, f"{_DONE_OPEN} (line {block.line} of the answer)", block.line)
+        return Problem(
+            Kind(block.name), f"{_DONE_OPEN} (line {block.line} of the answer)", block.line
+        )
     if not block.closed:
         closing = block.closing
         reason = (
@@ -233,16 +238,18 @@ def _read_block(
         beside = next((i for i, line in enumerate(block.body.split("\n")) if closing in line), None)
         if beside is not None:
             reason += f" (line {block.line + 1 + beside} has text beside the tag: it must be alone)"
-        return Problem(block.name, reason, block.line)
+        return Problem(Kind(block.name), reason, block.line)
     if block.inner is not None and not (is_whole and _may_hold_tags(block, block.inner)):
-        return Problem(block.name, _unclosed_before(block, block.inner), block.line)
+        return Problem(Kind(block.name), _unclosed_before(block, block.inner), block.line)
     try:
         operation, notes = decoder.decode(block, arrivals.of(block))
     except OperationError as fault:
         reason = f"{fault.reason} (line {block.line} of the answer)"
         path = paths.shown(dict(block.attributes).get("path", "")[:300])
-        return Problem(block.name, reason, block.line, fault.detail, block.notes, subject=path)
-    return Step(operation, block.name, block.line, block.notes + notes)
+        return Problem(
+            Kind(block.name), reason, block.line, fault.detail, block.notes, subject=path
+        )
+    return Step(operation, block.line, block.notes + notes)
 
 
 def _may_hold_tags(block: scanner.Block, inner: scanner.InnerTag) -> bool:
@@ -275,9 +282,11 @@ def _list(names: list[str]) -> str:
 
 def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
     """Return an answer without what is after the end of a block whose first half does not fit."""
-    before = [item for item in reply.items if item.line < half.line and item.tag != "REPLY"]
+    before = [
+        item for item in reply.items if item.line < half.line and item.kind is not Kind.ANSWER
+    ]
     rest = [item for item in reply.items if item.line > half.line]
-    behind = [f"{item.tag} at line {item.line}" for item in rest if item.tag != "DONE"]
+    behind = [f"{item.kind} at line {item.line}" for item in rest if item.kind is not Kind.DONE]
     reason = (
         f"{half.name} was cut short before, and this answer ends it at line {half.line} without going on from"
         " where it stopped, so nothing of it was used"
@@ -288,7 +297,7 @@ def without_what_follows(reply: Reply, half: SecondHalf, cut: str) -> Reply:
         again += ", and then those"
     if len(behind) < len(rest):
         again += "; its DONE was not taken"
-    problem = Problem(half.command, f"{reason}; {again}", half.line)
+    problem = Problem(Kind(half.command), f"{reason}; {again}", half.line)
     notes = tuple(note for note in reply.notes if not note.startswith(f"line {half.line}: "))
     return replace(reply, items=(*before, problem), notes=notes, is_bare=False, cut=cut, beside="")
 

@@ -58,18 +58,16 @@ def do(text: str, before: Mapping[str, bytes | str], root: Path) -> Done:
     try:
         for index, item in enumerate(found.items):
             if isinstance(item, Problem):
-                failures.append(f"{item.tag}: {item.reason}")
+                failures.append(f"{item.kind}: {item.reason}")
                 continue
-            order = Order(
-                index, item.tag, item.operation, tuple(events), foreign="accepted", chat=Chat()
-            )
+            order = Order(index, item.operation, tuple(events), foreign="accepted", chat=Chat())
             event = agent.perform(order)
             if isinstance(event, Question):
                 event = agent.perform(order, event.digest)
             assert not isinstance(event, Question)
             events.append(event)
             if isinstance(event, Refused | Denied | Interrupted):
-                failures.append(f"{item.tag}: {getattr(event, 'reason', 'interrupted')}")
+                failures.append(f"{item.kind}: {getattr(event, 'reason', 'interrupted')}")
     finally:
         runner.close()
         workspace.close()

@@ -33,7 +33,7 @@ def read(text: str) -> Reply:
 
 def kinds(found: Reply) -> list[object]:
     return [
-        type(item.operation) if isinstance(item, Step) else f"{item.tag}: {item.reason}"
+        type(item.operation) if isinstance(item, Step) else f"{item.kind}: {item.reason}"
         for item in found.items
     ]
 

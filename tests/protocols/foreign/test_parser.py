@@ -7,6 +7,7 @@ from codingagent.model.operations import (
     DiffHunk,
     EditFile,
     FileEnd,
+    Kind,
     Replacement,
 )
 from codingagent.protocols.foreign.parser import read
@@ -64,10 +65,10 @@ def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
         " from the workspace root"
     )
     assert found.items == (
-        Step(edit, "EDIT_FILE", 5),
-        Step(DeleteFile("old.py"), "DELETE_FILE", 18),
-        Step(CreateFile("new.py", "x = 1\n", overwrite=False), "CREATE_FILE", 26),
-        Problem("SEARCH/REPLACE", reason, 36, subject="cart.py"),
+        Step(edit, 5),
+        Step(DeleteFile("old.py"), 18),
+        Step(CreateFile("new.py", "x = 1\n", overwrite=False), 26),
+        Problem(Kind.SEARCH_REPLACE, reason, 36, subject="cart.py"),
     )
     assert found.notes == ()
     assert found.asides == (
@@ -86,7 +87,7 @@ def test_the_end_of_a_file_that_a_difference_tells_is_in_the_edit() -> None:
     hunk = DiffHunk(
         (("-", "x"), ("+", "y")), 1, 1, is_counted=True, is_verbatim=True, end=FileEnd.ENDED
     )
-    assert item == Step(EditFile("a", Diff((hunk,))), "EDIT_FILE", 2)
+    assert item == Step(EditFile("a", Diff((hunk,))), 2)
 
 
 def test_a_whole_file_that_exists_is_overwritten_and_one_that_is_not_listed_never() -> None:

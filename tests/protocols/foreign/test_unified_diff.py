@@ -59,7 +59,7 @@ def done(text: str, before: dict[str, str]) -> tuple[dict[str, str], tuple[str, 
                 except OperationError as fault:
                     failures.append(fault.reason)
             case _:
-                failures.append(f"{item.tag} is of no diff")
+                failures.append(f"{item.kind} is of no diff")
     return files, tuple(failures)
 
 

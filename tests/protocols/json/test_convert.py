@@ -12,8 +12,15 @@ from codingagent.model import events as core
 from codingagent.model import operations
 from codingagent.model.approval import Answer, Question
 from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
+from codingagent.model.operations import Kind
 from codingagent.model.results import NOT_RUN_AGAIN
-from codingagent.protocols.json.convert import approval_event, event_of, items_of, read_answer
+from codingagent.protocols.json.convert import (
+    TYPES,
+    approval_event,
+    event_of,
+    items_of,
+    read_answer,
+)
 from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.parser import read_operations_message, to_wire, validate_event
 from codingagent.protocols.json.schema import events_schema
@@ -30,7 +37,7 @@ def items(*values: object) -> tuple[Step | Problem, ...]:
 def operation(value: dict[str, Any]) -> operations.Operation:
     (item,) = items(value)
     assert isinstance(item, Step), item
-    assert item.tag == value["type"]
+    assert TYPES[item.kind] == value["type"]
     return item.operation
 
 
@@ -148,7 +155,7 @@ def test_a_malformed_operation_says_where_and_what_is_allowed() -> None:
     assert isinstance(first, Step)
     assert isinstance(second, Problem)
     assert second.reason.startswith("operations[1].timeout must be")
-    assert (second.tag, second.line) == ("operation", 2)
+    assert (second.kind, second.line) == ("operation", 2)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +194,7 @@ def test_what_only_the_workspace_refuses_is_a_problem_of_its_type(
     """Design: validate applies 001's rules and no others; the rest fails when it is executed."""
     found = problem(value)
     assert reason in found.reason
-    assert (found.tag, found.subject) == (value["type"], subject)
+    assert (found.kind, found.subject) == (Kind(value["type"]), subject)
 
 
 def test_base64_may_have_line_ends_and_blanks() -> None:
@@ -247,7 +254,7 @@ _SHELL = {
             {**_SHELL, "command": "x", "stdout": "both\n", "stderr": "", "durationMs": 1000},
         ),
         (
-            core.Denied("RUN_COMMAND", "x", ("r",), "blocked", "leave it"),
+            core.Denied(Kind.RUN_COMMAND, "x", ("r",), "blocked", "leave it"),
             {
                 "type": "policyDenied",
                 "operationType": "shell",
@@ -256,15 +263,15 @@ _SHELL = {
             },
         ),
         (
-            core.Denied("createFile", "x", ("r",), "blocked"),
+            core.Denied(Kind.CREATE_FILE, "x", ("r",), "blocked"),
             {"type": "policyDenied", "operationType": "createFile", "reason": "blocked"},
         ),
         (
-            core.Interrupted("RUN_COMMAND", "make"),
+            core.Interrupted(Kind.RUN_COMMAND, "make"),
             {"type": "shell", "command": "make", "success": False, "error": NOT_RUN_AGAIN},
         ),
         (
-            core.Interrupted("editFile", "a", ("read it",)),
+            core.Interrupted(Kind.EDIT_FILE, "a", ("read it",)),
             {
                 "type": "editFile",
                 "path": "a",
@@ -281,29 +288,31 @@ def test_each_event_of_the_core_is_one_of_the_wire(event: core.Event, said: dict
 
 
 @pytest.mark.parametrize(
-    ("tag", "type_"),
+    ("kind", "type_"),
     [
-        ("CREATE_FILE", "createFile"),
-        ("READ_FILE", "readFile"),
-        ("EDIT_FILE", "editFile"),
-        ("DELETE_FILE", "deleteFile"),
-        ("RUN_COMMAND", "shell"),
+        (Kind.CREATE_FILE, "createFile"),
+        (Kind.READ_FILE, "readFile"),
+        (Kind.EDIT_FILE, "editFile"),
+        (Kind.DELETE_FILE, "deleteFile"),
+        (Kind.RUN_COMMAND, "shell"),
     ],
 )
-def test_what_was_refused_fails_under_its_own_type(tag: str, type_: str) -> None:
+def test_what_was_refused_fails_under_its_own_type(kind: Kind, type_: str) -> None:
     """Whichever protocol asked: the failure has the operation's type, its subject and the reason."""
     field = "command" if type_ == "shell" else "path"
     failed = {"type": type_, field: "s", "success": False, "error": "no\nlines"}
-    for name in (tag, type_):
+    for name in (kind, Kind(type_)):
         assert wire(core.Refused(name, "no", "lines", "s")) == failed
         assert wire(core.Refused(name, "no", "", "s")) == {**failed, "error": "no"}
 
 
-@pytest.mark.parametrize("tag", ["operation", "MESSAGE", "DONE", "REPLY", "WRITE_FILE"])
-def test_what_has_no_type_of_its_own_is_a_validation_error(tag: str) -> None:
+@pytest.mark.parametrize(
+    "kind", [Kind.MALFORMED, Kind.MESSAGE, Kind.DONE, Kind.ANSWER, Kind.MOVE_FILE]
+)
+def test_what_has_no_type_of_its_own_is_a_validation_error(kind: Kind) -> None:
     """Specification 001, error response: category validation is a malformed operation."""
     said = {"type": "error", "category": "validation", "message": "no"}
-    assert wire(core.Refused(tag, "no")) == said
+    assert wire(core.Refused(kind, "no")) == said
 
 
 @pytest.mark.parametrize(
@@ -341,19 +350,19 @@ def test_how_a_command_ended(event: core.CommandRan, changed: dict[str, Any]) ->
     assert wire(event) == {**said, "durationMs": 0, **changed}
 
 
-def asked(tag: str, subject: str, *rules: str) -> ApprovalAsked:
-    question = Question(tag, subject, rules, ("why", "and why"), "shown", "digest")
+def asked(kind: Kind, subject: str, *rules: str) -> ApprovalAsked:
+    question = Question(kind, subject, rules, ("why", "and why"), "shown", "digest")
     return ApprovalAsked(4, question, NOON, "")
 
 
 @pytest.mark.parametrize(
-    ("tag", "field"),
-    [("shell", "command"), ("RUN_COMMAND", "command"), ("createFile", "path")],
+    ("kind", "field"),
+    [(Kind.RUN_COMMAND, "command"), (Kind.CREATE_FILE, "path")],
 )
-def test_what_waits_is_told_with_its_details(tag: str, field: str) -> None:
+def test_what_waits_is_told_with_its_details(kind: Kind, field: str) -> None:
     """Specification 001, approvalRequired: the operation, why, and command or path with the policy."""
-    said = checked(approval_event(asked(tag, "it", "rule 1", "rule 2")))
-    type_ = "shell" if field == "command" else tag
+    said = checked(approval_event(asked(kind, "it", "rule 1", "rule 2")))
+    type_ = "shell" if field == "command" else "createFile"
     because = "why; and why; it is run as: shown" if type_ == "shell" else "why; and why"
     assert said == {
         "type": "approvalRequired",
@@ -366,12 +375,7 @@ def test_what_waits_is_told_with_its_details(tag: str, field: str) -> None:
 
 
 _HALVES = st.text(st.characters(), max_size=8) | st.just("a\udc80\ud800b")
-_TAGS = st.sampled_from(
-    [
-        *("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "READ_FILE", "RUN_COMMAND", "MESSAGE"),
-        *("DONE", "REPLY", "operation", "message", "createFile", "editFile", "readFile", "shell"),
-    ]
-)
+_KINDS = st.sampled_from(Kind)
 _EVENTS: st.SearchStrategy[core.Event] = st.one_of(
     st.builds(core.FileCreated, _HALVES, st.integers(0), st.booleans()),
     st.builds(core.FileEdited, _HALVES, st.just(()), st.text(), st.integers(0)),
@@ -392,11 +396,11 @@ _EVENTS: st.SearchStrategy[core.Event] = st.one_of(
         stdout=st.none() | st.text(),
         stderr=st.none() | st.text(),
     ),
-    st.builds(core.Interrupted, _TAGS, _HALVES, st.just(("note",))),
+    st.builds(core.Interrupted, _KINDS, _HALVES, st.just(("note",))),
     st.builds(core.MessageShown, st.text()),
     st.builds(core.Finished, st.text()),
-    st.builds(core.Refused, _TAGS, _HALVES, _HALVES, _HALVES),
-    st.builds(core.Denied, _TAGS, _HALVES, st.just(("rule",)), _HALVES, _HALVES),
+    st.builds(core.Refused, _KINDS, _HALVES, _HALVES, _HALVES),
+    st.builds(core.Denied, _KINDS, _HALVES, st.just(("rule",)), _HALVES, _HALVES),
 )
 
 
@@ -409,10 +413,10 @@ def test_whatever_happened_can_be_said(event: core.Event) -> None:
         assert "error" not in said
 
 
-@given(_TAGS, _HALVES, _HALVES)
-def test_whatever_waits_can_be_said(tag: str, subject: str, reason: str) -> None:
+@given(_KINDS, _HALVES, _HALVES)
+def test_whatever_waits_can_be_said(kind: Kind, subject: str, reason: str) -> None:
     """The question too."""
-    question = Question(tag, subject, (subject,), (reason,), "", "")
+    question = Question(kind, subject, (subject,), (reason,), "", "")
     checked(approval_event(ApprovalAsked(0, question, NOON)))
 
 

@@ -20,7 +20,7 @@ from codingagent.model.events import (
     MessageShown,
     Refused,
 )
-from codingagent.model.operations import FetchFile, Finish, ShowMessage
+from codingagent.model.operations import FetchFile, Finish, Kind, ShowMessage
 from codingagent.model.session_state import Session
 from codingagent.prompt import render as outbox
 from codingagent.protocols.json import json_guide, replies
@@ -46,7 +46,7 @@ def read(text: str) -> Reply:
 def problem(text: str) -> Problem:
     (item,) = read(text).items
     assert isinstance(item, Problem)
-    assert item.tag == "REPLY"
+    assert item.kind == "REPLY"
     return item
 
 
@@ -316,7 +316,7 @@ def test_what_came_of_the_turn_are_its_events() -> None:
     """Specification 001: one event each, in order; notes of the answer stand below."""
     events = (
         FileCreated("a", 1, replaced=False),
-        Refused("MESSAGE", "no"),
+        Refused(Kind.MESSAGE, "no"),
         FileFetched("b", "é", "utf-8", 2),
     )
     found, notes = told(render(after(*events, notes=("read from UTF-16",))))
@@ -345,7 +345,7 @@ _HUGE = "".join(f'line {number} "quoted" \\ é\n' for number in range(20_000))
         FileFetched("a", _HUGE, "utf-8", len(_HUGE)),
         FileFetched("a", "\x01" * 400_000, "utf-8", 400_000),
         CommandRan("x", 0, "", 1, stdout=_HUGE, stderr=_HUGE),
-        Refused("createFile", "no", _HUGE, "a"),
+        Refused(Kind.CREATE_FILE, "no", _HUGE, "a"),
     ],
     ids=["file", "controls", "command", "detail"],
 )

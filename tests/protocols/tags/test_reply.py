@@ -13,6 +13,7 @@ from codingagent.model.operations import (
     DeleteFile,
     EditFile,
     Finish,
+    Kind,
     Operation,
     ReadFile,
     RunCommand,
@@ -74,7 +75,7 @@ def test_a_good_reply_is_read_whole_and_in_order() -> None:
         ReadFile,
         Finish,
     ]
-    assert [(item.tag, item.line) for item in found.items] == [
+    assert [(item.kind, item.line) for item in found.items] == [
         ("MESSAGE", 2),
         ("CREATE_FILE", 5),
         ("EDIT_FILE", 10),
@@ -108,14 +109,14 @@ def test_one_bad_block_never_costs_the_others() -> None:
     """Design, tag blocks: one bad block never costs the others; it is an item in its place."""
     text = '[READ_FILE path="a"]\n[READ_FILE path="../x"]\n[READ_FILE path="b"]\n'
     assert reply.read(text).items == (
-        Step(ReadFile("a"), "READ_FILE", 1),
+        Step(ReadFile("a"), 1),
         Problem(
-            "READ_FILE",
+            Kind.READ_FILE,
             "REJECTED: Path is outside workspace: '../x' (line 2 of the answer)",
             2,
             subject="../x",
         ),
-        Step(ReadFile("b"), "READ_FILE", 3),
+        Step(ReadFile("b"), 3),
     )
 
 
@@ -129,7 +130,7 @@ def test_too_many_blocks_are_refused_whole(block: str) -> None:
     text = "".join(block.format(n=n) for n in range(AT_ONCE + 1))
     [problem] = reply.read(text).items
     assert isinstance(problem, Problem)
-    assert problem.tag == "REPLY"
+    assert problem.kind == "REPLY"
     assert problem.reason == (
         "The answer holds 10,001 commands; at most 10,000 are executed at once, so nothing was done: send"
         " several answers"
@@ -141,7 +142,7 @@ def test_a_problem_says_its_line() -> None:
     """Specification 003, parse errors: sent to the LLM, so that it can correct itself."""
     (problem,) = problems("text\n\n[CREATE_FILE]\nx\n[/CREATE_FILE]\n")
     assert problem == Problem(
-        "CREATE_FILE",
+        Kind.CREATE_FILE,
         "Missing attribute 'path'; write [CREATE_FILE path=\"relative/path\"] (line 3 of the answer)",
         3,
     )
@@ -170,7 +171,7 @@ def test_a_reply_without_any_block_says_so_and_shows_an_example(text: str) -> No
     """Design, tag blocks, no block at all: the turn's result says so and shows the model one example."""
     (problem,) = reply.read(text).items
     assert isinstance(problem, Problem)
-    assert problem.tag == "REPLY"
+    assert problem.kind == "REPLY"
     assert problem.reason == (
         "No command was found in the answer, so nothing was done. Write commands at the start of a line,"
         " for example:"
@@ -187,7 +188,7 @@ def test_an_unclosed_block_is_asked_for_again_and_the_blocks_before_it_are_execu
     text = '[READ_FILE path="a"]\n[CREATE_FILE path="b"]\nx\n[DELETE_FILE path="c"]\n'
     assert operations(text) == [ReadFile("a")]
     (problem,) = problems(text)
-    assert (problem.tag, problem.line) == ("CREATE_FILE", 2)
+    assert (problem.kind, problem.line) == ("CREATE_FILE", 2)
     assert problem.reason == (
         "CREATE_FILE 'b' at line 2 has no closing tag [/CREATE_FILE], so nothing of it was used; send only"
         " this block again, whole"
@@ -242,7 +243,7 @@ def test_after_done_nothing_more_is_executed_and_it_is_named() -> None:
     )
     assert found.items == (
         Problem(
-            "DONE",
+            Kind.DONE,
             "Not taken, because this was not executed: DELETE_FILE at line 4, RUN_COMMAND at line 5; send"
             " it, and DONE as the last block",
             1,

@@ -20,7 +20,7 @@ ADVICE = (
 def read(text: str) -> list[object]:
     """Give the operations, and the names of the tags with problems."""
     items = reply.read(text).items
-    return [item.operation if isinstance(item, Step) else item.tag for item in items]
+    return [item.operation if isinstance(item, Step) else item.kind for item in items]
 
 
 def test_a_block_that_was_not_closed_before_the_next_is_asked_for_again() -> None:
