@@ -245,7 +245,7 @@ class _Look:
             return False
         if not file_kinds.is_program(self.path):
             # Not even text for people has such list marks.
-            is_mark = self.row.damage is Damage.DASHES and _ODD_MARK.search(text)
+            is_mark = self.row.damage is Damage.DASHES and _LIST_MARK.search(text)
             return bool(is_mark) and "-" not in text
         if self.row.damage is Damage.ESCAPES and not file_kinds.is_makefile(self.path):
             return False  # strings and TeX have them
@@ -255,6 +255,16 @@ class _Look:
                 return False
         sought = trace if self.row.damage is Damage.ESCAPES else self.row.trace
         return sought.search("\n".join(self.ground.lines)) is None
+
+    @cached_property
+    def is_syntax(self) -> bool:
+        """Whether hyphens are where only a keyboard's has a meaning, and no such is left."""
+        text = "\n".join(self.new)
+        if self.targets != {"-"} or "-" in text:
+            return False
+        is_shell = file_kinds.is_makefile(self.path) or file_kinds.ending(self.path) == "sh"
+        found = _LIST_MARK.search(text) or (is_shell and _OPTION.search(text))
+        return bool(found) and not any(map(self.row.trace.search, self.ground.lines))
 
     @cached_property
     def is_foreign(self) -> bool:
@@ -273,7 +283,8 @@ _ODD_THERE = {
     Damage.ENTITIES: re.compile(r"&(?:[lg]t|quot|#\w+);|&amp;(?:&amp;|$| )", re.MULTILINE),
     Damage.ESCAPES: re.compile(r"[A-Za-z]\\_[A-Za-z]"),
 }
-_ODD_MARK = re.compile("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
+_LIST_MARK = re.compile("^[ \t]*[\u2010\u2011] ", re.MULTILINE)
+_OPTION = re.compile(r"(?:^|\s)[\u2010\u2011]{1,2}\w", re.MULTILINE)
 _ESCAPES = frozenset((Damage.ESCAPES, Damage.UNDERSCORES))
 _UNSEEN = frozenset((Damage.SOFT_HYPHENS, Damage.ZERO_WIDTH, Damage.BLANKS, Damage.LINKS))
 
@@ -285,6 +296,8 @@ def _verdict(look: _Look, way: Channel) -> tuple[_Says, str]:
         return _by_tags(look, way)
     if look.stands_so or look.is_all_that_changes or _is_other_escape(damage, way):
         return _Says.KEEP, ""
+    if look.is_syntax:
+        return _Says.UNDO, "where only plain ones have a meaning"
     if look.stands_undone and look.is_throughout:
         may_be_meant = is_prose and damage not in _UNSEEN
         return _Says.ASK if may_be_meant else _Says.UNDO, "where lines of the file have none"

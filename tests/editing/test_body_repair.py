@@ -1,5 +1,7 @@
 """What may be undone in a body without the file: Design, replies as chats really give them."""
 
+import contextlib
+
 import pytest
 
 from codingagent.editing import apply, body_repair
@@ -183,6 +185,32 @@ def test_a_blank_line_after_each_line_of_a_text_is_taken_out_if_the_file_shows_i
     for old in (None, "# A\n- b\n- c\n", "- b\n- d\n"):
         with pytest.raises(OperationError, match="a blank line follows each line"):
             body_repair.mend_file(body, "a.md", arrival, old)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ("on:\n  - well-known\n  - b\n", "a.yml"),
+        ("# A\n\n- well-known\n", "a.md"),
+        ("all: x\n\trm -f a-b\n", "Makefile"),
+    ],
+)
+def test_hyphens_are_plain_again_where_only_plain_ones_have_a_meaning(body: str, path: str) -> None:
+    """The mark of a list or of an option shows it, if no plain one is left and the file has no other."""
+    other = body.replace("-", "\u2011")
+    found = body_repair.mend_file(other, path, AS_IT_IS)
+    assert found.text == body
+    assert "where only plain ones have a meaning" in found.notes[0]
+    partly = f"{body}# x-y\n".replace("- ", "\u2011 ").replace("-f", "\u2011f")
+    for text, old in ((partly, None), (other, "# a\u2011b\n"), (f"{other}# — it\n", None)):
+        with contextlib.suppress(OperationError):
+            assert body_repair.mend_file(text, path, AS_IT_IS, old).text == text
+
+
+def test_hyphens_within_words_of_a_text_may_be_meant() -> None:
+    """Nothing shows that a chat made them."""
+    body = "A well\u2011known thing, and \u2011s as a suffix.\n"
+    assert body_repair.mend_file(body, "a.md", AS_IT_IS).text == body
 
 
 def test_the_marks_of_a_diff_are_taken_off_where_only_then_it_can_be_read() -> None:
