@@ -270,7 +270,7 @@ def _worked_out(
         if line in known:
             new.append(known[line])
         elif not line.strip():
-            new.append(line if line in sought.search else "")
+            new.append(repair.undo(line))
         elif unindented:
             new.append(derive.indented(index))
         else:

@@ -182,7 +182,7 @@ def test_a_blank_line_after_each_line_of_a_text_is_taken_out_if_the_file_shows_i
         body_repair.mend_file(body, "a.md", arrival, "# A\n\n- b\n- c\n").text
         == "# A\n\n- b\n- d\n"
     )
-    for old in (None, "# A\n- b\n- c\n", "- b\n- d\n"):
+    for old in (None, "# A\n- b\n- c\n", "- b\n- d\n", "# A\n\n- b\n\n\n- d\n"):
         with pytest.raises(OperationError, match="a blank line follows each line"):
             body_repair.mend_file(body, "a.md", arrival, old)
 

@@ -143,6 +143,13 @@ def test_two_blank_lines_before_a_definition_prove_no_damage() -> None:
     assert "not found" in refused(text, "x = 1\n\n\ndef f():\n", "x = 2\n\n\ndef f():\n").reason
 
 
+def test_a_new_line_of_blanks_stays_one_where_damage_is_undone() -> None:
+    """Only the damage is undone: the blanks of such a line may be meant."""
+    assert (
+        applied("a_b = 1\n", "a\\_b = 1\n", "a\\_b = 2\n    \n\t\n").text == "a_b = 2\n    \n\t\n"
+    )
+
+
 def test_two_places_after_a_repair_change_nothing() -> None:
     """A repair counts only if exactly one place fits after it."""
     assert "fits 2 places" in refused("a_b\nx\na_b\n", "a\\_b\n", "c\n").reason
