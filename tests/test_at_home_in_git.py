@@ -64,3 +64,25 @@ def test_a_bare_repository_as_workspace_is_said(
     monkeypatch.chdir(tmp_path / "store")
     assert main.run(["new", "--here", "--no-wait", "x"]) == 0
     assert "the workspace is a bare git repository" in capsys.readouterr().out
+
+
+def test_a_turn_starts_few_git_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each costs milliseconds in every turn: a file and a command, a command, a read, and the end."""
+    count, tools = tmp_path / "count", tmp_path / "tools"
+    tools.mkdir()
+    (tools / "git").write_text(f'#!/bin/sh\necho >>"{count}"\nexec "{GIT}" "$@"\n', "utf-8")
+    (tools / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    home = tmp_path / "home"
+    assert main.run(["--home", str(home), "new", "--no-wait", "x"]) == 0
+    command = "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n"
+    for reply, most in (
+        (f'[CREATE_FILE path="a.txt"]\na\n[/CREATE_FILE]\n{command}', 14),
+        (command, 11),
+        ('[READ_FILE path="a.txt"]\n', 6),
+        ("[DONE]\nok\n[/DONE]\n", 4),
+    ):
+        count.write_bytes(b"")
+        drop(home, reply)
+        assert main.run(["--home", str(home), "resume", "--once"]) == 0, reply
+        assert 0 < len(count.read_bytes()) <= most, reply

@@ -32,6 +32,8 @@ class ChangedPaths(Struct):
     ignored: list[bytes] = field(default_factory=list)
     tracked: list[bytes] = field(default_factory=list)
     """Covered paths that are ignored now, by themselves or with a folder."""
+    covered: frozenset[bytes] = frozenset()
+    """All paths of the commit that it was compared with."""
 
 
 class Lister:
@@ -56,8 +58,8 @@ class Lister:
         found = self._belonging(with_ignored=with_ignored)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
         parts = fields(self._store.git(*words, index=index).stdout)
-        covered = set(fields(self._store.git("ls-files", "-z", index=index).stdout))
-        listing = ChangedPaths(new=found.files - covered, ignored=found.ignored)
+        covered = frozenset(fields(self._store.git("ls-files", "-z", index=index).stdout))
+        listing = ChangedPaths(new=found.files - covered, covered=covered, ignored=found.ignored)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
             words_ = head[1:].split(b" ")
             listing.known[path] = int(words_[0], 8), words_[2].decode()

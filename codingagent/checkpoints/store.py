@@ -287,7 +287,7 @@ class Checkpoints:
         commit = self._latest()
         notes = self._notes(commit) if commit else Notes()
         listing = self._lister.listing(commit, with_ignored=with_ignored)
-        forced = self._unlisted(commit, held) - listing.new
+        forced = frozenset(map(os.fsencode, held)) - listing.covered - listing.new
         listing.new.update(forced)
         if with_ignored:
             listing.tracked += sorted(forced.intersection(listing.ignored))
@@ -490,7 +490,7 @@ class Checkpoints:
         Raises:
             WorkError: if one does not exist, or the store is damaged.
         """
-        return self._compared(old, new)
+        return () if old == new else self._compared(old, new)
 
     def _compare(self, old: str, new: str) -> tuple[Change, ...]:
         old_notes, new_notes = self._notes(old), self._notes(new)
@@ -607,15 +607,13 @@ class Checkpoints:
         Raises:
             WorkError: if a checkpoint does not exist, or the store is damaged.
         """
-        unknown = {change.path for change in self.changes(old, new) if change.kind == "left_out"}
-        held: set[str] = set()
-        for commit in (old, new):
-            for batch in _batches(f"{_FILES}/{path}" for path in paths):
-                listed = self._store.git(
-                    "ls-tree", "-z", "--name-only", commit, "--", *batch
-                ).stdout
-                held.update(os.fsdecode(name.partition(b"/")[2]) for name in fields(listed))
-        return frozenset(held - unknown)
+        changed = {change.path: change for change in self.changes(old, new)}
+        held = {path for path in paths if path in changed and changed[path].kind != "left_out"}
+        # The others are in both, or in none.
+        for batch in _batches(f"{_FILES}/{path}" for path in paths if path not in changed):
+            listed = self._store.git("ls-tree", "-z", "--name-only", new, "--", *batch).stdout
+            held.update(os.fsdecode(name.partition(b"/")[2]) for name in fields(listed))
+        return frozenset(held)
 
     def changed_outside(
         self, old: str, new: str, since_ns: int, own: Collection[str]

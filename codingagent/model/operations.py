@@ -49,9 +49,9 @@ class Kind(StrEnum):
     """Part of a JSON message, of no known type."""
 
     @classmethod
-    def _missing_(cls, value: object) -> "Kind | None":
+    def _missing_(cls, value: object) -> "Kind":
         """Read sessions of version 0.1.0, which named operations as their protocol spelled them."""
-        return _EARLIER.get(str(value))
+        return _EARLIER.get(str(value), cls.MALFORMED)
 
 
 _EARLIER = {
