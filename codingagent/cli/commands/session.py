@@ -204,7 +204,7 @@ def _finish_run(home: Home, name: str, given: Given, accept: Path | None) -> int
     from codingagent.cli import runs
 
     if accept is not None:
-        raise UsageError(f"--accept is for sessions; {name} is a run, and takes no replies")
+        raise UsageError(f"--accept is for sessions; {name} is a run, which takes no answers")
     state = home.load(name)
     settings = settings_of(home, state, given.settings)
     return runs.finish(home, state, settings, approves_all=given.yes)
@@ -442,8 +442,8 @@ def _answer_session(
         if asked is not None and seen(asked.question.shown) != shown:
             # The lock's holder has meanwhile gone on to something that nobody has seen here.
             raise UsageError(
-                f"{asked.name} of {session} awaits approval by now, which is another: see what it is with"
-                f" `codingagent show {session}`"
+                f"meanwhile another operation, {asked.name} of {session}, awaits approval;"
+                f" `codingagent show {session}` shows it"
             )
         with opened(home, state, screen, given) as (work, _):
             conversation = work.conversation
