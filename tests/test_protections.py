@@ -1191,7 +1191,7 @@ ROWS: dict[str, Row] = {
     "what is asked for is not done unasked": Row(
         command_not_run,
         ("rm -f nothing",),
-        (FLOW, "if order.is_own or digest == approved:", "if True:"),
+        (FLOW, "if order.is_check or digest == approved:", "if True:"),
     ),
     "a doubtful command is asked for": Row(
         command_not_run,
