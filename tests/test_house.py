@@ -16,6 +16,8 @@ VIOLATIONS = [
     ("model/paths.py", "import os", "pure rooms"),
     ("model/plain_text.py", "import time", "pure rooms"),
     ("rpc/protocol.py", "import socket", "pure rooms"),
+    ("context/rank.py", "import time", "pure rooms"),
+    ("context/choose.py", "from codingagent.workspace import walk", "what is below"),
     ("editing/apply.py", "from codingagent.storage import atomic_write", "what is below"),
     ("policy/rules.py", "from codingagent.prompt import split", "what is below"),
     ("workspace/walk.py", "from codingagent.protocols.tags import reply", "what is below"),

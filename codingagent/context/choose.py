@@ -1,0 +1,123 @@
+"""Choose how much of each file goes into a request: whole, or its outline and its best blocks."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from codingagent.context.outline import Span, blocks, definitions
+from codingagent.context.rank import Query, Ranked
+from codingagent.prompt.tokens import estimate
+
+FILES_LIMIT = 12
+_SHARES = (0.4, 0.25, 0.15, 0.1)
+_WHOLE_SHARE = 0.25
+# Of what a file may cost, what its outline may: the rest is for its blocks.
+_OUTLINE_SHARE = 0.4
+# A heading and a line number cost something too.
+_FILE_TOKENS, _LINE_TOKENS = 12, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A file of the choice: which of its lines are shown, all of them if it is whole."""
+
+    file: Ranked
+    shown: tuple[int, ...]
+    total: int
+    tokens: int
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.shown) == self.total
+
+
+def choose(
+    asked: Query,
+    ranked: Iterable[Ranked],
+    read: Callable[[str], str | None],
+    budget: int,
+) -> list[Chosen]:
+    """Return at most twelve files that together cost at most the budget, in their order.
+
+    Args:
+        asked: what the files were ranked for.
+        ranked: the files, the best first.
+        read: the text of a file; None leaves it out.
+        budget: the number of tokens.
+    """
+    chosen: list[Chosen] = []
+    texts: dict[str, str] = {}
+    left = budget
+    for file in ranked:
+        if len(chosen) == FILES_LIMIT or left < _FILE_TOKENS:
+            break
+        text = read(file.path)
+        if not text:
+            continue
+        texts[file.path] = text
+        whole = _whole(file, text)
+        share = _SHARES[min(len(chosen), len(_SHARES) - 1)]
+        if whole.tokens <= min(budget * _WHOLE_SHARE, left):
+            part = whole
+        else:
+            part = _part(asked, file, text, min(round(budget * share), left))
+        if part.shown:
+            chosen.append(part)
+            left -= part.tokens
+    for at, part in enumerate(chosen):
+        whole = _whole(part.file, texts[part.file.path])
+        if not part.is_whole and whole.tokens - part.tokens <= left:
+            left -= whole.tokens - part.tokens
+            chosen[at] = whole
+    return chosen
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _whole(file: Ranked, text: str) -> Chosen:
+    lines = len(_lines(text))
+    return Chosen(file, tuple(range(1, lines + 1)), lines, _FILE_TOKENS + estimate(text))
+
+
+def _part(asked: Query, file: Ranked, text: str, budget: int) -> Chosen:
+    lines = _lines(text)
+    defined = definitions(file.path, lines)
+    shown: set[int] = set()
+    spent = _FILE_TOKENS
+    cost = [estimate(line) + _LINE_TOKENS for line in lines]
+    outer = sorted(defined, key=lambda line: (_depth(lines[line - 1]), line))
+    for line in outer:
+        if spent + cost[line - 1] > budget * _OUTLINE_SHARE:
+            break
+        spent += cost[line - 1]
+        shown.add(line)
+    for block in _best(asked, lines, blocks(lines, defined)):
+        new = [line for line in range(block.first, block.last + 1) if line not in shown]
+        price = sum(cost[line - 1] for line in new)
+        if spent + price <= budget:
+            spent += price
+            shown.update(new)
+    return Chosen(file, tuple(sorted(shown)), len(lines), spent)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _best(asked: Query, lines: Sequence[str], found: Sequence[Span]) -> list[Span]:
+    """Return the blocks in the order of what the task's words say for them; those without any last."""
+    texts = ["\n".join(lines[block.first - 1 : block.last]).lower() for block in found]
+    counts = [tuple(text.count(word) for word in asked.words) for text in texts]
+    holding = [sum(1 for count in column if count) for column in zip(*counts, strict=True)]
+    weights = [math.log(1 + (len(found) - held + 0.5) / (held + 0.5)) for held in holding]
+
+    def score(at: int) -> float:
+        return sum(
+            weight * count / (count + 1.2)
+            for count, weight in zip(counts[at], weights, strict=True)
+        )
+
+    return [found[at] for at in sorted(range(len(found)), key=lambda at: (-score(at), at))]

@@ -1,0 +1,205 @@
+"""Order the files of a workspace by how much a task speaks for each of them.
+
+Without an index or a parser: how often the task's words occur in a file and in its path, and which files
+past commits changed. Each signal ranges from 0 to 1. The weights were fitted on histories of real
+repositories; endings of words, imports, folders and files changed together added nothing worth their code.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_TEXT, _PATH, _LATELY, _OFTEN, _ALIKE = 2.0, 1.5, 1.5, 1.0, 1.5
+# Of tests and docs, unless the task names them; and of settings, which every release changes.
+_ASIDE, _SETTINGS = -1.0, -0.5
+_ALIKE_COMMITS = 40
+# A word of the task's first line counts as much as two of the rest.
+_TITLE = 2.0
+# Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
+_SATURATION, _LENGTH = 1.2, 0.75
+
+_WORDS_LIMIT = 60
+_WORD = re.compile(r"\w+(?:[./-]\w+)*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a about add added all also an and any are as at be because been but by can change could do does"
+        " don for from get has have if in into is it its just like make may more must need new no not now"
+        " of on only or other our out please see should so some such than that the their them then there"
+        " these they this to up us use used using want was we were what when where which will with would"
+        " you your",
+    )
+)
+TESTS = re.compile(
+    r"(?:^|[/_.-])(?:tests?|specs?|__tests__|testdata|fixtures?)(?=$|[/_.-])", re.IGNORECASE
+)
+DOCS = re.compile(
+    r"(?:^|/)(?:docs?|examples?|docs_src|changelogs?|website)/|\.(?:md|rst|txt|adoc|mdx)$"
+    r"|(?:^|/)(?:changes|changelog|history|readme|license)[^/]*$",
+    re.IGNORECASE,
+)
+_CONFIGURED = re.compile(
+    r"(?:^|/)\.[^/]+|\.(?:json|toml|ya?ml|cfg|ini|xml|am|ac|in|gradle|mk|html|css)$"
+    r"|(?:^|/)(?:makefile|dockerfile|setup\.py|requirements)[^/]*$|(?:^|/)(?:bench\w*|scripts)/",
+    re.IGNORECASE,
+)
+
+
+class Commit(NamedTuple):
+    """A past commit: its message, and the files that it changed."""
+
+    message: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to look for: the task, its words in lower case with their weights, and the kinds it names."""
+
+    task: str
+    words: tuple[str, ...]
+    weights: tuple[float, ...]
+    wants_tests: bool = False
+    wants_docs: bool = False
+
+
+class Row(NamedTuple):
+    """A file that was read: its size in characters, and how often each word of the query occurs."""
+
+    path: str
+    size: int
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A file with its score and the reasons: words counted, and how many commits ago it last changed."""
+
+    path: str
+    score: float
+    words: Mapping[str, int] = field(default_factory=dict)
+    commits_ago: int | None = None
+    is_named: bool = False
+
+
+def query(task: str) -> Query:
+    """Return the words of a task that tell files apart, with the parts of compound names."""
+    title, _, rest = task.strip().partition("\n")
+    found: dict[str, float] = {}
+    for text, weight in ((title, _TITLE), (rest, 1.0)):
+        for name in _WORD.findall(text):
+            for word in (name, *re.split(r"[./-]", name), *_PART.findall(name)):
+                lower = word.lower().strip("_")
+                if len(lower) > 2 and lower not in _COMMON and not lower.isdecimal():
+                    found.setdefault(lower, weight)
+    words = tuple(found)[:_WORDS_LIMIT]
+    lower = task.lower()
+    return Query(
+        task,
+        words,
+        tuple(found[word] for word in words),
+        wants_tests=re.search(r"\b(?:tests?|specs?|fixtures?)\b", lower) is not None,
+        wants_docs=re.search(r"\b(?:docs?|documentation|readme|changelog|typos?)\b", lower)
+        is not None,
+    )
+
+
+def look(asked: Query, path: str, text: str) -> Row:
+    """Count the words of a query in a file, inside longer words too."""
+    lower = text.lower()
+    return Row(path, len(text), tuple(lower.count(word) for word in asked.words))
+
+
+def rank(
+    asked: Query, rows: Sequence[Row], log: Sequence[Commit] = (), attached: Iterable[str] = ()
+) -> list[Ranked]:
+    """Return all files, those that the task names or that are attached first.
+
+    Args:
+        asked: what the rows were counted for.
+        rows: the files.
+        log: the commits of the past, the latest first.
+        attached: paths that the person gave.
+    """
+    paths = [row.path for row in rows]
+    lower = [path.lower() for path in paths]
+    by_text = bm25(asked, [row.counts for row in rows], [row.size for row in rows])
+    by_path = bm25(asked, [tuple(path.count(word) for word in asked.words) for path in lower])
+    last: dict[str, int] = {}
+    for ago, commit in enumerate(log):
+        for path in commit.paths:
+            last.setdefault(path, ago)
+    often = Counter(path for commit in log for path in commit.paths)
+    most = math.log1p(max((often[path] for path in paths), default=0)) or 1.0
+    alike = _alike(asked, log)
+    named = named_in(asked.task, paths) | set(attached)
+    ranked = []
+    for path, row, text, name in zip(paths, rows, by_text, by_path, strict=True):
+        score = _TEXT * text + _PATH * name + _ALIKE * alike.get(path, 0.0)
+        if path in last:
+            score += _LATELY / (1 + last[path] / 20) + _OFTEN * math.log1p(often[path]) / most
+        if (TESTS.search(path) and not asked.wants_tests) or (
+            DOCS.search(path) and not asked.wants_docs
+        ):
+            score += _ASIDE
+        elif _CONFIGURED.search(path):
+            score += _SETTINGS
+        words = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
+        ranked.append(Ranked(path, score, words, last.get(path), path in named))
+    return sorted(ranked, key=lambda file: (not file.is_named, -file.score, file.path))
+
+
+def named_in(task: str, paths: Iterable[str]) -> set[str]:
+    """Return the paths that a task names: whole, or by an end that at most three of them share."""
+    said = {word.strip("./").lower() for word in _WORD.findall(task)}
+    said = {word for word in said if "." in word or "/" in word}
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        parts = path.lower().split("/")
+        for start in range(len(parts)):
+            if (end := "/".join(parts[start:])) in said:
+                found.setdefault(end, []).append(path)
+                break
+    return {path for several in found.values() if len(several) <= 3 for path in several}
+
+
+def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] = ()) -> list[float]:
+    """Score each document against the query, the best 1; without sizes, length does not count."""
+    number = len(counts)
+    mean = sum(sizes) / number if sizes else 1.0
+    holding = [sum(1 for count in column if count) for column in zip(*counts, strict=True)]
+    weights = [
+        weight * math.log(1 + (number - held + 0.5) / (held + 0.5))
+        for held, weight in zip(holding, asked.weights, strict=False)
+    ]
+    scores = []
+    for at, row in enumerate(counts):
+        long = 1 - _LENGTH + _LENGTH * sizes[at] / (mean or 1.0) if sizes else 1.0
+        held = (
+            weight * count * (_SATURATION + 1) / (count + _SATURATION * long)
+            for count, weight in zip(row, weights, strict=True)
+            if count
+        )
+        scores.append(sum(held))
+    best = max(scores, default=0.0) or 1.0
+    return [score / best for score in scores]
+
+
+def _alike(asked: Query, log: Sequence[Commit]) -> dict[str, float]:
+    """Score files by the past commits that changed them and whose messages are most like the task."""
+    counts = []
+    for commit in log:
+        lower = commit.message.lower()
+        counts.append(tuple(lower.count(word) for word in asked.words))
+    scores = bm25(asked, counts)
+    best = sorted(range(len(log)), key=lambda at: -scores[at])[:_ALIKE_COMMITS]
+    total: dict[str, float] = defaultdict(float)
+    for at in best:
+        for path in log[at].paths:
+            total[path] += scores[at] / math.sqrt(len(log[at].paths))
+    most = max(total.values(), default=0.0) or 1.0
+    return {path: score / most for path, score in total.items()}

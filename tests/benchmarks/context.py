@@ -1,0 +1,366 @@
+"""Whether a first request shows the files that a task needs, judged by histories of real repositories.
+
+`python -m tests.benchmarks.context REPOSITORY... [--count 60]` takes commits from git repositories, evenly
+spread over the newest 1,500. The task is a commit's message; the truth is the files that it changed, that
+existed before it and that a guess may show at all. Every second commit is held out: the weights were fitted
+on the others. Left out: merges, more than ten files, and commits that no person would give as a task
+(versions, dependencies, typos, formatting, CI), or that change no source file.
+
+Each figure twice: for source files, and for all files with tests, documents and settings.
+
+- recall at 10: the part of the truth among the first ten files.
+- truth at 8k: the part of which anything is shown within 8,000 tokens.
+- hunks at 8k, 16k, 32k: the part of the changed hunks all of whose lines are shown (where a hunk only adds,
+  the line before or after). Plain: whole files in the same order instead.
+
+Beside ours: the same choice in the order of BM25 over whole texts and, with `--aider PYTHON`, the repo map
+that aider-chat makes under that Python, of every `--aider-every`th task.
+"""
+
+import argparse
+import io
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codingagent.context import choose, eligible, rank
+from codingagent.prompt.tokens import estimate
+
+NEWEST = 1_500
+LOG_LIMIT = 1_000
+FILES_LIMIT = 10
+BUDGETS = (8_000, 16_000, 32_000)
+# No task that a person would give: versions, dependencies, reverts, formatting.
+_NO_TASK = re.compile(
+    r"(?i)^(?:(?:build|chore|ci|style|release)\b.*[:!]|bump|release|version|revert|merge|prepare|update dep"
+    r"|pin |\[pre-commit|v?\d+[\d.]*$|.*\bbump\b.*\bto\b|📝|⬆|👷|🔖|🌐)"
+)
+_NO_CODE = re.compile(
+    r"(?i)\b(?:typos?|spelling|comments?|docstrings?|docs?|changelog|readme|lint|linter|format|formatting|reformat"
+    r"|rustfmt|gofmt|black|prettier|copyright|whitespace|indentation)\b|^(?:deps|ci|doc|docs|crates)\b"
+    r"|\b(?:github actions|dependabot|travis|appveyor|ci)\b"
+)
+_SOURCE = re.compile(
+    r"\.(?:py|pyi|go|js|mjs|cjs|jsx|ts|tsx|mts|cts|c|h|cc|cpp|hpp|rs|java|kt|y|l|jq|rb|php|cs|swift|scala)$"
+)
+_TRAILER = re.compile(r"(?m)^[A-Z][\w-]+-by: .*$|\(#\d+\)|^(?:Fixes|Closes|PR|Ref)\b[ :#].*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """The lines of the old file that a commit replaces; none if it adds after line `first`."""
+
+    path: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A commit as a task: its message, the tree and the history before it, and what it changed."""
+
+    name: str
+    message: str
+    texts: Mapping[str, str]
+    log: tuple[rank.Commit, ...]
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def truth(self) -> set[str]:
+        return {hunk.path for hunk in self.hunks}
+
+    @property
+    def sources(self) -> set[str]:
+        return {path for path in self.truth if is_source(path)}
+
+
+def is_source(path: str) -> bool:
+    """Return whether a path is that of a program's source, and neither a test nor a document."""
+    is_aside = rank.TESTS.search(path) or rank.DOCS.search(path)
+    return _SOURCE.search(path) is not None and not is_aside
+
+
+def tasks(repository: Path, count: int) -> Iterator[Task]:
+    """Yield commits that are tasks, evenly spread; the next one where one is none."""
+    names = _git(repository, "rev-list", "--no-merges", "--min-parents=1", f"-{NEWEST}", "HEAD")
+    given = names.decode().split()
+    blobs: dict[str, str | None] = {}
+    at = 0
+    for number in range(count):
+        at = max(at, number * len(given) // count)
+        while at < len(given):
+            try:
+                task = _task(repository, given[at], blobs)
+            except subprocess.CalledProcessError:  # a snapshot may lack its largest files
+                task = None
+            at += 1
+            if task is not None:
+                yield task
+                break
+
+
+def _task(repository: Path, name: str, blobs: dict[str, str | None]) -> Task | None:
+    said = _git(repository, "show", "-s", "--format=%B", name).decode("utf-8", "replace")
+    message = _TRAILER.sub("", said).strip()
+    subject = message.partition("\n")[0]
+    is_short = len(re.findall(r"[A-Za-z]{2,}", subject)) < 3
+    if is_short or _NO_TASK.match(subject) or _NO_CODE.search(subject):
+        return None
+    diff = _git(repository, "diff", "-U0", "--no-renames", "--no-color", f"{name}^", name)
+    hunks = _hunks(diff.decode("utf-8", "replace"))
+    changed = {hunk.path for hunk in hunks}
+    if not any(map(is_source, changed)) or len(changed) > FILES_LIMIT:
+        return None
+    texts = _texts(repository, f"{name}^", blobs)
+    hunks = tuple(hunk for hunk in hunks if hunk.path in texts)
+    task = Task(name, message, texts, _log(repository, f"{name}^"), hunks)
+    return task if task.sources else None
+
+
+def _hunks(diff: str) -> tuple[Hunk, ...]:
+    found = []
+    path = ""
+    for line in diff.split("\n"):
+        if line.startswith("--- "):
+            path = line[len("--- a/") :].rstrip("\t") if line.startswith("--- a/") else ""
+        elif path and (at := re.match(r"@@ -(\d+)(?:,(\d+))? ", line)):
+            found.append(Hunk(path, int(at[1]), int(at[2] or 1)))
+    return tuple(found)
+
+
+def _texts(repository: Path, name: str, blobs: dict[str, str | None]) -> dict[str, str]:
+    listed = _git(repository, "ls-tree", "-r", "-z", name).decode("utf-8", "replace").split("\0")
+    rows = [row.partition("\t") for row in listed if row.startswith("100")]
+    ids = {path: about.split()[2] for about, _, path in rows}
+    missing = list(dict.fromkeys(blob for blob in ids.values() if blob not in blobs))
+    asked = "".join(f"{blob}\n" for blob in missing).encode()
+    given = io.BytesIO(_git(repository, "cat-file", "--batch", given=asked))
+    for blob in missing:
+        *_, size = given.readline().split()
+        if size == b"missing":
+            blobs[blob] = None
+            continue
+        data = given.read(int(size))
+        given.read(1)
+        paths = [path for path, each in ids.items() if each == blob]
+        refused = any(eligible.why_not(path, data) for path in paths)
+        blobs[blob] = None if refused else data.decode("utf-8", "replace")
+    return {path: text for path, blob in ids.items() if (text := blobs[blob]) is not None}
+
+
+def _log(repository: Path, name: str) -> tuple[rank.Commit, ...]:
+    told = _git(
+        repository,
+        *("log", f"-{LOG_LIMIT}", "--no-merges", "--no-renames", "--name-only", "-z"),
+        *("--format=%x01%B%x02", name),
+    )
+    log = []
+    for part in told.decode("utf-8", "replace").split("\x01")[1:]:
+        message, _, paths = part.partition("\x02")
+        log.append(
+            rank.Commit(message, tuple(path for p in paths.split("\0") if (path := p.strip())))
+        )
+    return tuple(log)
+
+
+def _git(repository: Path, *words: str, given: bytes = b"") -> bytes:
+    command = ["git", "-C", str(repository), *words]
+    return subprocess.run(command, input=given, capture_output=True, check=True).stdout
+
+
+# --- the figures -----------------------------------------------------------------------------------
+
+
+def covered(hunk: Hunk, shown: Collection[int]) -> bool:
+    """Return whether the lines that a hunk changes are all shown."""
+    if hunk.count:
+        return all(line in shown for line in range(hunk.first, hunk.first + hunk.count))
+    return hunk.first in shown or hunk.first + 1 in shown
+
+
+class Figures:
+    """Means over tasks, by the name of a figure."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, name: str, parts: Iterable[bool]) -> None:
+        given = list(parts)
+        if given:
+            self._found[name].append(sum(given) / len(given))
+
+    def rows(self) -> Iterator[tuple[str, float, int]]:
+        for name, values in self._found.items():
+            yield name, sum(values) / len(values), len(values)
+
+
+def take(task: Task, figures: Figures) -> None:
+    """Add the figures of a task: ours, ours without history and without a file's name, and BM25."""
+    asked = rank.query(task.message)
+    rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
+    ranked = rank.rank(asked, rows, task.log)
+    _recall(task, figures, "", ranked)
+    _recall(task, figures, ", no history", rank.rank(asked, rows))
+    if bare := _without_names(task):
+        plain = rank.query(bare)
+        rows_of_bare = [rank.look(plain, path, text) for path, text in task.texts.items()]
+        _recall(task, figures, ", of tasks that name a file", ranked)
+        _recall(task, figures, ", their names taken out", rank.rank(plain, rows_of_bare, task.log))
+    for budget in BUDGETS:
+        shown = {
+            part.file.path: set(part.shown)
+            for part in choose.choose(asked, ranked, task.texts.get, budget)
+        }
+        name = f"{budget // 1000}k"
+        for kind, truth in (("source", task.sources), ("all", task.truth)):
+            hunks = [hunk for hunk in task.hunks if hunk.path in truth]
+            if budget == BUDGETS[0]:
+                figures.add(f"{kind}: truth at {name}", (path in shown for path in truth))
+            figures.add(
+                f"{kind}: hunks at {name}",
+                (covered(hunk, shown.get(hunk.path, ())) for hunk in hunks),
+            )
+            wholes = _wholes((file.path for file in ranked), task.texts, budget)
+            figures.add(f"{kind}: hunks at {name}, plain", (h.path in wholes for h in hunks))
+    by_text = sorted(
+        zip(
+            rank.bm25(asked, [row.counts for row in rows], [row.size for row in rows]),
+            rows,
+            strict=True,
+        ),
+        key=lambda each: (-each[0], each[1].path),
+    )
+    order = [rank.Ranked(row.path, score) for score, row in by_text]
+    _recall(task, figures, ", BM25", order)
+    chosen = choose.choose(asked, order, task.texts.get, BUDGETS[0])
+    present = {part.file.path for part in chosen}
+    figures.add("source: truth at 8k, BM25", (path in present for path in task.sources))
+    figures.add("all: truth at 8k, BM25", (path in present for path in task.truth))
+
+
+def _recall(task: Task, figures: Figures, name: str, ranked: Sequence[rank.Ranked]) -> None:
+    first = {file.path for file in ranked[:10]}
+    figures.add(f"source: recall at 10{name}", (path in first for path in task.sources))
+    figures.add(f"all: recall at 10{name}", (path in first for path in task.truth))
+
+
+def _without_names(task: Task) -> str:
+    """Return the task without the names of files that it holds; empty if it holds none."""
+    named = rank.named_in(task.message, task.texts)
+    ends = {path.rpartition("/")[2] for path in named}
+    bare = task.message
+    for end in ends:
+        bare = re.sub(rf"[\w./-]*{re.escape(end)}", "", bare, flags=re.IGNORECASE)
+    return bare.strip() if named else ""
+
+
+def _wholes(order: Iterable[str], texts: Mapping[str, str], budget: int) -> set[str]:
+    found = set()
+    for path in order:
+        tokens = estimate(texts[path])
+        if tokens <= budget:
+            budget -= tokens
+            found.add(path)
+        if budget < 100:
+            break
+    return found
+
+
+# --- aider's repo map ------------------------------------------------------------------------------
+
+# Run by another Python: aider pins the versions of a hundred packages.
+_AIDER = """
+import json, re, sys
+from pathlib import Path
+from aider.repomap import RepoMap
+class Model:
+    def token_count(self, text): return len(text) // 4
+class Terminal:
+    def read_text(self, name): return Path(name).read_text('utf-8', 'replace')
+    def tool_output(self, *a, **k): pass
+    tool_error = tool_warning = tool_output
+root, task, paths = json.load(sys.stdin)
+idents = set(re.split(r'\\W+', task))
+names = {p for p in paths for i in idents if len(i) >= 5 and Path(p).stem.lower() == i.lower()}
+names |= {p for p in paths if p in task or Path(p).name in task.split()}
+made = RepoMap(map_tokens=8000, root=root, main_model=Model(), io=Terminal(), map_mul_no_files=1)
+absolute = [root + '/' + p for p in paths]
+tags = made.get_ranked_tags([], absolute, names, idents) or []
+order = list(dict.fromkeys(tag[0] for tag in tags))
+text = made.get_ranked_tags_map([], absolute, 8000, names, idents) or ''
+lines = set(text.splitlines())
+json.dump([order[:10], [p for p in paths if p in lines or p + ':' in lines]], sys.stdout)
+"""
+
+
+def take_aider(task: Task, python: str, figures: Figures) -> None:
+    """Add the figures of aider's repo map, and ours of the same task."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in task.texts.items():
+            file = Path(folder, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
+        given = json.dumps([folder, task.message, list(task.texts)])
+        done = subprocess.run(
+            [python, "-c", _AIDER], input=given, capture_output=True, text=True, check=True
+        )
+    first, present = json.loads(done.stdout)
+    asked = rank.query(task.message)
+    rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
+    ranked = rank.rank(asked, rows, task.log)
+    chosen = choose.choose(asked, ranked, task.texts.get, BUDGETS[0])
+    ours = {part.file.path for part in chosen}
+    for kind, truth in (("source", task.sources), ("all", task.truth)):
+        figures.add(f"{kind}: recall at 10, aider", (path in first for path in truth))
+        top = {file.path for file in ranked[:10]}
+        figures.add(f"{kind}: recall at 10, beside aider", (path in top for path in truth))
+        figures.add(f"{kind}: truth at 8k, aider", (path in present for path in truth))
+        figures.add(f"{kind}: truth at 8k, beside aider", (path in ours for path in truth))
+
+
+def main() -> int:
+    """Print the table, for the commits that were fitted on and for those held out."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("repositories", nargs="+", type=Path)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--aider", metavar="PYTHON")
+    parser.add_argument("--aider-every", type=int, default=6)
+    given = parser.parse_args()
+    halves = (Figures(), Figures())
+    by_repository = Figures()
+    aider = Figures()
+    for repository in given.repositories:
+        for number, task in enumerate(tasks(repository, given.count)):
+            if given.aider is None:
+                take(task, halves[number % 2])
+                if number % 2:
+                    take_recall(task, repository, by_repository)
+            elif number % given.aider_every == 1:
+                take_aider(task, given.aider, aider)
+    sys.stdout.write("| figure | fitted on | held out | tasks |\n|---|---|---|---|\n")
+    fitted = {name: value for name, value, _ in halves[0].rows()}
+    for name, value, number in halves[1].rows():
+        sys.stdout.write(f"| {name} | {fitted.get(name, 0):.3f} | {value:.3f} | {number} |\n")
+    for several in (by_repository, aider):
+        for name, value, number in several.rows():
+            sys.stdout.write(f"| {name} | | {value:.3f} | {number} |\n")
+    return 0
+
+
+def take_recall(task: Task, repository: Path, figures: Figures) -> None:
+    """Add the recall of a repository's own."""
+    asked = rank.query(task.message)
+    rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
+    first = {file.path for file in rank.rank(asked, rows, task.log)[:10]}
+    name = repository.parent.name if repository.name in ("repo", ".git") else repository.name
+    figures.add(f"source: recall at 10, {name}", (path in first for path in task.sources))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Files in the order of what a task says: Design, the outbox, context chosen from the task."""
+
+from codingagent.context.rank import Commit, Ranked, look, named_in, query, rank
+
+TEXTS = {
+    "shop/cart.py": "class Cart:\n    def total(self): return self.discount\n    discountRate = 1\n",
+    "shop/orders.py": "class Order:\n    pass\n",
+    "shop/stock.py": "class Stock:\n    pass\n",
+    "tests/test_cart.py": "def test_discount(): discount; discount; discount; discount\n",
+    "docs/cart.md": "# discount\n\nHow a discount counts: discount.\n",
+    "pyproject.toml": "[project]\nname = 'discount'\n",
+}
+
+
+def ranked(task: str, *log: Commit, attached: tuple[str, ...] = ()) -> list[Ranked]:
+    asked = query(task)
+    return rank(asked, [look(asked, path, text) for path, text in TEXTS.items()], log, attached)
+
+
+def order(task: str, *log: Commit, attached: tuple[str, ...] = ()) -> list[str]:
+    return [file.path for file in ranked(task, *log, attached=attached)]
+
+
+def test_the_file_that_holds_the_words_comes_first() -> None:
+    """Words of the task in the text and in the path; tests, docs and settings come after."""
+    assert order("The discount is wrong")[0] == "shop/cart.py"
+
+
+def test_tests_and_docs_come_first_if_the_task_names_them() -> None:
+    """-1 for tests and docs unless the task names them."""
+    assert order("A test of the discount counts twice")[0] == "tests/test_cart.py"
+    assert order("Say in the documentation how a discount counts")[0] == "docs/cart.md"
+
+
+def test_parts_of_compound_names_are_words() -> None:
+    """Camel and snake parts, in lower case; common words and numbers are none."""
+    words = query("The `parseHTTPBody` of read_all_lines in 12.5 s").words
+    assert {"parsehttpbody", "parse", "http", "body", "read_all_lines", "lines", "read"} <= {*words}
+    assert not {"the", "of", "in", "12"} & {*words}
+
+
+def test_words_are_found_inside_longer_ones() -> None:
+    """Substring counts: "rate" is in discountRate."""
+    [cart] = [file for file in ranked("rate of a cart") if file.path == "shop/cart.py"]
+    assert cart.words == {"rate": 1, "cart": 1}
+
+
+def test_the_first_line_counts_double() -> None:
+    """A title says more than what follows it."""
+    asked = query("Fix orders\n\nThe stock is a matter of its own")
+    assert dict(zip(asked.words, asked.weights, strict=True))["orders"] == 2.0
+    assert order("Fix the Order\n\nand Stock")[0] == "shop/orders.py"
+
+
+def test_a_named_file_comes_before_all_others() -> None:
+    """Files named in the task or attached come first, whatever their words."""
+    assert order("The discount: see stock.py")[0] == "shop/stock.py"
+    assert order("The discount: see shop/orders.py.")[0] == "shop/orders.py"
+    assert order("The discount", attached=("shop/stock.py",))[0] == "shop/stock.py"
+
+
+def test_a_name_that_many_files_share_names_none() -> None:
+    """`__init__.py` in a task says little in a tree that has ten of them."""
+    paths = [f"part{number}/__init__.py" for number in range(10)]
+    assert named_in("Export it in __init__.py", paths) == set()
+    assert named_in("Export it in part3/__init__.py", paths) == {"part3/__init__.py"}
+
+
+def test_history_speaks_for_files() -> None:
+    """Lately changed, often changed, and changed by commits whose messages are alike."""
+    assert order("nothing of it")[0] != "shop/stock.py"
+    assert order("nothing of it", Commit("x", ("shop/stock.py",)))[0] == "shop/stock.py"
+    alike = Commit("Refunds of taxes", ("shop/orders.py",))
+    other = Commit("Warehouse", ("shop/stock.py",))
+    assert order("refunds fail", other, alike)[0] == "shop/orders.py"
+
+
+def test_reasons_say_when_a_file_changed() -> None:
+    """One line a file tells the person why: the words, and how long ago."""
+    log = (Commit("a", ("shop/stock.py",)), Commit("b", ("shop/stock.py", "shop/cart.py")))
+    ago = {file.path: file.commits_ago for file in ranked("discount", *log)}
+    assert (ago["shop/stock.py"], ago["shop/cart.py"], ago["shop/orders.py"]) == (0, 1, None)
+
+
+def test_without_words_or_files_there_is_an_order_still() -> None:
+    """A task of common words, an empty workspace: no division by zero."""
+    assert len(order("do it")) == len(TEXTS)
+    assert rank(query("discount"), [], [Commit("discount", ("gone.py",))]) == []
