@@ -87,7 +87,8 @@ def _part(asked: Query, file: Ranked, text: str, budget: int) -> Chosen:
     defined = definitions(file.path, lines)
     shown: set[int] = set()
     spent = _FILE_TOKENS
-    cost = [estimate(line) + _LINE_TOKENS for line in lines]
+    each = estimate(text) / len(text)
+    cost = [math.ceil(each * len(line)) + _LINE_TOKENS for line in lines]
     outer = sorted(defined, key=lambda line: (_depth(lines[line - 1]), line))
     for line in outer:
         if spent + cost[line - 1] > budget * _OUTLINE_SHARE:

@@ -2,9 +2,9 @@
 
 `python -m tests.benchmarks.context REPOSITORY... [--count 60]` takes commits from git repositories, evenly
 spread over the newest 1,500. The task is a commit's message; the truth is the files that it changed, that
-existed before it and that a guess may show at all. Every second commit is held out: the weights were fitted
-on the others. Left out: merges, more than ten files, and commits that no person would give as a task
-(versions, dependencies, typos, formatting, CI), or that change no source file.
+existed before it and that a guess may show at all. Every second commit is held out, and only these count:
+the weights were fitted on the others (`--fitted`). Left out: merges, more than ten files, and commits that
+no person would give as a task (versions, dependencies, typos, formatting, CI), or that change no source.
 
 Each figure twice: for source files, and for all files with tests, documents and settings.
 
@@ -86,8 +86,11 @@ def is_source(path: str) -> bool:
     return _SOURCE.search(path) is not None and not is_aside
 
 
-def tasks(repository: Path, count: int) -> Iterator[Task]:
-    """Yield commits that are tasks, evenly spread; the next one where one is none."""
+def tasks(repository: Path, count: int, first: int = 0) -> Iterator[Task]:
+    """Yield commits that are tasks, evenly spread, the next one where one is none: every second of them.
+
+    `first` is 1 for those that are held out, 0 for those that the weights were fitted on.
+    """
     names = _git(repository, "rev-list", "--no-merges", "--min-parents=1", f"-{NEWEST}", "HEAD")
     given = names.decode().split()
     blobs: dict[str, str | None] = {}
@@ -95,17 +98,19 @@ def tasks(repository: Path, count: int) -> Iterator[Task]:
     for number in range(count):
         at = max(at, number * len(given) // count)
         while at < len(given):
-            try:
-                task = _task(repository, given[at], blobs)
-            except subprocess.CalledProcessError:  # a snapshot may lack its largest files
-                task = None
+            name = given[at]
             at += 1
-            if task is not None:
-                yield task
-                break
+            try:
+                if (found := _asked(repository, name)) is not None:
+                    if number % 2 == first:
+                        yield _task(repository, name, *found, blobs)
+                    break
+            except subprocess.CalledProcessError:  # a snapshot may lack its largest files
+                continue
 
 
-def _task(repository: Path, name: str, blobs: dict[str, str | None]) -> Task | None:
+def _asked(repository: Path, name: str) -> tuple[str, tuple[Hunk, ...]] | None:
+    """Return the message and the hunks of a commit that is a task."""
     said = _git(repository, "show", "-s", "--format=%B", name).decode("utf-8", "replace")
     message = _TRAILER.sub("", said).strip()
     subject = message.partition("\n")[0]
@@ -115,12 +120,20 @@ def _task(repository: Path, name: str, blobs: dict[str, str | None]) -> Task | N
     diff = _git(repository, "diff", "-U0", "--no-renames", "--no-color", f"{name}^", name)
     hunks = _hunks(diff.decode("utf-8", "replace"))
     changed = {hunk.path for hunk in hunks}
-    if not any(map(is_source, changed)) or len(changed) > FILES_LIMIT:
-        return None
+    is_task = any(map(is_source, changed)) and len(changed) <= FILES_LIMIT
+    return (message, hunks) if is_task else None
+
+
+def _task(
+    repository: Path,
+    name: str,
+    message: str,
+    hunks: tuple[Hunk, ...],
+    blobs: dict[str, str | None],
+) -> Task:
     texts = _texts(repository, f"{name}^", blobs)
-    hunks = tuple(hunk for hunk in hunks if hunk.path in texts)
-    task = Task(name, message, texts, _log(repository, f"{name}^"), hunks)
-    return task if task.sources else None
+    may_go = tuple(hunk for hunk in hunks if hunk.path in texts)
+    return Task(name, message, texts, _log(repository, f"{name}^"), may_go)
 
 
 def _hunks(diff: str) -> tuple[Hunk, ...]:
@@ -195,17 +208,20 @@ class Figures:
         if given:
             self._found[name].append(sum(given) / len(given))
 
-    def rows(self) -> Iterator[tuple[str, float, int]]:
-        for name, values in self._found.items():
-            yield name, sum(values) / len(values), len(values)
+    def __str__(self) -> str:
+        return "".join(
+            f"| {name} | {sum(values) / len(values):.3f} | {len(values)} |\n"
+            for name, values in self._found.items()
+        )
 
 
-def take(task: Task, figures: Figures) -> None:
+def take(task: Task, repository: str, figures: Figures) -> None:
     """Add the figures of a task: ours, ours without history and without a file's name, and BM25."""
     asked = rank.query(task.message)
     rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
     ranked = rank.rank(asked, rows, task.log)
     _recall(task, figures, "", ranked)
+    _recall(task, figures, f", {repository}", ranked)
     _recall(task, figures, ", no history", rank.rank(asked, rows))
     if bare := _without_names(task):
         plain = rank.query(bare)
@@ -217,6 +233,7 @@ def take(task: Task, figures: Figures) -> None:
             part.file.path: set(part.shown)
             for part in choose.choose(asked, ranked, task.texts.get, budget)
         }
+        wholes = _wholes((file.path for file in ranked), task.texts, budget)
         name = f"{budget // 1000}k"
         for kind, truth in (("source", task.sources), ("all", task.truth)):
             hunks = [hunk for hunk in task.hunks if hunk.path in truth]
@@ -226,7 +243,6 @@ def take(task: Task, figures: Figures) -> None:
                 f"{kind}: hunks at {name}",
                 (covered(hunk, shown.get(hunk.path, ())) for hunk in hunks),
             )
-            wholes = _wholes((file.path for file in ranked), task.texts, budget)
             figures.add(f"{kind}: hunks at {name}, plain", (h.path in wholes for h in hunks))
     by_text = sorted(
         zip(
@@ -325,41 +341,25 @@ def take_aider(task: Task, python: str, figures: Figures) -> None:
 
 
 def main() -> int:
-    """Print the table, for the commits that were fitted on and for those held out."""
+    """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--fitted", action="store_true")
     parser.add_argument("--aider", metavar="PYTHON")
     parser.add_argument("--aider-every", type=int, default=6)
     given = parser.parse_args()
-    halves = (Figures(), Figures())
-    by_repository = Figures()
-    aider = Figures()
+    figures = Figures()
     for repository in given.repositories:
-        for number, task in enumerate(tasks(repository, given.count)):
+        name = repository.parent.name if repository.name in ("repo", ".git") else repository.name
+        for number, task in enumerate(tasks(repository, given.count, int(not given.fitted))):
             if given.aider is None:
-                take(task, halves[number % 2])
-                if number % 2:
-                    take_recall(task, repository, by_repository)
-            elif number % given.aider_every == 1:
-                take_aider(task, given.aider, aider)
-    sys.stdout.write("| figure | fitted on | held out | tasks |\n|---|---|---|---|\n")
-    fitted = {name: value for name, value, _ in halves[0].rows()}
-    for name, value, number in halves[1].rows():
-        sys.stdout.write(f"| {name} | {fitted.get(name, 0):.3f} | {value:.3f} | {number} |\n")
-    for several in (by_repository, aider):
-        for name, value, number in several.rows():
-            sys.stdout.write(f"| {name} | | {value:.3f} | {number} |\n")
+                take(task, name, figures)
+            elif number % given.aider_every == 0:
+                take_aider(task, given.aider, figures)
+        sys.stderr.write(f"{name}: taken\n{figures}")  # of a long run one wants to see something
+    sys.stdout.write(f"| figure | mean | tasks |\n|---|---|---|\n{figures}")
     return 0
-
-
-def take_recall(task: Task, repository: Path, figures: Figures) -> None:
-    """Add the recall of a repository's own."""
-    asked = rank.query(task.message)
-    rows = [rank.look(asked, path, text) for path, text in task.texts.items()]
-    first = {file.path for file in rank.rank(asked, rows, task.log)[:10]}
-    name = repository.parent.name if repository.name in ("repo", ".git") else repository.name
-    figures.add(f"source: recall at 10, {name}", (path in first for path in task.sources))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ def test_history_speaks_for_files() -> None:
     """Lately changed, often changed, and changed by commits whose messages are alike."""
     assert order("nothing of it")[0] != "shop/stock.py"
     assert order("nothing of it", Commit("x", ("shop/stock.py",)))[0] == "shop/stock.py"
+    lately, before = Commit("x", ("shop/stock.py",)), Commit("y", ("shop/cart.py",))
+    assert order("nothing of it", lately, before)[:2] == ["shop/stock.py", "shop/cart.py"]
     alike = Commit("Refunds of taxes", ("shop/orders.py",))
     other = Commit("Warehouse", ("shop/stock.py",))
     assert order("refunds fail", other, alike)[0] == "shop/orders.py"
