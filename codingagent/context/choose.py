@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from codingagent.context.outline import Span, blocks, definitions
 from codingagent.context.rank import Query, Ranked
@@ -17,8 +18,7 @@ _OUTLINE_SHARE = 0.4
 _FILE_TOKENS, _LINE_TOKENS = 12, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A file of the choice: which of its lines are shown, all of them if it is whole."""
 
     file: Ranked
@@ -72,18 +72,19 @@ def choose(
     return chosen
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text; a final line end begins no further line."""
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def _whole(file: Ranked, text: str) -> Chosen:
-    lines = len(_lines(text))
+    lines = len(lines_of(text))
     return Chosen(file, tuple(range(1, lines + 1)), lines, _FILE_TOKENS + estimate(text))
 
 
 def _part(asked: Query, file: Ranked, text: str, budget: int) -> Chosen:
-    lines = _lines(text)
+    lines = lines_of(text)
     defined = definitions(file.path, lines)
     shown: set[int] = set()
     spent = _FILE_TOKENS

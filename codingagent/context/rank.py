@@ -9,8 +9,9 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 _TEXT, _PATH, _LATELY, _OFTEN, _ALIKE = 2.0, 1.5, 1.5, 1.0, 1.5
 # Of tests and docs, unless the task names them; and of settings, which every release changes.
@@ -56,8 +57,7 @@ class Commit(NamedTuple):
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """What to look for: the task, its words in lower case with their weights, and the kinds it names."""
 
     task: str
@@ -75,13 +75,12 @@ class Row(NamedTuple):
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """A file with its score and the reasons: words counted, and how many commits ago it last changed."""
 
     path: str
     score: float
-    words: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, int] = {}
     commits_ago: int | None = None
     is_named: bool = False
 

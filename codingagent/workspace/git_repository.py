@@ -38,6 +38,20 @@ class Repository(Struct, frozen=True):
         """Return its own exclude file, without what exceeds a limit."""
         return _lines(_read(self.folder, f"{self.common}/info/exclude", RULES_LIMIT_BYTES))
 
+    def head(self) -> str:
+        """Return the id of the commit that is checked out; empty if there is none."""
+        told = _read(self.folder, f"{self.own}/HEAD", _LINE_LIMIT_BYTES).decode("ascii", "replace")
+        if not told.startswith("ref: "):
+            return told.strip()
+        name = told.removeprefix("ref: ").strip()
+        if not name.startswith("refs/") or ".." in name:
+            return ""
+        if data := _read(self.folder, f"{self.common}/{name}", _LINE_LIMIT_BYTES):
+            return data.decode("ascii", "replace").strip()
+        packed = _read(self.folder, f"{self.common}/packed-refs", _INDEX_LIMIT_BYTES)
+        found = re.search(rb"(?m)^([0-9a-f]+) " + re.escape(name.encode()) + b"$", packed)
+        return found[1].decode() if found else ""
+
     def indexes(self) -> dict[str, bytes | None]:
         """Return its index, and the shared parts of a split one, by name; None for one too large."""
         found: dict[str, bytes | None] = {}

@@ -1,0 +1,120 @@
+"""Read the recent commits of the repository around a folder: messages, and the files they changed.
+
+git reads the objects alone. Its directory is an empty one of ours, so no configuration, hook, attribute or
+remote of the repository takes effect.
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from codingagent.errors import WorkError
+from codingagent.workspace.dirfd import open_root
+from codingagent.workspace.git_repository import (
+    Repository,
+    ToolResult,
+    repository_above,
+    repository_in,
+)
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_START, _END = "\x01", "\x02"
+# As `git init` would write it, and nothing else.
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+class PastCommit(NamedTuple):
+    """A commit: its message, and the files that it changed, relative to the folder."""
+
+    message: str
+    paths: tuple[str, ...]
+
+
+def recent(
+    root: Path,
+    program: str,
+    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
+    limit: int = 1_000,
+) -> list[PastCommit]:
+    """Return the latest commits, the newest first; none without a repository that git can read.
+
+    Args:
+        root: the folder; the repository is there or above.
+        program: git, by its full path.
+        run: runs a program to its end, given its arguments and whole environment.
+        limit: the number of commits.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(contextlib.closing(open_root(root)))
+        except OSError:
+            return []
+        if (found := repository_in(folder)) is not None:
+            return _read(root, found, (), program, run, limit)
+        above = stack.enter_context(repository_above(root))
+        if above is None:
+            return []
+        repository, names = above
+        return _read(root.parents[len(names) - 1], repository, names, program, run, limit)
+
+
+def _read(
+    top: Path,
+    repository: Repository,
+    inner: Sequence[str],
+    program: str,
+    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
+    limit: int,
+) -> list[PastCommit]:
+    head = repository.head()
+    if not _COMMIT.fullmatch(head):
+        return []
+    common = top / repository.common
+    words = (
+        "log",
+        f"-{limit}",
+        "--no-merges",
+        "--no-renames",
+        "--name-only",
+        "-z",
+        "--no-show-signature",
+    )
+    with tempfile.TemporaryDirectory() as own:
+        Path(own, "refs").mkdir()
+        Path(own, "config").write_text(_CONFIG, "ascii")
+        Path(own, "HEAD").write_text(f"{head}\n", "ascii")
+        variables = {
+            "GIT_DIR": own,
+            "GIT_OBJECT_DIRECTORY": os.fspath(common / "objects"),
+            "GIT_SHALLOW_FILE": os.fspath(common / "shallow"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "LC_ALL": "C",
+        }
+        try:
+            done = run([program, *words, "--format=%x01%B%x02", head, "--"], variables)
+        except WorkError:
+            return []
+    # What was told before git failed holds: a partial clone lacks trees.
+    return [
+        *_commits(done.stdout.decode("utf-8", "surrogateescape"), "".join(f"{n}/" for n in inner))
+    ]
+
+
+def _commits(told: str, before: str) -> list[PastCommit]:
+    found = []
+    for part in told.split(_START)[1:]:
+        message, _, rest = part.partition(_END)
+        paths = (path.strip("\n") for path in rest.split("\0"))
+        kept = tuple(
+            path.removeprefix(before) for path in paths if path and path.startswith(before)
+        )
+        found.append(PastCommit(message.strip(), kept))
+    return found
