@@ -22,7 +22,8 @@ _TITLE = 2.0
 # Parameters of BM25: how soon more of the same word stops counting, and how much long files are held back.
 _SATURATION, _LENGTH = 1.2, 0.75
 
-_WORDS_LIMIT = 60
+# Those of the first line come first. More of them cost time, and find the rest of a long message instead.
+_WORDS_LIMIT = 30
 _WORD = re.compile(r"\w+(?:[./-]\w+)*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d{2,}|[^\W\d_a-zA-Z]+")
 _COMMON = frozenset(

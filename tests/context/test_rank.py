@@ -52,6 +52,15 @@ def test_the_first_line_counts_double() -> None:
     assert order("Fix the Order\n\nand Stock")[0] == "shop/orders.py"
 
 
+def test_a_long_task_counts_its_first_words() -> None:
+    """Time is bounded: thirty words, whatever is pasted into a task."""
+    words = query(
+        "Fix it\n\n" + " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(500))
+    ).words
+    assert len(words) == 30
+    assert words[:3] == ("fix", "wordaa", "wordba")
+
+
 def test_a_named_file_comes_before_all_others() -> None:
     """Files named in the task or attached come first, whatever their words."""
     assert order("The discount: see stock.py")[0] == "shop/stock.py"
