@@ -8,18 +8,14 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from codingagent.errors import WorkError
 from codingagent.workspace.dirfd import open_root
-from codingagent.workspace.git_repository import (
-    Repository,
-    ToolResult,
-    repository_above,
-    repository_in,
-)
+from codingagent.workspace.git_files import Git
+from codingagent.workspace.git_repository import Repository, repository_above, repository_in
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _START, _END = "\x01", "\x02"
@@ -34,18 +30,12 @@ class PastCommit(NamedTuple):
     paths: tuple[str, ...]
 
 
-def recent(
-    root: Path,
-    program: str,
-    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
-    limit: int = 1_000,
-) -> list[PastCommit]:
+def recent(root: Path, git: Git, limit: int = 1_000) -> list[PastCommit]:
     """Return the latest commits, the newest first; none without a repository that git can read.
 
     Args:
         root: the folder; the repository is there or above.
-        program: git, by its full path.
-        run: runs a program to its end, given its arguments and whole environment.
+        git: runs git.
         limit: the number of commits.
     """
     with contextlib.ExitStack() as stack:
@@ -54,21 +44,16 @@ def recent(
         except OSError:
             return []
         if (found := repository_in(folder)) is not None:
-            return _read(root, found, (), program, run, limit)
+            return _read(root, found, (), git, limit)
         above = stack.enter_context(repository_above(root))
         if above is None:
             return []
         repository, names = above
-        return _read(root.parents[len(names) - 1], repository, names, program, run, limit)
+        return _read(root.parents[len(names) - 1], repository, names, git, limit)
 
 
 def _read(
-    top: Path,
-    repository: Repository,
-    inner: Sequence[str],
-    program: str,
-    run: Callable[[Sequence[str], Mapping[str, str]], ToolResult],
-    limit: int,
+    top: Path, repository: Repository, inner: Sequence[str], git: Git, limit: int
 ) -> list[PastCommit]:
     head = repository.head()
     if not _COMMIT.fullmatch(head):
@@ -99,7 +84,7 @@ def _read(
             "LC_ALL": "C",
         }
         try:
-            done = run([program, *words, "--format=%x01%B%x02", head, "--"], variables)
+            done = git.run([git.program, *words, "--format=%x01%B%x02", head, "--"], variables, b"")
         except WorkError:
             return []
     # What was told before git failed holds: a partial clone lacks trees.

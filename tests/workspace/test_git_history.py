@@ -6,9 +6,11 @@ import subprocess
 from pathlib import Path
 
 from codingagent.process.runner import run_tool
+from codingagent.workspace.git_files import Git
 from codingagent.workspace.git_history import PastCommit, recent
 
 GIT = shutil.which("git") or "git"
+RUNS = Git(GIT, run_tool)
 
 
 def git(folder: Path, *words: str) -> str:
@@ -39,19 +41,19 @@ EXPECTED = [
 def test_the_latest_commits_come_first(tmp_path: Path) -> None:
     """Messages and changed files, whether refs are loose, packed or HEAD is detached."""
     root = repository(tmp_path / "r")
-    assert recent(root, GIT, run_tool) == EXPECTED
-    assert recent(root, GIT, run_tool, limit=1) == EXPECTED[:1]
+    assert recent(root, RUNS) == EXPECTED
+    assert recent(root, RUNS, limit=1) == EXPECTED[:1]
     git(root, "pack-refs", "--all")
     git(root, "gc")
-    assert recent(root, GIT, run_tool) == EXPECTED
+    assert recent(root, RUNS) == EXPECTED
     git(root, "checkout", "--detach", "HEAD~1")
-    assert recent(root, GIT, run_tool) == EXPECTED[1:]
+    assert recent(root, RUNS) == EXPECTED[1:]
 
 
 def test_paths_are_relative_to_the_folder(tmp_path: Path) -> None:
     """A workspace that is a folder of a repository sees its own files, and no others."""
     root = repository(tmp_path / "r")
-    assert [past.paths for past in recent(root / "sub", GIT, run_tool)] == [
+    assert [past.paths for past in recent(root / "sub", RUNS)] == [
         ("d.py",),
         ("b c.py",),
         (),
@@ -62,23 +64,23 @@ def test_a_worktree_and_a_shallow_clone_have_a_history(tmp_path: Path) -> None:
     """What git can read: another work tree's, and as much of it as a shallow clone has."""
     root = repository(tmp_path / "r")
     git(root, "worktree", "add", "../w")
-    assert recent(tmp_path / "w", GIT, run_tool) == EXPECTED
+    assert recent(tmp_path / "w", RUNS) == EXPECTED
     git(root, "clone", "--depth", "2", f"file://{root}", "../s")
-    found = recent(tmp_path / "s", GIT, run_tool)
+    found = recent(tmp_path / "s", RUNS)
     assert [past.message for past in found] == [past.message for past in EXPECTED[:2]]
 
 
 def test_without_a_history_there_is_none(tmp_path: Path) -> None:
     """No repository, none with commits, damaged ones: no commits, and no error."""
-    assert recent(tmp_path, GIT, run_tool) == []
+    assert recent(tmp_path, RUNS) == []
     git(tmp_path, "init", "-b", "main", "empty")
-    assert recent(tmp_path / "empty", GIT, run_tool) == []
+    assert recent(tmp_path / "empty", RUNS) == []
     root = repository(tmp_path / "r")
     for damaged in ("ref: ../../x\n", "ref: refs/heads/none\n", "0" * 40, "--output=/tmp/x", ""):
         (root / ".git/HEAD").write_text(damaged)
-        assert recent(root, GIT, run_tool) == [], damaged
-    assert recent(tmp_path / "missing", GIT, run_tool) == []
-    assert recent(root, str(tmp_path / "no-git"), run_tool) == []
+        assert recent(root, RUNS) == [], damaged
+    assert recent(tmp_path / "missing", RUNS) == []
+    assert recent(root, Git(str(tmp_path / "no-git"), run_tool)) == []
 
 
 def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
@@ -97,8 +99,8 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
             f'[alias]\n\tlog = !{trap}\n[include]\n\tpath = {trap}\n[remote "o"]\n\tpromisor = true\n'
             f"\turl = ext::{trap}\n[extensions]\n\tpartialClone = o\n[protocol]\n\tallow = always\n"
         )
-    assert recent(root, GIT, run_tool) == EXPECTED
+    assert recent(root, RUNS) == EXPECTED
     # A lost tree is what git would fetch from the promisor.
     (root / ".git/objects" / tree[:2] / tree[2:]).unlink()
-    recent(root, GIT, run_tool)
+    recent(root, RUNS)
     assert not (tmp_path / "sprung").exists()
