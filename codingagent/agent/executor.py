@@ -385,6 +385,7 @@ class Agent:
         )
         real = self._real(change)
         verdict = _with_format(order, change, self._verdict_on(change, real))
+        verdict = self._with_part(order, change, verdict)
         if change.before is not None and change.before != after:
             verdict = self._with_loss(real, verdict)
         stopped = self._gate(order, verdict, plan, approved)
@@ -412,6 +413,20 @@ class Agent:
             old = None if change.seen is None else change.seen.data
             self._context.show(FileChanged(change.path, old, change.data))
         return change.event
+
+    @staticmethod
+    def _with_part(order: Order, change: _Change, verdict: Verdict) -> Verdict:
+        """Require approval to replace a file of which the chat was shown a part, by a guess."""
+        session = None if order.chat is None else order.chat.session
+        is_created = isinstance(change.event, FileCreated) and change.seen is not None
+        if session is None or not is_created or isinstance(verdict, Deny):
+            return verdict
+        if change.path not in session.parts or change.path in session.known:
+            return verdict
+        path = paths.shown(change.path)
+        reason = f"the model saw only a part of '{path}', and replaces all of it"
+        asked = Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
+        return _all_of([asked, verdict] if isinstance(verdict, Ask) else [asked])
 
     def _move(self, order: Order, operation: MoveFile, approved: str) -> Event | Question:
         workspace, path, to = self._context.workspace, operation.path, operation.to

@@ -31,6 +31,7 @@ from codingagent.workspace.workspace import Workspace
 # The code that parses and executes answers is imported when first used: the first request is out by then.
 if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
+    from codingagent.agent.guess import Guess
     from codingagent.agent.recipients import Recipients
     from codingagent.storage.watch import Watch
     from codingagent.workspace.git_files import Git
@@ -61,6 +62,8 @@ def start_session(
         settings.network,
         protocol,
         settings.check,
+        settings.context,
+        settings.leave_out,
     )
     home.sessions.begin(session_id, record)
     session = fold(None, record)
@@ -221,9 +224,7 @@ def attached(
             f"--attach names files of the workspace {root}, which is not there yet; to work in this folder"
             " add --here, or name another with --workspace"
         )
-    hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
-    git = partial(_git, root)
-    with contextlib.closing(Workspace(root, hidden, git=git)) as workspace:
+    with _workspace_in(home, root) as workspace:
         found = attachable(workspace, patterns, Path.cwd(), policy)
     for reason in found.left_out[:_LEFT_OUT_NAMED]:
         show(Remark(f"not attached: {reason}"))
@@ -233,6 +234,31 @@ def attached(
 
 
 _LEFT_OUT_NAMED = 10
+
+
+def guessed(home: Path, root: Path, task: str, settings: Settings) -> "Guess":
+    """Return the files that the first request of a session would show; nothing is started.
+
+    Raises:
+        UsageError: if the workspace or the policy can't be used.
+    """
+    from codingagent.agent.guess import Guess, Wanted
+
+    if not root.is_dir():
+        raise UsageError(f"{root} is not a folder; name another with --workspace")
+    with _workspace_in(home, root) as workspace:
+        wanted = Wanted(task, settings.context, settings.leave_out)
+        policy = policy_of(settings, root)
+        guess = Guess(workspace, policy, workspace.listing(), wanted)
+        guess.show(settings.context_chars)
+    return guess
+
+
+def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":
+    """Return a workspace to read before a session begins; a home in it stays unseen."""
+    hidden = (home, *(home / name for name in ("sessions", "outbox", "inbox")))
+    return contextlib.closing(Workspace(root, hidden, git=partial(_git, root)))
+
 
 _NO_GIT = (
     "git is not installed here: nothing can be undone, and protected files that commands change are not"

@@ -10,6 +10,7 @@ import platform
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -47,6 +48,9 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import Mailbox
 from codingagent.storage.shown_texts import ShownTexts
+
+if TYPE_CHECKING:
+    from codingagent.agent.guess import Guess
 
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
@@ -196,6 +200,8 @@ class Requests:
     def _write(self) -> None:
         context, settings = self._material(), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
+        guess = self._guess(context)
+        context = context if guess is None else replace(context, choose=guess.show)
         text = render.render(self.session, context, budget, self._dialect())
         mailbox, session_id, sequence = (
             self._home.mailbox,
@@ -210,7 +216,7 @@ class Requests:
         if short is not None:
             mailbox.put_in_place(short[0])
         mailbox.put_in_place(path)
-        self._record_written(text, context)
+        self._record_written(text, context, guess)
         size = tokens.estimate(text)
         ready = OutboxReady(
             session_id, sequence, str(path), len(text), size, budget=budget.characters
@@ -223,6 +229,9 @@ class Requests:
                 short_characters=len(brief),
                 short_tokens=tokens.estimate(brief),
             )
+        if guess is not None and sequence == 1:
+            for line in guess.told():
+                self.context.show(Remark(line))
         self.context.show(ready)
         for reason in context.listing.unread:
             self.context.show(Remark(f"left out of the file list: {reason}"))
@@ -234,11 +243,26 @@ class Requests:
                 )
             )
 
-    def _record_written(self, text: str, context: render.Material) -> None:
+    def _guess(self, context: render.Material) -> "Guess | None":
+        """Return what chooses files for the request; None where there is nothing to choose from."""
+        session = self.session
+        already = {view.path for view in (*context.views, *context.offered, *context.attached)}
+        if not session.context or all(file.path in already for file in context.listing.files):
+            return None
+        # Imported late: an empty folder needs none of it.
+        from codingagent.agent.guess import Guess, Wanted
+
+        wanted = Wanted(session.task, session.context, session.leave_out, session.touched, already)
+        return Guess(self.context.workspace, self.context.policy, context.listing, wanted)
+
+    def _record_written(self, text: str, context: render.Material, guess: "Guess | None") -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
+        # Later ones are only in the whole request, which the chat need not see.
+        is_first = guess is not None and self.session.sequence == 1
+        chosen = guess.whole if guess is not None and is_first else ()
         whole = {
             view.path: (view.digest, view.text)
-            for view in (*context.views, *context.offered)
+            for view in (*context.views, *context.offered, *chosen)
             if render.shows_whole(text, view)
         }
         for event in self.session.results:
@@ -252,7 +276,8 @@ class Requests:
         assert texts is not None, "a session has a chat"
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
-        record = RequestWritten(self.session.sequence, now(), shown)
+        parts = guess.parts if guess is not None and is_first else ()
+        record = RequestWritten(self.session.sequence, now(), shown, parts)
         self.log.record(record)
         texts.prune(self.session.known.values())
 

@@ -6,6 +6,7 @@ from codingagent.context.choose import Chosen, lines_of
 from codingagent.prompt.file_list import shown_path
 
 _NOTE = (
+    "## Chosen Files\n"
     "The program chose these files from the task, by a guess. Name what is missing (READ_FILE) before you"
     " edit. A part is not the file: its lines have their numbers, and what is left out can be read, too."
 )
@@ -20,7 +21,7 @@ def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
         texts: their texts by path, the same that they were chosen from.
     """
     shown = "".join(_file(part, texts[part.file.path]) for part in chosen)
-    return f"{_NOTE}\n\n{shown}" if shown else ""
+    return f"{_NOTE}\n\n{shown}\n" if shown else ""
 
 
 def _file(part: Chosen, text: str) -> str:

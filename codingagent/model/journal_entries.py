@@ -53,6 +53,10 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     protocol: Protocol = "tags"
     check: str = ""
     """The person's command that checks the work; empty: none."""
+    context: int = 0
+    """Tokens for files that are chosen from the task; earlier versions chose none."""
+    leave_out: tuple[str, ...] = ()
+    """Globs of files that are never chosen."""
 
 
 class RunStarted(Tagged, frozen=True, tag="run_started"):
@@ -98,6 +102,8 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     sequence: int
     at: str
     shown: tuple[ShownFile, ...] = ()
+    parts: tuple[str, ...] = ()
+    """Files of which it shows some lines that nobody asked for."""
 
 
 class PersonSaid(Tagged, frozen=True, tag="person_said"):

@@ -162,6 +162,11 @@ class Session(Struct, frozen=True):
     """
     known: Mapping[str, str] = field(default_factory=dict)
     """By path, the digests of files as the chat last saw or wrote them whole; empty: it deleted it."""
+    parts: frozenset[str] = frozenset()
+    """Files that a request showed in part because a guess chose them."""
+    context: int = 0
+    """Tokens for such files, and globs of those that are never chosen."""
+    leave_out: tuple[str, ...] = ()
     requested: int = 0
     """The number of the last request written."""
     written: AppendList[OperationStarted] = _NONE
@@ -230,6 +235,8 @@ def fold(session: Session | None, record: Record) -> Session:
                 record.at,
                 protocol=record.protocol,
                 check=record.check,
+                context=record.context,
+                leave_out=record.leave_out,
             )
         case RunStarted():
             begun = Session(
@@ -311,6 +318,7 @@ def _step(session: Session, record: Record) -> Session:
                 phase=Phase.AWAITING_ANSWER,
                 checkpoints=session.checkpoints.with_request(),
                 known=known,
+                parts=session.parts.union(record.parts),
                 requested=record.sequence,
             )
         case PersonSaid():

@@ -1,6 +1,7 @@
 """Settings, the source of each, and errors for values that can't be used."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -23,8 +24,14 @@ SEQUENCE_VARIABLE = "CODINGAGENT_SEQUENCE"
 SHORT_VARIABLE = "CODINGAGENT_SHORT"
 _NO_SETTINGS = (HOME_VARIABLE, SESSION_VARIABLE, SEQUENCE_VARIABLE, SHORT_VARIABLE)
 
+# A list in the environment is separated by commas.
+_LISTS = ("pass_env", "leave_out")
+
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
+
+# 8k is 8000.
+_THOUSANDS = re.compile(r"(?<=\d)[kK]$")
 
 _HIGHEST = 10**9
 
@@ -82,6 +89,18 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
             description="how much of each change of a file the screen shows: never, short or full"
         ),
     ] = "short"
+    context: Annotated[
+        int,
+        Meta(
+            description="tokens for files that are chosen from the task for the first request; 0: none",
+            ge=0,
+            le=10**6,
+        ),
+    ] = 12_000
+    leave_out: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(description="files that are never chosen, as globs: `docs/**`"),
+    ] = ()
 
 
 class Source(Struct, frozen=True):
@@ -124,7 +143,7 @@ def from_environment(variables: Mapping[str, str]) -> Source:
     for variable, text in variables.items():
         if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS:
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-            values[name] = [v for v in text.split(",") if v] if name == "pass_env" else text
+            values[name] = [v for v in text.split(",") if v] if name in _LISTS else text
     return Source("environment", values)
 
 
@@ -161,7 +180,11 @@ def _checked(name: str, value: object, source: Source) -> object:
     kind, given = hint.__origin__, value
     if isinstance(value, str) and kind in (bool, int):
         # An environment variable holds text.
-        given = _TRUTH.get(value.lower(), value) if kind is bool else value.strip()
+        given = (
+            _TRUTH.get(value.lower(), value)
+            if kind is bool
+            else _THOUSANDS.sub("000", value.strip())
+        )
     try:
         return convert(given, hint, strict=not isinstance(given, str))
     except ValidationError as fault:

@@ -34,7 +34,7 @@ _BREAK = r"[\v\f\x1c-\x1e\x85\u2028\u2029]"
 # A line in a file or an output that could be taken for one of the request's own.
 _LOOKALIKE = re.compile(
     rf"(?:^|{_BREAK}){_UNSEEN}(?:--- .* ---|=== \w+ ===|## (?:Workspace Files"
-    rf"|Previous Command Results|Requested File Contents|Environment)){_UNSEEN}(?:$|{_BREAK})",
+    rf"|Previous Command Results|Requested File Contents|Chosen Files|Environment)){_UNSEEN}(?:$|{_BREAK})",
     re.MULTILINE,
 )
 _FEWEST_ENTRIES = 20
@@ -111,7 +111,7 @@ class Environment(Struct, frozen=True):
 
 
 class Material(Struct, frozen=True):
-    """The content of CONTEXT, besides the session's own results."""
+    """The content of CONTEXT, besides the results; `choose` adds files, in at most so many characters."""
 
     listing: Listing
     views: Sequence[FileView]
@@ -124,6 +124,7 @@ class Material(Struct, frozen=True):
     """Attachments of earlier requests, as they are now: for a chat that has not seen those requests."""
     seen: Sequence[str] = ()
     """Other files that earlier requests showed, or earlier answers wrote."""
+    choose: Callable[[int], str] = lambda _: ""
 
 
 class Budget(Struct, frozen=True):
@@ -170,7 +171,8 @@ def render(
     room -= len(files)
     outcome = dialect.results(session, room // 2)
     room -= len(outcome)
-    return head + files + outcome + _contents(context, room, is_whole=True) + tail
+    contents = _contents(context, room, is_whole=True)
+    return head + files + outcome + contents + context.choose(room - len(contents)) + tail
 
 
 def shows_whole(request: str, view: FileView) -> bool:

@@ -36,6 +36,7 @@ from codingagent.workspace.dirfd import (
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Git
+    from codingagent.workspace.git_history import PastCommit
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
@@ -139,6 +140,13 @@ class Workspace:
                 return place.path
         except NotFoundError as fault:
             return fault.real
+
+    def history(self) -> "list[PastCommit]":
+        """Return the latest commits of the repository around it; none without one, or without git."""
+        from codingagent.workspace.git_history import recent
+
+        git = self._git()
+        return [] if git is None else recent(self.root, git)
 
     def has_git(self) -> bool:
         """Return whether the root contains `.git`."""

@@ -13,7 +13,7 @@ def part(*shown: int, total: int = 120, **about: object) -> Chosen:
 
 
 def shown(part: Chosen, text: str) -> str:
-    return for_model([part], {"shop/cart.py": text}).partition("\n\n")[2]
+    return for_model([part], {"shop/cart.py": text}).partition("\n\n")[2].removesuffix("\n")
 
 
 def test_the_model_is_told_of_the_guess() -> None:

@@ -98,11 +98,13 @@ class Given(Struct, frozen=True):
     check: str | None = None
     yes: bool = False
     accept_formats: bool = False
+    context: str | None = None
+    leave_out: list[str] | None = None
 
     @property
     def settings(self) -> dict[str, object]:
         """Return them as settings, which override all others."""
-        names = ("policy", "sandbox", "network", "diff", "check")
+        names = ("policy", "sandbox", "network", "diff", "check", "context", "leave_out")
         return {name: getattr(self, name) for name in names}
 
     @property

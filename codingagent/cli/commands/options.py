@@ -85,6 +85,18 @@ WorkspaceFolder = Annotated[
 Here = Annotated[bool, flag("--here", "Work in the current folder; the home is .codingagent.")]
 NoWait = Annotated[bool, flag("--no-wait", "Exit when the first request is written.")]
 Attach = Annotated[list[str] | None, value("--attach", "GLOB", "Put these files into the request.")]
+ContextTokens = Annotated[
+    _Text,
+    _choice(
+        "--context",
+        "TOKENS",
+        "Tokens for files chosen from the task; 0: none.",
+        *("0", "8k", "12k", "16k", "32k"),
+    ),
+]
+LeaveOut = Annotated[
+    list[str] | None, value("--leave-out", "GLOB", "Never choose these files: 'docs/**'.")
+]
 CheckCommand = Annotated[
     _Text,
     value("--check", "COMMAND", "Run this after changes; [DONE] counts only if it succeeds."),

@@ -59,6 +59,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     here: options.Here = False,
     no_wait: options.NoWait = False,
     attach: options.Attach = None,
+    tokens: options.ContextTokens = None,
+    leave_out: options.LeaveOut = None,
     check: options.CheckCommand = None,
     clipboard: options.Clipboard = False,
     reply_with: options.ReplyWith = None,
@@ -74,7 +76,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     json: options.Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    given = Given(policy, sandbox, network, diff, check, yes, accept_formats)
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, tokens, leave_out)
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)

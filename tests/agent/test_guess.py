@@ -1,0 +1,256 @@
+"""Files are chosen from the task for the first request, by a guess; a part of one is not the file."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codingagent.agent import context, factory, guess
+from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import decode_record
+from codingagent.model.session_state import fold
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import ApprovalAwaited
+from codingagent.storage.homes import Home
+from tests.helpers import LiveSession
+from tests.killing import command_line_here
+
+TASK = "A discount must lower the total"
+CART = "class Cart:\n    def total(self):\n        return self.net + self.discount\n"
+LONG = "".join(f"def step_{n}(discount):\n    return discount + {n}\n\n\n" for n in range(900))
+
+
+@pytest.fixture(name="shop")
+def _shop(tmp_path: Path) -> Path:
+    """A folder with a file for the task, and others that a guess must not show."""
+    root = tmp_path / "shop"
+    files = {
+        "cart.py": CART,
+        "stock.py": "def count():\n    return 1\n",
+        ".gitignore": "discount_notes.txt\n",
+        "discount_notes.txt": "discount total, ignored\n",
+        ".env": "DISCOUNT_TOTAL=hidden\n",
+        "credentials.json": '{"discount": "total hidden"}\n',
+        "discount.min.js": "discount total hidden\n",
+        "made.py": "# @generated: do not edit\ndiscount = total = 1\n",
+        "packed.js": f"discount total {'x' * 5_000}\n",
+        "large.txt": "discount total hidden\n" * 60_000,
+        "docs/discount.md": "The discount lowers the total.\n",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / "discount.bin").write_bytes(b"discount total\0hidden")
+    (root / "discount.txt").symlink_to(".env")
+    return root
+
+
+def request(home: Path) -> str:
+    (path,) = (home / "outbox").glob("*.txt")
+    return path.read_text("utf-8")
+
+
+def chosen_in(text: str) -> str:
+    return text.partition("\n## Chosen Files\n")[2].partition("\n## Environment\n")[0]
+
+
+def new(shop: Path, *words: str) -> tuple[str, str]:
+    """Start a session in a home beside the folder; return what was chosen, and what the person saw."""
+    home = shop.parent / "home"
+    line = ("new", "--no-wait", "--workspace", str(shop), TASK, *words)
+    status, out, err = command_line_here(home, *line)
+    assert status == 0, err
+    return chosen_in(request(home)), out + err
+
+
+def test_the_first_request_shows_what_the_task_is_about(shop: Path) -> None:
+    """The file goes whole, "chosen by a guess"; the person reads one line about it before pasting."""
+    chosen, seen = new(shop)
+    assert "by a guess" in chosen
+    assert f"--- cart.py (3 lines) ---\n{CART}--- end cart.py ---\n" in chosen
+    assert "whole cart.py" in seen
+    assert '"discount" ×1' in seen
+
+
+def test_nothing_goes_out_that_no_person_would_attach(shop: Path) -> None:
+    """No ignored, secret-named, generated, minified, binary file, none over 1 MB; nor through a link."""
+    chosen, _ = new(shop)
+    assert "hidden" not in chosen
+    assert "ignored" not in chosen
+    assert "xxx" not in chosen
+    assert "@generated" not in chosen
+
+
+def test_a_person_leaves_out_what_they_like(shop: Path) -> None:
+    """`--leave-out` takes globs, and a later request of the session keeps to them."""
+    chosen, seen = new(shop, "--leave-out", "docs/**", "--leave-out", "cart.py")
+    assert "cart.py" not in chosen
+    assert "discount.md" not in chosen + seen
+    home = shop.parent / "home"
+    assert command_line_here(home, "refresh")[0] == 0
+    assert "cart.py" not in chosen_in(request(home))
+
+
+@pytest.mark.parametrize("words", [("--context", "0"), ("--leave-out", "**")])
+def test_none_is_none(shop: Path, words: tuple[str, str]) -> None:
+    """`--context 0` sends nothing that nobody asked for."""
+    assert new(shop, *words)[0] == ""
+
+
+def test_what_is_attached_is_not_sent_twice(shop: Path) -> None:
+    """An attached file is under its own heading, whole."""
+    home = shop.parent / "home"
+    chosen, _ = new(shop, "--attach", str(shop / "cart.py"))
+    assert "cart.py" not in chosen
+    assert request(home).count(CART) == 1
+
+
+def test_one_looks_without_starting(shop: Path) -> None:
+    """`codingagent context "task"` writes nothing, and says what `new` would send."""
+    home = shop.parent / "home"
+    status, out, _ = command_line_here(home, "context", "--workspace", str(shop), TASK)
+    assert status == 0
+    assert "\nwhole cart.py " in out
+    assert not home.exists()
+    words = ("context", "--workspace", str(shop), "--json", "--context", "1k", TASK)
+    _, out, _ = command_line_here(home, *words)
+    last = json.loads(out.splitlines()[-1])
+    assert (last["path"], last["whole"], last["lines"]) == ("cart.py", True, 3)
+    status, out, err = command_line_here(
+        home, "context", "--workspace", str(shop), "--context", "x", TASK
+    )
+    assert (status, out) == (2, "")
+    assert "context is 'x'; it must be a whole number from 0 up" in " ".join(err.split())
+
+
+def test_the_request_keeps_its_limit(shop: Path) -> None:
+    """A small `context_chars` leaves less room for a guess, or none."""
+    (shop / "long.py").write_text(LONG)
+    home = shop.parent / "home"
+    home.mkdir()
+    (home / "codingagent.toml").write_text("context_chars = 12000\n")
+    new(shop, "--context", "32k")
+    assert len(request(home)) <= 12_000
+
+
+def test_past_commits_count_and_no_configuration_is_obeyed(shop: Path) -> None:
+    """The file that a like commit changed comes along, though none of the words is in it."""
+    git = shutil.which("git") or "git"
+    who = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgSign=false")
+    for words in (
+        ("init", "-q"),
+        ("add", "stock.py"),
+        (*who, "commit", "-q", "-m", "Discounts lower the total of a stock"),
+        ("config", "core.fsmonitor", "touch obeyed"),
+        ("config", "log.showSignature", "true"),
+        ("config", "gpg.program", "touch obeyed"),
+    ):
+        subprocess.run((git, "-C", os.fspath(shop), *words), check=True)
+    chosen, seen = new(shop)
+    assert "--- stock.py (" in chosen
+    assert "changed by the last commit" in seen
+    assert not (shop / "obeyed").exists()
+
+
+def test_too_many_files_are_searched_as_far_as_it_says(shop: Path) -> None:
+    """Beyond the limit it stops, the likeliest names first, and the person is told how far it looked."""
+    (shop / "a").mkdir()
+    for number in range(guess.FILES_LIMIT):
+        (shop / "a" / f"{number}.py").touch()
+    (shop / "z_discount.py").write_text("def lower(): ...\n")
+    chosen, seen = new(shop)
+    assert "--- z_discount.py (" in chosen
+    assert "files for the task were looked for in 4," in seen
+    assert "of 5,0" in seen
+
+
+@contextlib.contextmanager
+def working(shop: Path, asked: list[ApprovalAwaited]) -> Iterator[LiveSession]:
+    """A session in the folder, whose person approves nothing; what they are asked is kept."""
+
+    def ask(question: ApprovalAwaited) -> Answer:
+        asked.append(question)
+        return Answer("no")
+
+    home = Home.at(shop.parent / "home", create=True)
+    settings = Settings(sandbox="off", context=3_000)
+    session = factory.start_session(home, shop, TASK, settings)
+    person = context.Person(lambda _: None, ask)
+    with factory.conversation_in(home, session, settings, person) as conversation:
+        conversation.recover()
+        yield LiveSession(home, session.session_id, conversation)
+
+
+def create(path: str, text: str) -> str:
+    return f'[CREATE_FILE path="{path}" overwrite="true"]\n{text}[/CREATE_FILE]\n'
+
+
+def test_a_part_is_not_the_file(shop: Path) -> None:
+    """Replacing a file of which only a part was shown is asked for; one shown whole is just replaced."""
+    (shop / "discount.py").write_text(LONG)
+    asked: list[ApprovalAwaited] = []
+    with working(shop, asked) as live:
+        chosen = chosen_in(live.request(1))
+        assert "--- discount.py (a part: " in chosen
+        assert "--- cart.py (3 lines) ---" in chosen
+        live.answer(create("cart.py", "x = 1\n") + create("discount.py", "x = 1\n"))
+        assert [each.subject for each in asked] == ["discount.py"]
+        assert "saw only a part" in asked[0].reasons[0]
+        assert (shop / "discount.py").read_text() == LONG
+        assert (shop / "cart.py").read_text() == "x = 1\n"
+        # Once the chat has the whole file, it is a file like any other.
+        live.answer('[READ_FILE path="discount.py"]\n', "r2.txt")
+        live.answer(create("discount.py", "x = 2\n"), "r3.txt")
+        assert len(asked) == 1
+        assert (shop / "discount.py").read_text() == "x = 2\n"
+
+
+def test_a_change_of_the_person_to_a_chosen_file_is_kept(shop: Path) -> None:
+    """A file that was shown whole is known to the chat: what the person changed since is not overwritten."""
+    with working(shop, []) as live:
+        (shop / "cart.py").write_text(CART + "# mine\n")
+        result = live.answer(create("cart.py", "x = 1\n"))
+        assert "The person changed 'cart.py'" in result
+        assert (shop / "cart.py").read_text() == CART + "# mine\n"
+
+
+def test_later_requests(shop: Path) -> None:
+    """The whole one chooses again, what was changed first; the short one sends no file a second time."""
+    with working(shop, []) as live:
+        live.answer(create("stock.py", "x = 1\n") + "[RUN_COMMAND]\ntrue\n[/RUN_COMMAND]\n")
+        whole = chosen_in(live.request(2))
+        assert whole.index("--- stock.py (") < whole.index("--- cart.py (")
+        name = f"{live.session_id}_seq0002.txt"
+        short = (live.home.mailbox.outbox / "short" / name).read_text("utf-8")
+        assert "Chosen Files" not in short
+        assert CART not in short
+
+
+def test_a_session_of_an_earlier_version_chooses_nothing() -> None:
+    """Its first record names no tokens."""
+    line = (
+        b'{"kind":"session_started","session_id":"a1b2c3d4","task":"t","workspace":"/w","at":"x"}'
+    )
+    session = fold(None, decode_record(line))
+    assert (session.context, session.leave_out) == (0, ())
+
+
+def test_an_empty_folder_costs_no_import(tmp_path: Path) -> None:
+    """The start of `new` in an empty folder stays cheap: nothing that chooses is imported."""
+    (tmp_path / "shop").mkdir()
+    program = (
+        "import sys; from codingagent.cli import main;"
+        f" main.run(['--home', {str(tmp_path / 'home')!r}, 'new', '--no-wait', '--workspace',"
+        f" {str(tmp_path / 'shop')!r}, 'a task']);"
+        " sys.exit(any('codingagent.context' in name or name.endswith('.guess') for name in sys.modules))"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", program), cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
