@@ -82,7 +82,7 @@ EditTask = Annotated[bool, flag("--edit", "Write the task in an editor.")]
 WorkspaceFolder = Annotated[
     _File, value("--workspace", "DIR", "Work in this folder. [default: workspace/ in the home]")
 ]
-Here = Annotated[bool, flag("--here", "Work in the current folder; the home is .codingagent.")]
+Here = Annotated[bool, flag("--here", "Work in the current folder, home .codingagent.")]
 NoWait = Annotated[bool, flag("--no-wait", "Exit when the first request is written.")]
 Attach = Annotated[list[str] | None, value("--attach", "GLOB", "Put these files into the request.")]
 ContextTokens = Annotated[
@@ -99,7 +99,7 @@ LeaveOut = Annotated[
 ]
 CheckCommand = Annotated[
     _Text,
-    value("--check", "COMMAND", "Run this after changes; [DONE] counts only if it succeeds."),
+    value("--check", "COMMAND", "Run this after changes; [DONE] needs its success."),
 ]
 Protocol = Annotated[
     Literal["tags", "json"],
