@@ -93,7 +93,7 @@ class Guess:
         sizes = {
             file.path: file.size_bytes or 0
             for file in listing.files
-            if not (any(fits(file.path) for fits in left_out) or eligible.why_not(file.path, b""))
+            if not (any(fits(file.path) for fits in left_out) or eligible.why_not_named(file.path))
         }
         order = list(sizes)
         self._listed = len(order)
@@ -114,7 +114,7 @@ class Guess:
             if left < 0:
                 self._is_cut = True
                 return
-            if not eligible.why_not(path, data):
+            if not eligible.why_not_text(data):
                 yield rank.look(self._asked, path, data.decode("utf-8", "replace"))
 
     def _text(self, path: str) -> str | None:
@@ -124,7 +124,7 @@ class Guess:
         try:
             # A link may have a harmless name.
             real = self._workspace.resolved(path)
-            if eligible.why_not(real, b"") or not may_read(self._workspace, self._policy, path):
+            if eligible.why_not_named(real) or not may_read(self._workspace, self._policy, path):
                 return None
             view = self._views.view(path, None, None)
         except OperationError:

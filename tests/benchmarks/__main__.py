@@ -5,6 +5,7 @@ import platform
 import sys
 
 from tests.benchmarks import (
+    choosing,
     listing,
     messages,
     reading,
@@ -16,7 +17,7 @@ from tests.benchmarks import (
     turns,
 )
 
-_ROOMS = (starting, listing, turns, reading, safety, messages, runs, replies, rpc)
+_ROOMS = (starting, listing, choosing, turns, reading, safety, messages, runs, replies, rpc)
 
 
 def main() -> int:
