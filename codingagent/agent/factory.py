@@ -249,7 +249,7 @@ def guessed(home: Path, root: Path, task: str, settings: Settings) -> "Guess":
     with _workspace_in(home, root) as workspace:
         wanted = Wanted(task, settings.context, settings.leave_out)
         policy = policy_of(settings, root)
-        guess = Guess(workspace, policy, workspace.listing(), wanted)
+        guess = Guess(workspace, policy, workspace.listing(), wanted, workspace.history())
         guess.show(settings.context_chars)
     return guess
 

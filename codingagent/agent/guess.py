@@ -1,6 +1,6 @@
 """Choose files of a workspace for a request; nothing goes out that a person could not attach by a glob."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_list import Listing
 from codingagent.prompt.render import FileView
+from codingagent.workspace.git_history import PastCommit
 from codingagent.workspace.workspace import Workspace
 
 # About two seconds of work; tests/benchmarks/choosing.py measures it.
@@ -39,12 +40,17 @@ class Guess:
     """The files of a workspace in the order of a task, of which `show` shows what fits."""
 
     def __init__(
-        self, workspace: Workspace, policy: Policy, listing: Listing, wanted: Wanted
+        self,
+        workspace: Workspace,
+        policy: Policy,
+        listing: Listing,
+        wanted: Wanted,
+        log: Iterable[PastCommit],
     ) -> None:
         self._workspace, self._policy, self._wanted = workspace, policy, wanted
         self._views = Views(workspace)
         self._asked = rank.query(wanted.task)
-        self._log = [rank.Commit(*past) for past in workspace.history()]
+        self._log = [rank.Commit(*past) for past in log]
         self._rows = list(self._look(listing))
         ranked = rank.rank(self._asked, self._rows, self._log, wanted.near)
         self._ranked = [file for file in ranked if file.is_named or file.score > 0]

@@ -247,13 +247,19 @@ class Requests:
         """Return what chooses files for the request; None where there is nothing to choose from."""
         session = self.session
         already = {view.path for view in (*context.views, *context.offered, *context.attached)}
-        if not session.context or all(file.path in already for file in context.listing.files):
+        listing, is_first = context.listing, session.sequence == 1
+        if not is_first:
+            # A search of all files each turn would cost more than it finds.
+            met = {*session.known, *session.parts, *session.touched}
+            listing = replace(listing, files=tuple(f for f in listing.files if f.path in met))
+        if not session.context or all(file.path in already for file in listing.files):
             return None
         # Imported late: an empty folder needs none of it.
         from codingagent.agent.guess import Guess, Wanted
 
         wanted = Wanted(session.task, session.context, session.leave_out, session.touched, already)
-        return Guess(self.context.workspace, self.context.policy, context.listing, wanted)
+        log = self.context.workspace.history() if is_first else []
+        return Guess(self.context.workspace, self.context.policy, listing, wanted, log)
 
     def _record_written(self, text: str, context: render.Material, guess: "Guess | None") -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""

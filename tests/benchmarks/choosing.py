@@ -40,7 +40,7 @@ def choosing() -> Iterator[Figure]:
             taken_s = []
             for _ in range(3):
                 begun_s = sum(os.times()[:4])
-                Guess(workspace, policy, listing, wanted).show(200_000)
+                Guess(workspace, policy, listing, wanted, workspace.history()).show(200_000)
                 taken_s.append(sum(os.times()[:4]) - begun_s)
             workspace.close()
         seconds = min(taken_s)
