@@ -7,7 +7,7 @@ from codingagent.prompt.file_list import shown_path
 
 _NOTE = (
     "## Chosen Files\n"
-    "The program chose these files from the task, by a guess. Name what is missing (READ_FILE) before you"
+    "The program chose these files from the task, by a guess. Name what is missing, and read it, before you"
     " edit. A part is not the file: its lines have their numbers, and what is left out can be read, too."
 )
 _WORDS_SHOWN = 3
