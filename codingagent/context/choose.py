@@ -16,6 +16,8 @@ _WHOLE_SHARE = 0.25
 _OUTLINE_SHARE = 0.4
 # A heading and a line number cost something too.
 _FILE_TOKENS, _LINE_TOKENS = 12, 2
+# Less of a file is a scrap, unless it is all of it.
+_LEAST_TOKENS = 60
 
 
 class Chosen(Struct, frozen=True):
@@ -61,7 +63,7 @@ def choose(
             part = whole
         else:
             part = _part(asked, file, text, min(round(budget * share), left))
-        if part.shown:
+        if part.shown and (part.is_whole or part.tokens >= _LEAST_TOKENS):
             chosen.append(part)
             left -= part.tokens
     for at, part in enumerate(chosen):
