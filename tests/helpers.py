@@ -25,7 +25,7 @@ from codingagent.cli import main
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
-from codingagent.workspace.dirfd import NamedFolder
+from codingagent.workspace.dirfd import open_by_name
 from codingagent.workspace.workspace import Workspace
 
 REPOSITORY = Path(codingagent.__file__).parents[1]
@@ -281,7 +281,7 @@ class NamedWorkspace(Workspace):
     """A workspace as it is on systems that have no handles on folders."""
 
     def __init__(self, root: Path, hidden: tuple[Path, ...] = ()) -> None:
-        super().__init__(root, hidden, NamedFolder.at)
+        super().__init__(root, hidden, open_by_name)
 
 
 # --- the agent -------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ class Execution:
             room = max(RETURNED_LIMIT - session.returned, 0)
             order = Order(index, item.operation, session.results, room, item.id, item.foreign)
             if self.context.texts is not None:
-                is_json = session.protocol == "json"
+                is_json = bool(item.id)  # only a JSON message names its operations
                 later = partial(_operations, items, index + 1)
                 chat = Chat(later, session, self.context.texts, is_json)
                 order = replace(order, chat=chat)

@@ -243,8 +243,10 @@ class Agent:
             case Deny():
                 return _denied(order, plan.subject, verdict)
             case Ask():
+                # Only a JSON message names its operations; its questions keep the digest of before.
+                kind = order.kind.spelled_before if order.id else order.kind
                 digest = digest_of(
-                    "\0".join((order.kind, plan.subject, *plan.parts)).encode(errors="replace")
+                    "\0".join((kind, plan.subject, *plan.parts)).encode(errors="replace")
                 )
                 if order.is_check or digest == approved:
                     return None

@@ -5,7 +5,7 @@ from typing import Protocol
 from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.observations import Seen, digest_of
-from codingagent.model.plain_text import without_halves
+from codingagent.model.plain_text import joined, without_halves
 from codingagent.prompt.render import FileView
 
 
@@ -41,7 +41,7 @@ class Views:
             raise OperationError(f"File '{path}' has {has}, no line {start}")
         first = start or 1
         lines = self._lines[first - 1 : min(end or total, total)]
-        text = "".join(f"{line}\n" for line in lines)
+        text = joined(lines)
         return FileView(path, text, first, total, digest=self._digest)
 
 

@@ -150,7 +150,7 @@ class RestoreTarget:
                 with contextlib.suppress(FileNotFoundError):
                     target.unlink(temporary)
                 if state.is_link:
-                    _make_link(target, temporary, data)
+                    target.symlink(os.fsdecode(data), temporary)
                 else:
                     _make_file(target, temporary, data, state.mode)
                 # The check may only look at this path, so that the walk is still here.
@@ -215,14 +215,6 @@ def _make_file(folder: Folder, name: str, data: bytes, mode: int) -> None:
         file.flush()
         if hasattr(os, "fchmod"):
             os.fchmod(handle, mode & 0o777)
-
-
-def _make_link(folder: Folder, name: str, target: bytes) -> None:
-    handle = folder.handle()
-    if isinstance(handle, int):
-        os.symlink(os.fsdecode(target), name, dir_fd=handle)
-    else:
-        os.symlink(os.fsdecode(target), os.path.join(handle, name))
 
 
 def _words(fault: OSError) -> str:

@@ -19,6 +19,7 @@ from codingagent.model.operations import (
     Substitutions,
 )
 from codingagent.model.paths import shown
+from codingagent.model.plain_text import joined
 
 # So many later changes of the same file may mend what one has broken.
 _LATER_LIMIT = 20
@@ -78,7 +79,7 @@ def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
         return None
     fault = next((edit.fault for edit in found if edit.fault), "")
     if outside is None and old is not None and not fault:
-        change = tuple(Replacement(_joined(e.old), _joined(e.new)) for e in found)
+        change = tuple(Replacement(joined(e.old), joined(e.new)) for e in found)
         return EditFile(path, change, operation.arrival)
     marker = shown(lines[found[0].start].strip()[:40])
     if old is None:
@@ -179,7 +180,3 @@ def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
         if syntax_check.find_fault(path, text) is None:
             return True
     return False
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

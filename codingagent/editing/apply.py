@@ -17,6 +17,7 @@ from codingagent.errors import OperationError
 from codingagent.model.chat_damage import AS_IT_IS, UNHARMED, Arrival, Channel
 from codingagent.model.events import Hunk
 from codingagent.model.operations import Diff, FileEnd, LineRange, Replacement
+from codingagent.model.plain_text import joined
 
 _OPEN = re.compile(r"(<{7,}) SEARCH[ \t]*")
 _HOW = (
@@ -85,8 +86,8 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
             f"SEARCH at line {at + 1} of the body has {what} line {'=' * length};"
             " if the text itself holds such a line, make all three markers longer, of equal length"
         )
-    search = _joined(lines[at + 1 : middles[0]])
-    return Replacement(search, _joined(lines[middles[0] + 1 : end])), close + 1
+    search = joined(lines[at + 1 : middles[0]])
+    return Replacement(search, joined(lines[middles[0] + 1 : end])), close + 1
 
 
 def _find_marker(lines: list[str], start: int, marker: str) -> int | None:
@@ -96,10 +97,6 @@ def _find_marker(lines: list[str], start: int, marker: str) -> int | None:
 def _is_open(line: str, length: int) -> bool:
     opened = _OPEN.fullmatch(line)
     return opened is not None and len(opened[1]) == length
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 # --- applying --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage
+from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 is_prose = file_kinds.is_prose
@@ -63,7 +64,7 @@ def _mend(body: str, ground: Ground, arrival: Arrival, name: str) -> Body:
         raise OperationError(f"{fault.reason}{meant}", fault.detail) from None
     if case.lines is lines:
         return Body(body, tuple(case.notes))
-    text = "".join(f"{line}\n" for line in case.lines)
+    text = joined(case.lines)
     if not body.endswith("\n"):
         text = text.removesuffix("\n")
     return Body(text, tuple(case.notes))
@@ -81,7 +82,7 @@ def mend_command(body: str, arrival: Arrival) -> Body:
     except OperationError as fault:
         reason = fault.reason.replace("The body", "The command", 1)
         raise OperationError(f"{reason}; {_MEANT.format(name='RUN_COMMAND')}") from None
-    return Body("".join(f"{line}\n" for line in case.lines), tuple(case.notes))
+    return Body(joined(case.lines), tuple(case.notes))
 
 
 def check_letters(body: str, path: str, way: Channel, name: str) -> None:

@@ -17,6 +17,7 @@ from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
+from codingagent.model.plain_text import joined
 from codingagent.model.rule import Rule
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
@@ -74,9 +75,9 @@ BodyRule = Callable[[BodyCase], list[str] | None]
 
 
 def _fence(case: BodyCase) -> list[str] | None:
-    if not fences.is_marked_up("".join(f"{line}\n" for line in case.lines)):
+    if not fences.is_marked_up(joined(case.lines)):
         return None
-    bare = fences.without_fence("".join(f"{line}\n" for line in case.lines))
+    bare = fences.without_fence(joined(case.lines))
     lines = None if bare is None else split(bare)
     if lines is not None and _wraps(case, lines):
         # In there no chat has escaped anything.
@@ -310,7 +311,7 @@ def _wrapped(case: BodyCase) -> None:
 def _whole_file(case: BodyCase) -> None:
     if not case.is_whole or not file_kinds.is_program(case.path):
         return
-    text = "".join(f"{line}\n" for line in case.lines)
+    text = joined(case.lines)
     if file_kinds.is_makefile(case.path) and _lacks_tabs(text):
         case.refuse("recipes begin with blanks, not with a tab")
     if file_kinds.ending(case.path) in ("yml", "yaml") and _has_tabs(case):
@@ -367,7 +368,7 @@ def _shell_indentation(case: BodyCase) -> list[str] | None:
 
 def _odd_command(case: BodyCase) -> None:
     """Refuse what is outside of all quotes in a command and can't be meant there."""
-    text = "".join(f"{line}\n" for line in case.lines)
+    text = joined(case.lines)
     if text.isascii() and "&" not in text and "](" not in text:
         return
     if any(map(chat_damage.LEADING_BLANK.search, case.lines)):

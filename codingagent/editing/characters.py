@@ -16,6 +16,7 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
+from codingagent.model.plain_text import joined
 
 
 class Ground:
@@ -43,14 +44,14 @@ class Ground:
             return None
         if not self.lines:
             return True
-        return file_kinds.parses(self.path, _text(self.lines))
+        return file_kinds.parses(self.path, joined(self.lines))
 
     def parses_with(self, new: Sequence[str]) -> bool | None:
         """Return whether the file is valid with the new lines; None where that can't be told."""
         if self.parses is not True:
             return None
         whole = [*self.lines[: self.start], *new, *self.lines[self.end :]]
-        return file_kinds.parses(self.path, _text(whole))
+        return file_kinds.parses(self.path, joined(whole))
 
     def text_among(self, new: Sequence[str]) -> frozenset[int]:
         """Return the indexes of new lines that begin within a string or comment of several lines."""
@@ -377,7 +378,3 @@ def refusal(what: str, arrival: Arrival) -> str:
 
 def _lead(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
-
-
-def _text(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

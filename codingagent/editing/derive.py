@@ -31,6 +31,7 @@ from codingagent.editing.places import (
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
+from codingagent.model.plain_text import joined
 
 _UNDO = tuple(
     (row.damage, row.undo) for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK
@@ -70,7 +71,7 @@ def check_new_lines(
     if not sought.is_verbatim and indentation.is_cut(placed, ground):
         raise OperationError(f"REPLACE has a line that is broken into two; {_again(sought)}")
     is_spared = sought.is_verbatim or chat_damage.Kept.LINES in chat_damage.kept_in(
-        "".join(f"{line}\n" for line in sought.search)
+        joined(sought.search)
     )
     if not is_spared and blank_lines.are_doubled(placed, Ground(sought.path, lines, *at)):
         raise OperationError(

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from codingagent.editing import places
+
 # Of a difference so many lines are shown; the rest is counted.
 LINES_LIMIT = 200
 
@@ -56,10 +58,7 @@ def between(old: bytes, new: bytes, context: int = 3) -> Difference:
 
 def _unified(before: list[str], after: list[str], context: int) -> Iterator[str]:
     """Yield a unified difference; only what is between equal beginnings and ends is compared."""
-    shorter = min(len(before), len(after))
-    head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
-    rest = shorter - head
-    tail = next((i for i in range(rest) if before[-1 - i] != after[-1 - i]), rest)
+    head, tail = places.common_ends(before, after)
     changed = [each[head : len(each) - tail] for each in (before, after)]
     if not any(changed):
         return

@@ -22,7 +22,6 @@ from codingagent.model.operations import Diff, DiffHunk, FileEnd
 
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16
-_SHOWN_PLACES = 3
 # Fewer lines with blanks than one in so many are text within code that has tabs.
 _TABS_FOR_EACH_BLANK = 20
 # So often new lines are judged by what the whole file would be with them; then by themselves.
@@ -148,15 +147,13 @@ class _File:
         return self._sections[name]
 
 
-class _Fit(Struct, frozen=True):
+class _Fit(places.Span, frozen=True):
     """A place of a hunk: it changes the lines from `first` to before `last`.
 
     `places` has one way to fit there for each width that a tab may have. `made` is what is then
     there: the index of a line that stays, or a new line; None where each old line has its own.
     """
 
-    start: int
-    count: int
     first: int
     last: int
     places: tuple[Place, ...]
@@ -294,7 +291,7 @@ def _anchored(file: _File, hunk: _Hunk, fits: list[_Fit], *, is_last: bool) -> l
 
 
 def _elsewhere(file: _File, hunk: _Hunk, fits: list[_Fit], where: str, side: str) -> OperationError:
-    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[:_SHOWN_PLACES]]
+    spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: places.SHOWN_PLACES]]
     return OperationError(
         f"{hunk.label} belongs at {where} and its lines are not there; add the lines that follow {side}",
         nearest.around(file.lines, spans),
@@ -318,14 +315,7 @@ def _choose(file: _File, hunks: list[_Hunk]) -> None:
             raise OperationError(
                 f"{hunk.label} has only blank lines of the old text; {_MORE_LINES}"
             )
-        if len(hunk.fits) > 1:
-            where = ", ".join(str(fit.start + 1) for fit in hunk.fits[:10])
-            more = ", …" if len(hunk.fits) > 10 else ""
-            spans = [(fit.start + 1, fit.start + fit.count) for fit in hunk.fits[:_SHOWN_PLACES]]
-            raise OperationError(
-                f"{hunk.label} fits {len(hunk.fits)} places (at lines {where}{more}); {_MORE_LINES}",
-                nearest.around(file.lines, spans),
-            )
+        places.only(file.lines, hunk.label, hunk.fits, _MORE_LINES)
     for one, other in pairwise(sorted(hunks, key=lambda hunk: hunk.fits[0].first)):
         if other.fits[0].first < one.fits[0].last:
             raise OperationError(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from codingagent.editing import file_kinds
+from codingagent.model.plain_text import joined
 
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*")
 NOTE = "the code fence round the body was taken off"
@@ -87,4 +88,4 @@ def without_fence(body: str) -> str | None:
             return None
     elif closed is not None and sum(map(is_fence, lines[begin:stop])) % 2:
         return None
-    return "".join(f"{line}\n" for line in lines[begin:stop])
+    return joined(lines[begin:stop])

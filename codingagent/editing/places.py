@@ -1,6 +1,7 @@
 """Find where in a file the lines of a search are: exactly, or up to blanks, indentation or tabs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +13,8 @@ from codingagent.errors import OperationError
 from codingagent.model.chat_damage import UNHARMED, Channel
 from codingagent.model.rule import Rule
 
-_SHOWN_PLACES = 3
+SHOWN_PLACES = 3
+_MORE_LINES = "add lines around it until it fits one"
 
 
 class Sought(Struct, frozen=True):
@@ -54,23 +56,31 @@ def split(text: str) -> list[str]:
     return text.split("\n")[:-1] if text.endswith("\n") or not text else text.split("\n")
 
 
-def only(lines: list[str], label: str, places: list["Place"]) -> "Place":
+class Span(Struct, frozen=True):
+    """Some lines of a file: the index of the first, and how many."""
+
+    start: int
+    count: int
+
+
+S = TypeVar("S", bound=Span)
+
+
+def only(lines: list[str], label: str, places: list[S], advice: str = _MORE_LINES) -> S:
+    """Return the one place of something; refuse several, with the first of them shown."""
     if len(places) == 1:
         return places[0]
     where = ", ".join(str(place.start + 1) for place in places[:10])
     more = ", …" if len(places) > 10 else ""
     raise OperationError(
-        f"{label} fits {len(places)} places (at lines {where}{more});"
-        " add lines around it until it fits one",
-        around(lines, [(p.start + 1, p.start + p.count) for p in places[:_SHOWN_PLACES]]),
+        f"{label} fits {len(places)} places (at lines {where}{more}); {advice}",
+        around(lines, [(p.start + 1, p.start + p.count) for p in places[:SHOWN_PLACES]]),
     )
 
 
-class Place(Struct, frozen=True):
+class Place(Span, frozen=True):
     """Where a search fits; how a line of REPLACE is to be changed to fit too."""
 
-    start: int
-    count: int
     note: str = ""
     change: Callable[[str], str] = str
     trail: str = ""

@@ -3,8 +3,10 @@
 Specification 001, editFile. Nothing is guessed: an old text is found to the letter, or not at all.
 """
 
+import re
 from collections.abc import Sequence
 
+from codingagent.editing import places
 from codingagent.editing.apply import Edited
 from codingagent.errors import OperationError
 from codingagent.model.events import Hunk
@@ -14,6 +16,7 @@ from codingagent.model.paths import shown
 # So many edits of so many characters take some seconds: each is searched for from the start, and makes
 # a new text.
 _WORK_LIMIT = 2 * 10**10
+_LINE = re.compile(".*\n|.+")
 
 
 def apply(substitutions: Sequence[Substitution], text: str) -> Edited:
@@ -51,25 +54,7 @@ def _hunk(old: str, new: str) -> Hunk | None:
     """Return the lines between what two texts share at their head and at their tail."""
     if old == new:
         return None
-    head = _common(old, new)
-    old_rest, new_rest = old[head:], new[head:]
-    tail = _common(old_rest, new_rest, at_end=True)
-    start = old.count("\n", 0, head) + 1
-    old_end, new_end = len(old) - tail, len(new) - tail
-    return Hunk(start, _lines(old, head, old_end), start, _lines(new, head, new_end))
-
-
-def _lines(text: str, start: int, end: int) -> int:
-    """Return how many lines a part of a text touches; none, if it is empty and at a line's start."""
-    is_between = end == 0 or text[end - 1] == "\n"
-    return text.count("\n", start, end) + (0 if is_between else 1)
-
-
-def _common(a: str, b: str, *, at_end: bool = False) -> int:
-    """Return how many characters two texts share at one end: by halving, so that slices are compared."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        same = a[len(a) - middle :] == b[len(b) - middle :] if at_end else a[:middle] == b[:middle]
-        low, high = (middle, high) if same else (low, middle - 1)
-    return low
+    before, after = (_LINE.findall(text) for text in (old, new))
+    head, tail = places.common_ends(before, after)
+    start, same = head + 1, head + tail
+    return Hunk(start, len(before) - same, start, len(after) - same)

@@ -1,6 +1,7 @@
 """Sanitize and shorten text from commands and models, for a terminal and for the next request."""
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct, json, to_builtins
 
@@ -12,6 +13,11 @@ _CONTROL = re.compile(
     r"|\x1b[ -/]*[0-~]?"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+
+
+def joined(lines: Iterable[str]) -> str:
+    """Return lines as a text, each of them ended."""
+    return "".join(f"{line}\n" for line in lines)
 
 
 def without_controls(text: str) -> str:

@@ -56,145 +56,86 @@ def _rename_no_replace(source: int, name: str, target: int, new_name: str) -> bo
 
 
 class Folder:
-    """An open folder; names are looked up in it even if it is renamed."""
+    """An open folder, in which names are looked up even if it is renamed; by its path without handles."""
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: int | str) -> None:
         self._handle = handle
+        self.fd = handle if isinstance(handle, int) else None
 
     def handle(self) -> int | str:
         return self._handle
 
     def close(self) -> None:
-        os.close(self._handle)
+        if self.fd is not None:
+            os.close(self.fd)
 
     def identity(self) -> tuple[int, int]:
-        found = os.fstat(self._handle)
+        found = os.stat(self._handle)
         return found.st_dev, found.st_ino
 
     def open(self, name: str) -> "Folder":
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        return Folder(os.open(name, flags, dir_fd=self._handle))
+        if self.fd is not None:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            return Folder(os.open(name, flags, dir_fd=self.fd))
+        if not stat.S_ISDIR(os.lstat(self.at(name)).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+        return Folder(self.at(name))
 
     def open_file(self, name: str, flags: int) -> int:
-        return os.open(name, flags, 0o666, dir_fd=self._handle)
+        return os.open(self.at(name), flags, 0o666, dir_fd=self.fd)
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return the stat of what a name leads to: unlike all else here, this follows links."""
+        return os.stat(self.at(name), dir_fd=self.fd)
 
     def lstat(self, name: str) -> os.stat_result | None:
         try:
-            return os.stat(name, dir_fd=self._handle, follow_symlinks=False)
+            return os.stat(self.at(name), dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def readlink(self, name: str) -> str:
-        return os.readlink(name, dir_fd=self._handle)
+        return os.readlink(self.at(name), dir_fd=self.fd)
+
+    def symlink(self, target: str, name: str) -> None:
+        os.symlink(target, self.at(name), dir_fd=self.fd)
 
     def mkdir(self, name: str) -> None:
-        os.mkdir(name, dir_fd=self._handle)
+        os.mkdir(self.at(name), dir_fd=self.fd)
 
     def rmdir(self, name: str) -> None:
-        os.rmdir(name, dir_fd=self._handle)
+        os.rmdir(self.at(name), dir_fd=self.fd)
 
     def unlink(self, name: str) -> None:
-        os.unlink(name, dir_fd=self._handle)
+        os.unlink(self.at(name), dir_fd=self.fd)
 
     def rename(self, name: str, new_name: str) -> None:
-        os.replace(name, new_name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        self.move(name, self, new_name, overwrite=True)
 
     def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
-        """Give a file a name in another folder, or in this one.
+        """Give a file a name in another folder of the same walk, or in this one.
 
         Raises:
             FileExistsError: if something has that name and is not to be replaced.
             OSError: if it can't be done. Nothing was changed then.
         """
-        there = folder.handle()
-        assert isinstance(there, int), "both are of one walk"
+        source, target = self.fd, folder.fd
+        old, new = self.at(name), folder.at(new_name)
         if overwrite:
-            os.replace(name, new_name, src_dir_fd=self._handle, dst_dir_fd=there)
-            return
-        if _rename_no_replace(self._handle, name, there, new_name):
-            return
-        # As safe, but a kill in between leaves both names.
-        os.link(
-            name,
-            new_name,
-            src_dir_fd=self._handle,
-            dst_dir_fd=there,
-            follow_symlinks=False,
-        )
-        os.unlink(name, dir_fd=self._handle)
+            os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
+        elif os.name == "nt":
+            os.rename(old, new)  # it never replaces there
+        elif source is None or target is None or not _rename_no_replace(source, old, target, new):
+            # As safe, but a kill in between leaves both names.
+            os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+            os.unlink(old, dir_fd=source)
 
     def entries(self) -> list[os.DirEntry[str]]:
         with os.scandir(self._handle) as entries:
             return list(entries)
 
-
-class NamedFolder(Folder):
-    """A folder addressed by name, for systems without folder handles."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    @classmethod
-    def at(cls, root: Path) -> "NamedFolder":
-        """Return the root of a walk by name."""
-        return cls(os.fspath(root))
-
-    def handle(self) -> int | str:
-        return self._path
-
-    def close(self) -> None:
-        pass
-
-    def identity(self) -> tuple[int, int]:
-        found = os.stat(self._path)
-        return found.st_dev, found.st_ino
-
-    def open(self, name: str) -> "Folder":
-        found = os.lstat(self._join(name))
-        if not stat.S_ISDIR(found.st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-        return NamedFolder(self._join(name))
-
-    def open_file(self, name: str, flags: int) -> int:
-        return os.open(self._join(name), flags, 0o666)
-
-    def lstat(self, name: str) -> os.stat_result | None:
-        try:
-            return os.lstat(self._join(name))
-        except FileNotFoundError:
-            return None
-
-    def readlink(self, name: str) -> str:
-        return os.readlink(self._join(name))
-
-    def mkdir(self, name: str) -> None:
-        os.mkdir(self._join(name))
-
-    def rmdir(self, name: str) -> None:
-        os.rmdir(self._join(name))
-
-    def unlink(self, name: str) -> None:
-        os.unlink(self._join(name))
-
-    def rename(self, name: str, new_name: str) -> None:
-        os.replace(self._join(name), self._join(new_name))
-
-    def move(self, name: str, folder: "Folder", new_name: str, *, overwrite: bool) -> None:
-        old, new = self._join(name), os.path.join(str(folder.handle()), new_name)
-        if overwrite:
-            os.replace(old, new)
-        elif os.name == "nt":
-            os.rename(old, new)  # it never replaces there
-        else:
-            os.link(old, new, follow_symlinks=False)
-            os.unlink(old)
-
-    def entries(self) -> list[os.DirEntry[str]]:
-        with os.scandir(self._path) as entries:
-            return list(entries)
-
-    def _join(self, name: str) -> str:
-        return os.path.join(self._path, name)
+    def at(self, name: str) -> str:
+        return name if isinstance(self._handle, int) else os.path.join(self._handle, name)
 
 
 class Position:
@@ -290,7 +231,12 @@ def walk_names(root: str) -> Iterator[tuple[str, list[str], list[str]]]:
 def open_root(root: Path) -> Folder:
     if _HAS_HANDLES:
         return Folder(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
-    return NamedFolder.at(root)
+    return open_by_name(root)
+
+
+def open_by_name(root: Path) -> Folder:
+    """Return the root of a walk on a system without folder handles."""
+    return Folder(os.fspath(root))
 
 
 def regular(place: Position, path: str) -> os.stat_result:

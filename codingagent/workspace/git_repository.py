@@ -149,11 +149,8 @@ def _named(data: bytes, before: bytes) -> str:
 
 def _found(folder: Folder | None, name: str) -> os.stat_result | None:
     """Return the stat of a name, following links; with no folder, the name is a whole path."""
-    handle = None if folder is None else folder.handle()
     try:
-        if isinstance(handle, str):
-            return os.stat(os.path.join(handle, name))
-        return os.stat(name, dir_fd=handle)
+        return os.stat(name) if folder is None else folder.stat(name)
     except (OSError, ValueError):
         return None
 

@@ -13,12 +13,16 @@ SESSION = "14ac0686"
 WRITTEN_AT = b"/srv/fixture/home"
 
 
-def unpacked(folder: Path) -> Path:
-    """Unpack a home whose records of starts have one path each, and no list of changes."""
-    with tarfile.open(ONE_PATH) as archive:
+JSON_APPROVAL = ONE_PATH.with_name("json_approval.tar.gz")
+JSON_SESSION = "9d539332"
+
+
+def unpacked(folder: Path, archived: Path = ONE_PATH, session: str = SESSION) -> Path:
+    """Unpack a home; that of `ONE_PATH` has records of starts with one path each, and no list of changes."""
+    with tarfile.open(archived) as archive:
         archive.extractall(folder, filter="data")
     home = folder / "home"
-    for name in (f"{SESSION}.json", f"{SESSION}/journal.jsonl"):
+    for name in (f"{session}.json", f"{session}/journal.jsonl"):
         file = home / "sessions" / name
         file.write_bytes(file.read_bytes().replace(WRITTEN_AT, str(home).encode()))
     return home
@@ -68,3 +72,13 @@ def test_a_session_with_such_starts_is_shown_undone_redone_and_gone_on_with(tmp_
     with live_session(home, settings=settings_for("none"), session_id=SESSION) as live:
         edit = '[EDIT_FILE path="src/a.py" start_line="1" end_line="1"]\none = 2\n[/EDIT_FILE]\n'
         assert live.answer(edit, "three.txt").startswith("[OK] EDIT_FILE")
+
+
+def test_an_approval_that_a_json_session_waits_for_still_counts(tmp_path: Path) -> None:
+    """Design, policies: a yes holds for exactly what was asked, also where it was asked as `shell`."""
+    home = unpacked(tmp_path, JSON_APPROVAL, JSON_SESSION)
+    keep = home / "workspace" / "keep"
+    assert keep.exists()
+    status, _, fault = command_line_here(home, "approve", "--sandbox", "off")
+    assert status == 0, fault
+    assert not keep.exists()

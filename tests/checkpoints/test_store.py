@@ -26,7 +26,7 @@ from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
-from codingagent.workspace.dirfd import Folder, NamedFolder, open_root
+from codingagent.workspace.dirfd import Folder, open_by_name, open_root
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.workspace import temporary_name
 from tests.helpers import (
@@ -86,7 +86,7 @@ class Yard:
         self.checkpoints = Checkpoints(self.store, site, Git(GIT, run_tool), limits)
 
 
-@pytest.fixture(name="yard", params=[open_root, NamedFolder.at], ids=["handles", "names"])
+@pytest.fixture(name="yard", params=[open_root, open_by_name], ids=["handles", "names"])
 def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     """A workspace; after each test what is outside is unchanged and nothing is left over."""
     root, outside = tmp_path / "ws", tmp_path / "out"
@@ -338,7 +338,7 @@ def test_very_many_folders_deep(yard: Yard, depth: int) -> None:
     """A deep path is slow at worst; without handles each step walks all names again."""
     yard.write("a", "a")
     old = yard.take()
-    count = depth // 7 if yard.open_folder == NamedFolder.at else depth
+    count = depth // 7 if yard.open_folder == open_by_name else depth
     path = "/".join(["d"] * count)
     for length in range(1, 2 * count, 2):
         (yard.root / path[:length]).mkdir()

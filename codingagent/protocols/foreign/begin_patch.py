@@ -5,6 +5,7 @@ from msgspec import Struct, field
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile
+from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign import hunks, unified_diff
 from codingagent.protocols.foreign.file_names import Files
 from codingagent.protocols.foreign.hunks import DiffPart
@@ -105,7 +106,7 @@ def _creation(section: Section) -> CreateFile:
         raise OperationError(
             f"line {section.line + 1 + bad} has no + before it; begin each line of a new file with +"
         )
-    return CreateFile(path, hunks.joined(line[1:] for line in body), overwrite=False)
+    return CreateFile(path, joined(line[1:] for line in body), overwrite=False)
 
 
 def _hunks(section: Section) -> list[DiffPart]:

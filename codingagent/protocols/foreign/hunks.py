@@ -1,12 +1,11 @@
 """A hunk of a difference, in whichever format, and the part of an edit that it asks for."""
 
-from collections.abc import Iterable
-
 from msgspec import Struct, field
 
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile, Diff, DiffHunk, EditFile, FileEnd
+from codingagent.model.plain_text import joined
 
 
 class DiffPart(Struct):
@@ -116,11 +115,6 @@ def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
     is_exact = hunk.is_counted and hunk.is_verbatim
     arrival = None if is_exact else Arrival(in_code=hunk.is_verbatim)
     return CreateFile(path, text, overwrite=False, arrival=arrival)
-
-
-def joined(lines: Iterable[str]) -> str:
-    """Return lines as text, each ended."""
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _checked(hunk: DiffPart) -> DiffPart:

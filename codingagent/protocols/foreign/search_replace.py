@@ -9,8 +9,8 @@ from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Channel, Damage
 from codingagent.model.operations import Replacement
+from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign.fences import dedented
-from codingagent.protocols.foreign.hunks import joined
 
 _HOW = (
     "send <<<<<<< SEARCH, the old lines, =======, the new lines, >>>>>>> REPLACE again; if the text"

@@ -8,9 +8,9 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile
+from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign import elements
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment, words
-from codingagent.protocols.foreign.hunks import joined
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
 _EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
