@@ -872,6 +872,9 @@ class Row:
     needs: str = ""
 
 
+_START = (
+    "        self._start(order, change.path, (made,), change.event, is_unseen=change.is_unseen)\n"
+)
 BOX, FLOW, RUN, SUP = (
     "process/bubblewrap.py",
     "agent/executor.py",
@@ -1140,14 +1143,14 @@ ROWS: dict[str, Row] = {
         ("start",),
         (
             FLOW,
-            "        self._context.log.record(start)\n        if change.data is None:",
+            f"{_START}        if change.data is None:",
             "        if change.data is None:",
         ),
         (
             (
                 FLOW,
                 "        return change.event\n",
-                "        self._context.log.record(start)\n        return change.event\n",
+                f"{_START}        return change.event\n",
             ),
         ),
     ),
@@ -1207,8 +1210,8 @@ ROWS: dict[str, Row] = {
         (),
         (
             FLOW,
-            "return self._context.workspace.resolved(change.path, follow_last=effect.follows)",
-            "return change.path",
+            "real = self._context.workspace.resolved(effect.path, follow_last=effect.follows)",
+            "real = effect.path",
         ),
     ),
     "restrictive is read-only": Row(
