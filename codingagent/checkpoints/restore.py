@@ -15,7 +15,14 @@ from msgspec import Struct
 from codingagent.checkpoints.file_changes import State
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Position, reason_of
+from codingagent.workspace.dirfd import (
+    BINARY,
+    NO_FOLLOW,
+    Folder,
+    Position,
+    reason_of,
+    temporary_name,
+)
 
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
@@ -48,17 +55,10 @@ class RestoreTarget:
     Args:
         root: the workspace, held open.
         hidden: folders to ignore, though they may be inside.
-        temporary_name: returns the name under which a file is written before its rename.
     """
 
-    def __init__(
-        self,
-        root: Folder,
-        hidden: frozenset[tuple[int, int]],
-        temporary_name: Callable[[str], str],
-    ) -> None:
+    def __init__(self, root: Folder, hidden: frozenset[tuple[int, int]]) -> None:
         self._hidden = hidden
-        self._temporary_name = temporary_name
         self._place = Position(root)
         self._at = ""
 
@@ -142,7 +142,7 @@ class RestoreTarget:
             ObstacleError: if that fails.
         """
         folder, _, name = path.rpartition("/")
-        temporary = self._temporary_name(name)
+        temporary = temporary_name(name)
         with self._acting(folder, name, create=True):
             target = self._place.folder
             try:

@@ -39,7 +39,7 @@ from codingagent.checkpoints.net_changes import Expected
 from codingagent.checkpoints.restore import Absent, ObstacleError, PresentFile, RestoreTarget
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
-from codingagent.workspace.dirfd import Folder, open_root
+from codingagent.workspace.dirfd import Folder, check_root, hidden_identities, open_root
 from codingagent.workspace.git_files import Git, GitError, fields
 from codingagent.workspace.walk import is_temporary
 
@@ -82,13 +82,11 @@ class Site(Struct, frozen=True):
     Args:
         root: its folder, with links resolved.
         hidden: folders that are not covered, though they may be inside.
-        temporary_name: returns the name under which a file is written before its rename.
         open_folder: opens the root.
     """
 
     root: Path
     hidden: tuple[Path, ...]
-    temporary_name: Callable[[str], str]
     open_folder: Callable[[Path], Folder] = open_root
 
 
@@ -244,11 +242,7 @@ class Checkpoints:
         return None
 
     def _check_root(self) -> None:
-        if _identity(self._site.root) != self._folder.identity():
-            raise WorkError(
-                f"the workspace {self._site.root} was moved or replaced; put back what belongs there, then"
-                " `codingagent resume` goes on with a session"
-            )
+        check_root(self._site.root, self._folder)
 
     def leaves_out(self, commit: str, path: str) -> bool:
         """Return whether a checkpoint does not cover a path, though something may have been there.
@@ -712,9 +706,7 @@ class Checkpoints:
             ) from fault
 
     def _ground(self) -> RestoreTarget:
-        hidden = {_identity(path) for path in self._hidden} - {None, self._folder.identity()}
-        known = frozenset(identity for identity in hidden if identity is not None)
-        return RestoreTarget(self._folder, known, self._site.temporary_name)
+        return RestoreTarget(self._folder, hidden_identities(self._hidden, self._folder))
 
 
 class _Putting(Struct, frozen=True):
@@ -854,14 +846,6 @@ def _is_younger(path: str, since_ns: int, looks: Iterator[int], apart: Collectio
                 with os.scandir(name) as entries:
                     waiting += [entry.path for entry in itertools.islice(entries, _LOOKS)]
     return False
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _name(path: str) -> str:

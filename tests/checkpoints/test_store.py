@@ -26,9 +26,8 @@ from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
-from codingagent.workspace.dirfd import Folder, open_by_name, open_root
+from codingagent.workspace.dirfd import Folder, open_by_name, open_root, temporary_name
 from codingagent.workspace.git_files import Git
-from codingagent.workspace.workspace import temporary_name
 from tests.helpers import (
     can_swap,
     descriptors,
@@ -81,7 +80,7 @@ class Yard:
     def again(self, hidden: tuple[Path, ...] = (), limits: Limits | None = None) -> None:
         """Opens the checkpoints anew, as the next start of the program does."""
         self.checkpoints.close()
-        site = Site(self.root, hidden, temporary_name, self.open_folder)
+        site = Site(self.root, hidden, self.open_folder)
         assert GIT is not None
         self.checkpoints = Checkpoints(self.store, site, Git(GIT, run_tool), limits)
 
@@ -94,7 +93,7 @@ def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
         folder.mkdir()
     (outside / "secret").write_bytes(SECRET)
     handles = descriptors()
-    site = Site(root, (), temporary_name, request.param)
+    site = Site(root, (), request.param)
     store = tmp_path / "store"
     checkpoints = Checkpoints(store, site, Git(GIT or "", run_tool))
     yard = Yard(root, outside, store, checkpoints, request.param)
@@ -915,9 +914,8 @@ from pathlib import Path
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.workspace.git_files import Git
 from codingagent.process.runner import run_tool
-from codingagent.workspace.workspace import temporary_name
 git, store, root, act, *ids = sys.argv[1:]
-checkpoints = Checkpoints(Path(store), Site(Path(root), (), temporary_name), Git(git, run_tool))
+checkpoints = Checkpoints(Path(store), Site(Path(root), ()), Git(git, run_tool))
 print("ready", flush=True)
 if act == "restore":
     old, now = ids
@@ -975,7 +973,7 @@ def test_swapped_folders_never_lead_outside(tmp_path: Path) -> None:
         folder.mkdir()
     if not can_swap(tmp_path):
         pytest.skip("this disk can't exchange two names")
-    site = Site(root, (), temporary_name)
+    site = Site(root, ())
     checkpoints = Checkpoints(tmp_path / "store", site, Git(GIT or "", run_tool))
     yard = Yard(root, outside, tmp_path / "store", checkpoints, open_root)
     with contextlib.closing(checkpoints):
@@ -1209,7 +1207,7 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path) -> 
             limited if is_full else argv, {"PATH": os.environ["PATH"], **variables}, data
         )
 
-    site = Site(root, (), temporary_name)
+    site = Site(root, ())
     with contextlib.closing(
         Checkpoints(tmp_path / "store", site, Git(GIT or "", run))
     ) as checkpoints:
@@ -1279,7 +1277,7 @@ def test_a_workspace_that_was_replaced_is_said(yard: Yard) -> None:
 
 def test_a_workspace_that_can_not_be_opened_is_said(yard: Yard) -> None:
     """One that goes in this instant."""
-    site = Site(yard.root / "gone", (), temporary_name, yard.open_folder)
+    site = Site(yard.root / "gone", (), yard.open_folder)
     if yard.open_folder is open_root:
         with pytest.raises(WorkError, match=r"gone can't be opened: .*; put it back where it was"):
             Checkpoints(yard.store, site, Git(GIT or "", run_tool))
@@ -1352,7 +1350,7 @@ def test_there_and_back_again(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "ws")
         root.mkdir()
-        site = Site(root, (), temporary_name)
+        site = Site(root, ())
         checkpoints = Checkpoints(Path(folder, "store"), site, Git(GIT or "", run_tool))
         yard = Yard(root, root, Path(folder, "store"), checkpoints, open_root)
         with contextlib.closing(checkpoints):
