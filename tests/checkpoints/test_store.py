@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.checkpoints import git_index
-from codingagent.checkpoints.file_changes import Checkpoint, Restored
+from codingagent.checkpoints.file_changes import Checkpoint, LeftOut, Restored
+from codingagent.checkpoints.metadata import Notes
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
@@ -1569,3 +1570,16 @@ def test_right_after_a_change_nothing_is_sure(yard: Yard) -> None:
     later = time.time_ns() + 10**9
     os.utime(path, ns=(later, later))
     assert not yard.checkpoints.prepare("")
+
+
+def test_notes_of_earlier_versions_are_read_and_odd_names_survive() -> None:
+    """A store on disk outlives a version; a name that is not UTF-8 is a name like others."""
+    old = (
+        b'{"is_partial":false,"left":[["a\\udc80","large"]],"unusual":{"b":448},"usual":[420,493]}'
+    )
+    notes = Notes.decoded(old)
+    assert notes == Notes(left=(LeftOut("a\udc80", "large"),), unusual={"b": 0o700})
+    assert Notes.decoded(notes.encoded()) == notes
+    for damaged in (b"", b"{}x", b'{"left":[["a"]]}', b'{"usual":[1]}'):
+        with pytest.raises(ValueError):
+            Notes.decoded(damaged)
