@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from codingagent.errors import ApprovalError, WorkError
 from codingagent.model.settings import Settings
-from codingagent.workspace.workspace import temporary_name
+from codingagent.workspace.dirfd import temporary_name
 from tests.helpers import (
     HANG_S,
     LiveSession,

@@ -257,7 +257,6 @@ def own_git_config() -> bool:
     from codingagent.checkpoints.store import Checkpoints, Site
     from codingagent.process.runner import find_program, run_tool
     from codingagent.workspace.git_files import Git
-    from codingagent.workspace.workspace import temporary_name
 
     root, evil = Path("ws").absolute(), Path("evil").absolute()
     root.mkdir()
@@ -268,7 +267,7 @@ def own_git_config() -> bool:
     (evil / "config").write_text(config, "utf-8")
     git = find_program("git", root)
     assert git is not None
-    kept = Checkpoints(Path("store").absolute(), Site(root, (), temporary_name), Git(git, run_tool))
+    kept = Checkpoints(Path("store").absolute(), Site(root, ()), Git(git, run_tool))
     kept.take()
     (Path("store") / "commondir").write_text("../evil\n", "utf-8")
     (root / "a").write_text("a", "utf-8")
@@ -322,7 +321,8 @@ def at_opening(name: str, act: Callable[[], object]) -> None:
 def race(case: str) -> bool:
     """A name is swapped between the look at it and its opening; nothing outside is read or written."""
     from codingagent.errors import OperationError
-    from codingagent.workspace.workspace import Workspace, temporary_name
+    from codingagent.workspace.dirfd import temporary_name
+    from codingagent.workspace.workspace import Workspace
 
     root, outside = Path("ws"), Path("out")
     for folder in (root / "d", outside):
@@ -872,6 +872,9 @@ class Row:
     needs: str = ""
 
 
+_START = (
+    "        self._start(order, change.path, (made,), change.event, is_unseen=change.is_unseen)\n"
+)
 BOX, FLOW, RUN, SUP = (
     "process/bubblewrap.py",
     "agent/executor.py",
@@ -1119,7 +1122,7 @@ ROWS: dict[str, Row] = {
     "the root is still the root": Row(
         refused,
         ("moved",),
-        (SHOP, "if _identity(self.root) != self._folder.identity():", "if False:"),
+        (DIRS, "if identity_of(root) != folder.identity():", "if False:"),
     ),
     "not the whole home folder": Row(
         refused, ("too much",), (SHOP, "real in (home, *home.parents) or ", "")
@@ -1140,14 +1143,14 @@ ROWS: dict[str, Row] = {
         ("start",),
         (
             FLOW,
-            "        self._context.log.record(start)\n        if change.data is None:",
+            f"{_START}        if change.data is None:",
             "        if change.data is None:",
         ),
         (
             (
                 FLOW,
                 "        return change.event\n",
-                "        self._context.log.record(start)\n        return change.event\n",
+                f"{_START}        return change.event\n",
             ),
         ),
     ),
@@ -1207,8 +1210,8 @@ ROWS: dict[str, Row] = {
         (),
         (
             FLOW,
-            "return self._context.workspace.resolved(change.path, follow_last=effect.follows)",
-            "return change.path",
+            "real = self._context.workspace.resolved(effect.path, follow_last=effect.follows)",
+            "real = effect.path",
         ),
     ),
     "restrictive is read-only": Row(

@@ -187,9 +187,20 @@ class Execution:
         """Name what of the answer has failed so far; empty: nothing."""
         results_ = zip(items, self.session.results, strict=False)
         failed = [item for item, event in results_ if not succeeded(event)]
-        names = ", ".join(map(_named, failed[:_FAILED_NAMED]))
+        names = ", ".join(map(self._named, failed[:_FAILED_NAMED]))
         more = len(failed) - _FAILED_NAMED
         return f"{names} and {more} more" if more > 0 else names
+
+    def _named(self, item: Step | Problem) -> str:
+        """Name an item for the model, in the words of the session's protocol."""
+        kind: str = item.kind
+        if self.session.protocol == "json":
+            # Imported late: it takes a third of a second, which tag blocks do not need.
+            from codingagent.protocols.json.convert import type_of
+
+            kind = type_of(item.kind)
+        is_at = isinstance(item, Problem) and not item.subject
+        return f"{kind} at line {item.line}" if is_at else f"{kind} '{_subject(item)}'"
 
     # --- the person's check --------------------------------------------------------------------
 
@@ -361,11 +372,6 @@ def _operations(items: Sequence[Step | Problem], start: int) -> Iterator[Operati
     for index in range(start, len(items)):
         if isinstance(item := items[index], Step):
             yield item.operation
-
-
-def _named(item: Step | Problem) -> str:
-    is_at = isinstance(item, Problem) and not item.subject
-    return f"{item.kind} at line {item.line}" if is_at else f"{item.kind} '{_subject(item)}'"
 
 
 def _subject(item: Step | Problem) -> str:

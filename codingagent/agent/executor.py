@@ -22,7 +22,7 @@ from codingagent.editing import answer_checks, apply, body_repair, diff, elision
 from codingagent.errors import OperationError
 from codingagent.model import encoding, known_files, paths, plain_text
 from codingagent.model.approval import Question
-from codingagent.model.effects import changes_of
+from codingagent.model.effects import PathChange, changes_of
 from codingagent.model.events import (
     CommandRan,
     Denied,
@@ -262,16 +262,25 @@ class Agent:
             case _:
                 assert_never(verdict)
 
-    def _real(self, change: _Change) -> str:
-        """Return the real target of a change: a link may lead to a protected file."""
-        (effect,) = changes_of(change.event)
-        return self._context.workspace.resolved(change.path, follow_last=effect.follows)
+    def _judge(self, effect: PathChange, size_bytes: int) -> tuple[str, Verdict]:
+        """Return the path without links, which may lead to a protected file, and what the policy says."""
+        real = self._context.workspace.resolved(effect.path, follow_last=effect.follows)
+        return real, policies.judge_change(self._context.policy, effect.after, real, size_bytes)
 
-    def _verdict_on(self, change: _Change, real: str) -> Verdict:
-        (effect,) = changes_of(change.event)
-        return policies.judge_change(
-            self._context.policy, effect.after, real, len(change.data or b"")
+    def _start(
+        self,
+        order: Order,
+        subject: str,
+        changes: tuple[ContentChange, ...] = (),
+        event: Event | None = None,
+        *,
+        is_unseen: bool = False,
+    ) -> None:
+        """Journal that an operation begins: everything that it changes is recorded before it is changed."""
+        started = OperationStarted(
+            order.index, order.kind, subject, now(), changes, event, order.id, is_unseen
         )
+        self._context.log.record(started)
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -385,29 +394,16 @@ class Agent:
             (change.before or "", after or ""),
             lambda: _difference(change),
         )
-        real = self._real(change)
-        verdict = _with_format(order, change, self._verdict_on(change, real))
-        verdict = self._with_part(order, change, verdict)
+        (effect,) = changes_of(change.event)
+        real, verdict = self._judge(effect, len(change.data or b""))
+        verdict = self._with_part(order, change, _with_format(order, change, verdict))
         if change.before is not None and change.before != after:
             verdict = self._with_loss(real, verdict)
         stopped = self._gate(order, verdict, plan, approved)
         if stopped is not None:
             return stopped
-        start = OperationStarted(
-            order.index,
-            order.kind,
-            change.path,
-            now(),
-            (
-                ContentChange(
-                    change.path, change.before, after, "" if real == change.path else real
-                ),
-            ),
-            change.event,
-            order.id,
-            change.is_unseen,
-        )
-        self._context.log.record(start)
+        made = _content_change(change.path, real, change.before, after)
+        self._start(order, change.path, (made,), change.event, is_unseen=change.is_unseen)
         if change.data is None:
             self._context.workspace.delete(change.path)
         else:
@@ -449,17 +445,14 @@ class Agent:
         asked: list[Ask] = []
         digests = {path: (moved, None), to: (before, moved)}
         for effect in changes_of(event):
-            real = workspace.resolved(effect.path, follow_last=effect.follows)
-            verdict = policies.judge_change(self._context.policy, effect.after, real, state[2])
+            real, verdict = self._judge(effect, state[2])
             was, will_be = digests[effect.path]
             if was is not None:
                 verdict = self._with_loss(real, verdict)
             if isinstance(verdict, Deny):
                 return _denied(order, effect.path, verdict)
             asked += [verdict] if isinstance(verdict, Ask) else []
-            changes.append(
-                ContentChange(effect.path, was, will_be, "" if real == effect.path else real)
-            )
+            changes.append(_content_change(effect.path, real, was, will_be))
         if order.foreign == "asked":
             asked.append(_FOREIGN_ASKED)
         plan = _Plan(
@@ -470,10 +463,7 @@ class Agent:
         stopped = self._gate(order, _all_of(asked) if asked else Allow(), plan, approved)
         if stopped is not None:
             return stopped
-        start = OperationStarted(
-            order.index, order.kind, path, now(), tuple(changes), event, order.id
-        )
-        self._context.log.record(start)
+        self._start(order, path, tuple(changes), event)
         workspace.move(path, to, state, overwrite=operation.overwrite)
         return event
 
@@ -589,14 +579,7 @@ class Agent:
             limit_s = min(limit_s or most_s, most_s)
         had_git = context.workspace.has_git()
         with self._context.workspace.folder(operation.cwd) as folder:
-            start = OperationStarted(
-                order.index,
-                order.kind,
-                operation.command,
-                now(),
-                operation_id=order.id,
-            )
-            self._context.log.record(start)
+            self._start(order, operation.command)
             # A command whose start is lost in a power failure would start twice.
             self._context.log.sync()
             show = _Live(self._context.show)
@@ -756,6 +739,10 @@ def _within(text: str | None, room: int) -> str | None:
     return (
         None if text is None else plain_text.clip_middle(text, max(room, OUTPUT_LIMIT_CHARACTERS))
     )
+
+
+def _content_change(path: str, real: str, was: str | None, will_be: str | None) -> ContentChange:
+    return ContentChange(path, was, will_be, "" if real == path else real)
 
 
 def _denied(order: Order, subject: str, verdict: Deny) -> Denied:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ from codingagent.model.ui_events import OutboxReady, QuestionAsked, Remark, Wait
 from codingagent.policy.rules import advice
 from codingagent.process import memory
 from codingagent.prompt import render, tokens
-from codingagent.prompt.file_list import Listing
+from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
 from codingagent.storage.mailbox import Mailbox
@@ -51,6 +52,13 @@ from codingagent.storage.shown_texts import ShownTexts
 
 if TYPE_CHECKING:
     from codingagent.agent.guess import Guess
+
+# Many chats take no longer message, or forget its beginning.
+_MUCH_TOKENS = 32_000
+_MUCH = (
+    "about {tokens:,} tokens are more than many chats take: attach the file, do not paste it;"
+    " a lower context_chars makes requests smaller"
+)
 
 # What is read for a request is cut to fair shares later; more than this is of no use.
 _VIEWS_PER_BUDGET = 4
@@ -235,6 +243,10 @@ class Requests:
         self.context.show(ready)
         for reason in context.listing.unread:
             self.context.show(Remark(f"left out of the file list: {reason}"))
+        for part in _cuts(text, (*context.views, *context.offered, *context.attached)):
+            self.context.show(Remark(f"the request shows a part of {part}"))
+        if size > _MUCH_TOKENS:
+            self.context.show(Remark(_MUCH.format(tokens=size)))
         if len(text) > budget.characters:
             limit = budget.characters
             self.context.show(
@@ -454,3 +466,18 @@ def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None
     for path, start, end in wanted:
         if (start, end) == (None, None) or (path, None, None) not in wanted:
             yield path, start, end
+
+
+def _cuts(request: str, views: Iterable[render.FileView]) -> Iterator[str]:
+    """Yield what a request, as rendered, shows only in part for lack of room, for the person to read."""
+    for view in views:
+        start = f"^--- {re.escape(shown_path(view.path))} \\("
+        if found := re.search(
+            rf"{start}lines (\d+)-(\d+) of (\d+); ask for", request, re.MULTILINE
+        ):
+            first, last, total = (f"{int(number):,}" for number in found.groups())
+            yield f"{view.path}: lines {first} to {last} of {total}"
+        elif re.search(rf"{start}\d+ lines, none of which fitted", request, re.MULTILINE):
+            yield f"{view.path}: none of its {view.total_lines:,} lines"
+    for left_out in re.findall(r"^    … (\d+) characters left out …$", request, re.MULTILINE):
+        yield f"the output of a command: all but {int(left_out):,} characters"

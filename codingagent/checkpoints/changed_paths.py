@@ -1,5 +1,6 @@
 """List the paths that a checkpoint must read: git compares metadata, and names the files that belong."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -7,6 +8,8 @@ from msgspec import Struct, field
 
 from codingagent.checkpoints.file_changes import LeftOut
 from codingagent.checkpoints.git_objects import Store
+from codingagent.checkpoints.metadata import IGNORED, Notes
+from codingagent.checkpoints.net_changes import Expected
 from codingagent.policy.presets import PROTECTED_PATHS
 from codingagent.workspace.git_files import Belonging, belonging, fields, paths_below
 
@@ -87,3 +90,31 @@ def folders_above(path: bytes) -> Iterable[bytes]:
     yield path
     while path := path.rpartition(b"/")[0]:
         yield path + b"/"
+
+
+def only(listing: ChangedPaths, notes: Notes, expected: Expected) -> ChangedPaths:
+    """Restrict a listing to the expected paths; the rest stays as recorded before."""
+    names = set(map(os.fsencode, expected))
+    return ChangedPaths(
+        {path: what for path, what in listing.known.items() if path in names},
+        listing.new & names,
+        [left for left in notes.left if left.reason != IGNORED and left.path not in expected],
+    )
+
+
+def bounded(new: Iterable[bytes], limit: int) -> tuple[list[bytes], list[LeftOut]]:
+    """Drop the topmost folders with the most new files until the rest is within the limit."""
+    by_folder: dict[bytes, list[bytes]] = {}
+    for path in new:
+        folder, slash, _ = path.partition(b"/")
+        by_folder.setdefault(folder + slash if slash else b"", []).append(path)
+    count = sum(map(len, by_folder.values()))
+    left: list[LeftOut] = []
+    for folder, held in sorted(by_folder.items(), key=lambda item: -len(item[1])):
+        if count <= limit:
+            break
+        reason = f"more than {limit} new files at once"
+        names = [folder] if folder else held
+        left += [LeftOut(os.fsdecode(name), reason) for name in names]
+        count -= len(by_folder.pop(folder))
+    return [path for held in by_folder.values() for path in held], left

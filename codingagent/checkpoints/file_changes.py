@@ -13,7 +13,7 @@ _LINK = 0o120000
 NAMED_LIMIT = 1000
 
 
-class LeftOut(Struct, frozen=True):
+class LeftOut(Struct, frozen=True, array_like=True):
     """A path that was not covered or not restored, and why; a folder's path ends with /."""
 
     path: str

@@ -12,7 +12,6 @@ from codingagent.model.observations import digest_of
 from codingagent.model.session_state import Session
 from codingagent.process.runner import find_program, run_tool
 from codingagent.storage.homes import Home
-from codingagent.workspace.workspace import temporary_name
 
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
@@ -102,7 +101,7 @@ class LazyStore:
             place = self._place
             program = None if place.store is None else find_program("git", place.root)
             if program is not None and place.store is not None:
-                site = Site(place.root.resolve(), place.hidden, temporary_name)
+                site = Site(place.root.resolve(), place.hidden)
                 git = Git(program, partial(run_tool, timeout_s=GIT_S), os.environ)
                 self._checkpoints = Checkpoints(place.store, site, git)
         return self._checkpoints

@@ -5,7 +5,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 
 from codingagent.checkpoints.file_changes import LeftOut
 
@@ -35,27 +35,17 @@ class Notes(Struct, frozen=True):
         return stat.S_IFREG | self.unusual.get(path, usual)
 
     def encoded(self) -> bytes:
-        document: dict[str, object] = {
-            "usual": self.usual,
-            "unusual": self.unusual,
-            "left": [(left.path, left.reason) for left in self.left],
-            "is_partial": self.is_partial,
-        }
-        if self.tracked:
-            document["tracked"] = self.tracked
-        if self.held:
-            document["held"] = dict(self.held)
-        return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+        # msgspec writes no names that are not UTF-8; json escapes them.
+        return json.dumps(to_builtins(self), separators=(",", ":"), sort_keys=True).encode()
 
     @classmethod
     def decoded(cls, data: bytes) -> "Notes":
-        document = json.loads(data)
-        left = tuple(LeftOut(path, reason) for path, reason in document["left"])
-        plain, runnable = document["usual"]
-        tracked = tuple(document.get("tracked", ()))
-        held = document.get("held", {})
-        partial = document["is_partial"]
-        return cls((plain, runnable), document["unusual"], left, partial, tracked, held)
+        """Read notes.
+
+        Raises:
+            ValueError: if they are damaged.
+        """
+        return convert(json.loads(data), cls)
 
 
 class Covering:

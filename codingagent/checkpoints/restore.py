@@ -6,18 +6,29 @@ and the path is left alone. Content is written atomically, to a temporary name a
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from codingagent.checkpoints.file_changes import State
+from codingagent.checkpoints.file_changes import Change, LeftOut, State
 from codingagent.errors import OperationError
 from codingagent.model import paths
-from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, Position, reason_of
+from codingagent.workspace.dirfd import (
+    BINARY,
+    NO_FOLLOW,
+    Folder,
+    Position,
+    reason_of,
+    temporary_name,
+)
 
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+Contents = Callable[[Iterable[str]], Iterator[tuple[str, bytes]]]
 
 
 class Absent(Struct, frozen=True):
@@ -48,17 +59,10 @@ class RestoreTarget:
     Args:
         root: the workspace, held open.
         hidden: folders to ignore, though they may be inside.
-        temporary_name: returns the name under which a file is written before its rename.
     """
 
-    def __init__(
-        self,
-        root: Folder,
-        hidden: frozenset[tuple[int, int]],
-        temporary_name: Callable[[str], str],
-    ) -> None:
+    def __init__(self, root: Folder, hidden: frozenset[tuple[int, int]]) -> None:
         self._hidden = hidden
-        self._temporary_name = temporary_name
         self._place = Position(root)
         self._at = ""
 
@@ -142,7 +146,7 @@ class RestoreTarget:
             ObstacleError: if that fails.
         """
         folder, _, name = path.rpartition("/")
-        temporary = self._temporary_name(name)
+        temporary = temporary_name(name)
         with self._acting(folder, name, create=True):
             target = self._place.folder
             try:
@@ -195,6 +199,71 @@ class RestoreTarget:
             if self._place.folder.identity() in self._hidden:
                 raise ObstacleError("not covered: it belongs to codingagent itself")
         self._at = folder
+
+
+def restored(
+    ground: RestoreTarget, changes: Sequence[Change], contents: Contents, limit_bytes: int
+) -> tuple[list[str], list[LeftOut]]:
+    """Restore the old state of paths that are in their new one.
+
+    Args:
+        ground: the files.
+        changes: the differences, sorted by path.
+        contents: yields the content of each blob.
+        limit_bytes: the size of the largest file that is read.
+
+    Returns:
+        The paths that are now in their old state, and those left alone.
+    """
+    done: list[str] = []
+    reason = "one of the checkpoints did not cover it"
+    left = [LeftOut(change.path, reason) for change in changes if change.kind == "left_out"]
+    certain = [change for change in changes if change.kind != "left_out"]
+
+    def is_done(change: Change) -> bool:
+        look = ground.look(change.path, limit_bytes)
+        if _fits(look, change.old):
+            return True
+        if not _fits(look, change.new):
+            raise ObstacleError("it was changed after the latest checkpoint, or is not covered")
+        return False
+
+    def settle(change: Change, data: bytes) -> None:
+        try:
+            if not is_done(change):
+                if change.old is None:
+                    ground.remove(change.path)
+                else:
+                    ground.put(change.path, change.old, data, lambda: is_done(change))
+        except ObstacleError as obstacle:
+            left.append(LeftOut(change.path, obstacle.reason))
+        else:
+            done.append(change.path)
+
+    # Removals make room for additions; innermost first, so that folders become empty.
+    for change in reversed(certain):
+        if change.old is None:
+            settle(change, b"")
+    by_blob: dict[str, list[Change]] = {}
+    for change in certain:
+        if change.old is not None:
+            by_blob.setdefault(change.old.blob, []).append(change)
+    for blob, data in contents(by_blob):
+        for change in by_blob[blob]:
+            settle(change, data)
+    return done, left
+
+
+def blob_id(data: bytes) -> str:
+    """Return git's id of some content."""
+    # git identifies content by SHA-1; it is no security measure here.
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _fits(look: Absent | PresentFile, state: State | None) -> bool:
+    if isinstance(look, Absent) or state is None:
+        return isinstance(look, Absent) and state is None
+    return look.mode == state.mode and blob_id(look.data) == state.blob
 
 
 def _refuse_protected(name: str) -> None:

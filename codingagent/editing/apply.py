@@ -166,9 +166,7 @@ def _replaced(
             raise _refused(fault, len(change)) from None
         if found.note:
             notes.append(f"{label} {found.note}")
-        hunk = lines.put(found.start, found.count, found.new, found.same)
-        hunks = [_moved(earlier, hunk) for earlier in hunks]
-        hunks.append(hunk)
+        hunks = lines.take(found, hunks)
     return Edited(lines.text(), tuple(hunks), tuple(notes))
 
 
@@ -186,9 +184,7 @@ def _apply_diff(diff: Diff, lines: "_Lines", earlier: Sequence[Hunk], path: str)
         raise _refused(fault, len(diff.hunks)) from None
     hunks: list[Hunk] = []
     for put in puts:
-        hunk = lines.put(put.start, put.count, put.new, put.same)
-        lines.finish(put.end)
-        hunks = [*(_moved(earlier, hunk) for earlier in hunks), hunk]
+        hunks = lines.take(put, hunks)
     return Edited(lines.text(), tuple(hunks), notes)
 
 
@@ -339,6 +335,12 @@ class _Lines(Struct):
         if at_end and not self.ended and count and self.raw:
             self.raw[-1] = self.raw[-1].removesuffix("\r")
         return Hunk(start + 1, count, start + 1, len(new))
+
+    def take(self, found: places.Found, earlier: Sequence[Hunk]) -> list[Hunk]:
+        """Put what was found; return its hunk after the earlier ones, which it may have moved."""
+        hunk = self.put(found.start, found.count, found.new, found.same)
+        self.finish(found.end)
+        return [*(_moved(each, hunk) for each in earlier), hunk]
 
     def finish(self, end: FileEnd | None) -> None:
         """Add the line end of the last line, or remove it."""

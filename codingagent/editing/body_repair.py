@@ -5,7 +5,8 @@ letter: that is how to say that it is meant.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -20,6 +21,7 @@ from codingagent.model.plain_text import joined
 
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/{name} TOKEN]'
 is_prose = file_kinds.is_prose
+T = TypeVar("T")
 
 
 class Body(Struct, frozen=True):
@@ -108,30 +110,39 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
         )
 
 
-def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
-    """Return the body of SEARCH/REPLACE blocks with readable markers, if the damage to these is certain.
+def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, Body]:
+    """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and itself.
 
     Markers in entities show what became of all of the body. It is decoded as a whole then, once.
 
     Args:
         body: as it came.
-        reads: raises OperationError for what can't be read.
+        read: raises OperationError for what can't be read.
 
     Raises:
-        OperationError: if the markers came in entities, and the lines of the body not throughout.
+        OperationError: if it can't be read; or if the markers came in entities, and the lines of the body
+            not throughout.
     """
-    if _reads(body, reads):
-        return Body(body)
+    faults: list[OperationError] = []
+    for text, notes in _readings(body):
+        try:
+            return read(text), Body(text, notes)
+        except OperationError as fault:
+            faults.append(fault)
+    raise faults[-1]
+
+
+def _readings(body: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield a body as it came, then without what a chat does to markers, and notes on that."""
     notes: tuple[str, ...] = ()
+    yield body, notes
     bare = fences.without_fence(body) if fences.is_marked_up(body) else None
     if bare is not None:
         body, notes = bare, (fences.NOTE,)
-        if _reads(body, reads):
-            return Body(body, notes)
-    lines = body.split("\n")
-    mended = [marker_of(line) or line for line in lines]
-    text = "\n".join(mended)
-    if mended != lines and _reads(text, reads) and chat_damage.has_encoded_marker(body):
+        yield body, notes
+    if _with_markers(body) == body:
+        return
+    if chat_damage.has_encoded_marker(body):
         if not _can_be_decoded(body):
             raise OperationError(
                 "The markers of this edit came as HTML entities, and the lines between them only in part:"
@@ -139,14 +150,12 @@ def mend_replacements(body: str, reads: Callable[[str], object]) -> Body:
             )
         body = chat_damage.without_entities(body)
         notes = (*notes, f"{Damage.ENTITIES.value} were undone in the body, as in its markers")
-        if _reads(body, reads):
-            return Body(body, notes)
-        lines = body.split("\n")
-        mended = [marker_of(line) or line for line in lines]
-        text = "\n".join(mended)
-    if mended != lines and _reads(text, reads):
-        return Body(text, (*notes, "damaged SEARCH/REPLACE markers were read as such"))
-    return Body(body, notes)
+        yield body, notes
+    yield _with_markers(body), (*notes, "damaged SEARCH/REPLACE markers were read as such")
+
+
+def _with_markers(body: str) -> str:
+    return "\n".join(marker_of(line) or line for line in body.split("\n"))
 
 
 def _can_be_decoded(body: str) -> bool:
@@ -155,14 +164,6 @@ def _can_be_decoded(body: str) -> bool:
     quotes = {"&quot;": '"', "&#34;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'"}
     is_partly = any(name in body and quote in rest for name, quote in quotes.items())
     return not is_partly and not any(c in rest for c in "<>&")
-
-
-def _reads(body: str, reads: Callable[[str], object]) -> bool:
-    try:
-        reads(body)
-    except OperationError:
-        return False
-    return True
 
 
 _MARKER = re.compile(r"(<{7,}) ?SEARCH|(={7,})|(>{7,}) ?REPLACE")

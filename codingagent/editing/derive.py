@@ -9,6 +9,7 @@ the same text, nothing is taken. Where a new line may be meant as it came, nothi
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,16 +65,15 @@ def check_new_lines(
         return
     known = set(sought.search)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
-    if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
-        ground = Ground(sought.path, lines, *at)
-        indentation.check(ground, sought.search, sought.replace, placed)
     ground = Ground(sought.path, lines, *at)
+    if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
+        indentation.check(ground, sought.search, sought.replace, placed)
     if not sought.is_verbatim and indentation.is_cut(placed, ground):
         raise OperationError(f"REPLACE has a line that is broken into two; {_again(sought)}")
     is_spared = sought.is_verbatim or chat_damage.Kept.LINES in chat_damage.kept_in(
         joined(sought.search)
     )
-    if not is_spared and blank_lines.are_doubled(placed, Ground(sought.path, lines, *at)):
+    if not is_spared and blank_lines.are_doubled(placed, ground):
         raise OperationError(
             f"REPLACE has blank lines in twos, where the file has one at a time; {_again(sought)}; if it"
             ' is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
@@ -82,7 +82,7 @@ def check_new_lines(
         return
     there = set(lines)
     new = [line for _, line in pairs if line not in there]
-    _check_characters(lines, sought, new, placed, at)
+    _check_characters(ground, sought, new, placed)
     for line in () if sought.is_whole else new:
         if is_elision_line(line, bare=False):
             raise OperationError(
@@ -96,13 +96,8 @@ def _again(sought: Sought) -> str:
     return f"send the edit again{where}"
 
 
-def check_indentation(lines: list[str], new: list[str]) -> None:
-    """Refuse new lines that are indented as no line of the file is: by blanks where it has tabs alone."""
-    indentation.check_kind(lines, new, "REPLACE")
-
-
 def _check_characters(
-    lines: list[str], sought: Sought, new: list[str], placed: Sequence[str], at: tuple[int, int]
+    ground: Ground, sought: Sought, new: list[str], placed: Sequence[str]
 ) -> None:
     """Refuse new lines with the damage of the tags, or with what no file of the kind can hold."""
     spared = "\n".join(sought.search)
@@ -116,7 +111,7 @@ def _check_characters(
                 f"the tags of this reply came with {row.damage.value}, and REPLACE holds some that may be"
                 f" damage too; {_again(sought)}"
             )
-    what = characters.check(list(placed), Ground(sought.path, lines, *at), spared)
+    what = characters.check(list(placed), ground, spared)
     if what:
         how = " with the characters that are meant for the file" if sought.is_verbatim else ""
         raise OperationError(
@@ -186,7 +181,7 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
     if len({damage for damage, _ in there}) > 1:
         chain = tuple(undo for _, undo in there)
         damages = tuple(dict.fromkeys(damage for damage, _ in there))
-        yield _Repair(tuple(d.value for d in damages), damages, _in_turn(chain))
+        yield _Repair(tuple(d.value for d in damages), damages, partial(_in_turn, chain))
     whole = "\n".join(lines)
     folds = [(d, u) for d, u in _UNDO if d in _FOLDS and not whole.isascii() and u(whole) != whole]
     for damage, undo in folds:
@@ -194,13 +189,8 @@ def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
         yield _Repair((name,), (damage,), undo, folds_file=True)
 
 
-def _in_turn(chain: tuple[Callable[[str], str], ...]) -> Callable[[str], str]:
-    def undo(line: str) -> str:
-        for each in chain:
-            line = each(line)
-        return line
-
-    return undo
+def _in_turn(chain: Sequence[Callable[[str], str]], line: str) -> str:
+    return reduce(lambda text, undo: undo(text), chain, line)
 
 
 def mended(lines: list[str], sought: Sought) -> Found | None:

@@ -12,13 +12,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from msgspec import Struct
-
-from codingagent.editing import characters, derive, elisions, file_kinds, nearest, places
+from codingagent.editing import (
+    characters,
+    derive,
+    elisions,
+    file_kinds,
+    indentation,
+    nearest,
+    places,
+)
 from codingagent.editing.characters import Ground
-from codingagent.editing.places import Place, Sought
+from codingagent.editing.places import Found, Place, Sought
 from codingagent.errors import OperationError
-from codingagent.model.operations import Diff, DiffHunk, FileEnd
+from codingagent.model.operations import Diff, DiffHunk
 
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16
@@ -32,22 +38,9 @@ _PLACES_LIMIT = 100_000
 _MORE_LINES = "give it more lines of context, or the right line number in its @@ line"
 
 
-class Put(Struct, frozen=True):
-    """Lines that take the place of `count` lines from `start` on.
-
-    `same` is how many of them at the head and at the tail are the old ones, to the byte.
-    """
-
-    start: int
-    count: int
-    new: tuple[str, ...]
-    same: tuple[int, int]
-    end: FileEnd | None = None
-
-
 def apply(
     diff: Diff, lines: list[str], shifts: Sequence[int], path: str
-) -> tuple[list[Put], tuple[str, ...]]:
+) -> tuple[list[Found], tuple[str, ...]]:
     """Return what is to be put into a file, in this order, and notes on how the diff was read.
 
     Args:
@@ -79,7 +72,7 @@ def apply(
     file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
     notes: list[str] = []
     left: list[_Hunk] = []
-    ordered: list[tuple[int, int, int, Put]] = []
+    ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
         if (at := _applied_at(file, hunk)) is not None:
             ordered.append((at, at, index, _unchanged(file, at, len(hunk.new))))
@@ -416,7 +409,7 @@ def _is_same_head(line: str, name: str) -> bool:
 # --- there already ---------------------------------------------------------------------------------
 
 
-def _all_applied(file: _File, hunks: list[_Hunk]) -> list[Put] | None:
+def _all_applied(file: _File, hunks: list[_Hunk]) -> list[Found] | None:
     """Return the lines of a diff that were put there before: all exactly where its numbers say.
 
     Where the old lines are exactly there, too, it takes new ones that are hardly there by chance.
@@ -485,8 +478,8 @@ def _stands_at(file: _File, wanted: list[str], start: int) -> bool:
     return [line.rstrip() for line in there] == [line.rstrip() for line in wanted]
 
 
-def _unchanged(file: _File, start: int, count: int) -> Put:
-    return Put(start, count, tuple(file.lines[start : start + count]), (count, 0))
+def _unchanged(file: _File, start: int, count: int) -> Found:
+    return Found(start, count, tuple(file.lines[start : start + count]), (count, 0))
 
 
 # --- what goes there -------------------------------------------------------------------------------
@@ -502,7 +495,7 @@ def _proven_tabs(hunks: Iterable[_Hunk]) -> dict[int, Callable[[str], str]]:
     return {width: shown[0][width] for width in set.intersection(*map(set, shown))} if shown else {}
 
 
-def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]) -> Put:
+def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]) -> Found:
     """Return what a hunk puts at a place.
 
     Raises:
@@ -523,12 +516,12 @@ def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], 
     else:
         above = below = 0
     start, last = fit.first - above, fit.last + below
-    return Put(
+    return Found(
         start,
         last - start,
         new[head - above : len(new) - tail + below],
         (above, below),
-        hunk.said.end,
+        end=hunk.said.end,
     )
 
 
@@ -589,7 +582,9 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     if not place.note and hunk.said.is_verbatim:
         if not file.is_shown:
             known = set(there)
-            derive.check_indentation(file.lines, [line for line in new if line not in known])
+            indentation.check_kind(
+                file.lines, [line for line in new if line not in known], "REPLACE"
+            )
         return
     if fit.made is None and not place.tab_width and not hunk.said.is_verbatim:
         derive.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
@@ -623,7 +618,7 @@ def _shows_indentation(file: _File, hunk: _Hunk) -> bool:
     return any(line.startswith(("\t", "  ")) for line in there)
 
 
-def _spliced(lines: list[str], puts: list[Put]) -> list[str]:
+def _spliced(lines: list[str], puts: list[Found]) -> list[str]:
     made = list(lines)
     for put in puts:
         made[put.start : put.start + put.count] = put.new

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Channel, Damage
@@ -167,14 +168,10 @@ def _edit(
         if not middles and not known:
             return None
     asking = _ASKING_WORD.fullmatch(_first_word(opening.label)) is not None
+    start = opening.index
+    bare = MarkedEdit(start, start + 1, label=opening.label, asks=asking)
     if not closings:
-        return MarkedEdit(
-            opening.index,
-            opening.index + 1,
-            fault="it has no closing marker",
-            label=opening.label,
-            asks=asking,
-        )
+        return replace(bare, fault="it has no closing marker")
     close = next((m for m in closings if m.length == opening.length), closings[0])
     inside = [m for m in middles if m.index < close.index]
     if len(inside) > 1:
@@ -182,17 +179,15 @@ def _edit(
     end = close.index
     if len(inside) == 2 and is_doubled(lines, opening.index, inside[1].index, end):
         end = inside.pop().index
-    start, after = opening.index, close.index + 1
+    bare = replace(bare, end=close.index + 1)
     if len(inside) != 1:
         what = "more than one" if inside else "no"
-        fault = f"it has {what} line ======="
-        return MarkedEdit(start, after, fault=fault, label=opening.label, asks=asking)
+        return replace(bare, fault=f"it has {what} line =======")
     middle = inside[0].index
     old = lines[start + 1 : middle]
     base = next((i for i, line in enumerate(old) if _BASE.fullmatch(line)), len(old))
     new = tuple(lines[middle + 1 : end])
-    way = opening.way | close.way
-    return MarkedEdit(start, after, tuple(old[:base]), new, "", opening.label, asking, way)
+    return replace(bare, old=tuple(old[:base]), new=new, way=opening.way | close.way)
 
 
 def _between(markers: list[_Marker], start: int, end: int) -> list[_Marker]:

@@ -92,10 +92,8 @@ def parses(path: str, text: str) -> bool | None:
     """Return whether a text is a valid file of its kind; None where that can't be told."""
     if not syntax_check.is_known(path):
         return None
-    return True if syntax_check.can_read(path, text) else _faulty(path, text)
-
-
-def _faulty(path: str, text: str) -> bool | None:
+    if syntax_check.can_read(path, text):
+        return True
     return None if syntax_check.find_fault(path, text) is None else False
 
 

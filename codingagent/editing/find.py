@@ -39,8 +39,7 @@ def find(lines: list[str], sought: Sought) -> Found:
     for rule in AS_IT_CAME:
         if places := rule.run(lines, search):
             place = only(lines, sought.label, places)
-            as_others = None if sought.is_literal else as_the_others(lines, sought, place)
-            if (found := as_others) is not None:
+            if not sought.is_literal and (found := as_the_others(lines, sought, place)) is not None:
                 return found
             new = place.new(sought.replace)
             if rule.run is up_to_indentation and not sought.is_verbatim:

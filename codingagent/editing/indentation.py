@@ -43,7 +43,7 @@ def spread(line: str, width: int) -> str:
     return lead.replace("\t", " " * width) + line[len(lead) :].rstrip() if lead else line.rstrip()
 
 
-def to_tabs(line: str, width: int) -> str | None:
+def to_tabs(width: int, line: str) -> str | None:
     """Return a line with tabs for the blanks at its start; None if they are no whole number of tabs."""
     lead = blanks(line)
     # The stars of a comment's lines are one blank deeper than its first.
@@ -53,7 +53,7 @@ def to_tabs(line: str, width: int) -> str | None:
     return "\t" * (len(lead) // width) + line[len(lead) - rest :]
 
 
-def to_blanks(line: str, width: int) -> str:
+def to_blanks(width: int, line: str) -> str:
     """Return a line with blanks for the tabs at its start."""
     return blanks(line).replace("\t", " " * width) + line[len(blanks(line)) :]
 
@@ -287,8 +287,8 @@ def _tabs(moves: _Moves) -> MendedLines | None:
     if not width:
         return None
     if not has_tabs:
-        return moves.undone([to_blanks(line, width) for line in moves.new], what)
-    tabbed = [to_tabs(line, width) for line in moves.new]
+        return moves.undone([to_blanks(width, line) for line in moves.new], what)
+    tabbed = [to_tabs(width, line) for line in moves.new]
     if None in tabbed:
         raise moves.refusal(what)
     return moves.undone([line for line in tabbed if line is not None], what)

@@ -1,6 +1,7 @@
 """Find where in a file the lines of a search are: exactly, or up to blanks, indentation or tabs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from codingagent.editing.indentation import blanks
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import UNHARMED, Channel
+from codingagent.model.operations import FileEnd
 from codingagent.model.rule import Rule
 
 SHOWN_PLACES = 3
@@ -49,6 +51,8 @@ class Found(Struct, frozen=True):
     note: str = ""
     undone: Channel = UNHARMED
     """What was undone in the search, and has made it fit."""
+    end: FileEnd | None = None
+    """Whether the file's last line is to have an end, where a diff says so."""
 
 
 def split(text: str) -> list[str]:
@@ -107,15 +111,7 @@ def up_to_trailing_blanks(lines: list[str], search: list[str]) -> list[Place]:
         return []
     starts = positions([line.rstrip() for line in lines], [line.rstrip() for line in search])
     note = "fitted up to trailing blanks"
-    return [
-        Place(
-            start,
-            len(search),
-            note,
-            trail=_common_trail(lines[start : start + len(search)], search),
-        )
-        for start in starts
-    ]
+    return [_with_trail(Place(start, len(search), note), lines, search) for start in starts]
 
 
 def _common_trail(place: Sequence[str], search: Sequence[str]) -> str:
@@ -201,27 +197,20 @@ def up_to_tabs(lines: list[str], search: list[str]) -> list[Place]:
             if has_tabs == any(blanks(line).count("\t") for line in search):
                 continue  # both, or neither: that is another difference
             note = f"fitted with {'tabs' if has_tabs else 'blanks'} for its indentation"
-            change = _to_tabs(width) if has_tabs else _to_blanks(width)
+            change = partial(_to_tabs if has_tabs else indentation.to_blanks, width)
             here = Place(start, len(search), note, change, tab_width=width)
             found.append(_with_trail(here, lines, search))
     return found
 
 
-def _to_tabs(width: int) -> Callable[[str], str]:
-    def change(line: str) -> str:
-        tabbed = indentation.to_tabs(line, width)
-        if tabbed is None:
-            raise OperationError(
-                "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
-                " of tabs; write both with the indentation of the file"
-            )
-        return tabbed
-
-    return change
-
-
-def _to_blanks(width: int) -> Callable[[str], str]:
-    return lambda line: indentation.to_blanks(line, width)
+def _to_tabs(width: int, line: str) -> str:
+    tabbed = indentation.to_tabs(width, line)
+    if tabbed is None:
+        raise OperationError(
+            "the file is indented by tabs, and a line of REPLACE by blanks that are no whole number"
+            " of tabs; write both with the indentation of the file"
+        )
+    return tabbed
 
 
 def positions(lines: list[str], search: list[str]) -> list[int]:

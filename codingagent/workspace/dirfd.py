@@ -7,12 +7,13 @@ against races.
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from codingagent.errors import OperationError
+from codingagent.errors import OperationError, WorkError
 from codingagent.model import paths
 from codingagent.model.observations import digest_of
 
@@ -237,6 +238,38 @@ def open_root(root: Path) -> Folder:
 def open_by_name(root: Path) -> Folder:
     """Return the root of a walk on a system without folder handles."""
     return Folder(os.fspath(root))
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def check_root(root: Path, folder: Folder) -> None:
+    """Check that a root's name still leads to the folder that was opened.
+
+    Raises:
+        WorkError: if it was moved or replaced.
+    """
+    if identity_of(root) != folder.identity():
+        raise WorkError(
+            f"the workspace {root} was moved or replaced; put back what belongs there, then"
+            " `codingagent resume` goes on with a session"
+        )
+
+
+def hidden_identities(hidden: Iterable[Path], root: Folder) -> frozenset[tuple[int, int]]:
+    """Return the identities of folders that exist, except the root's own."""
+    found = {identity for path in hidden if (identity := identity_of(path)) is not None}
+    return frozenset(found - {root.identity()})
+
+
+def temporary_name(name: str) -> str:
+    """Return the temporary name under which a file is written; always the same for a name."""
+    return f".ca-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}.tmp"
 
 
 def regular(place: Position, path: str) -> os.stat_result:

@@ -8,14 +8,13 @@ Over 500 lines: all access to files is here, so that there is one place to check
 """
 
 import contextlib
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.errors import OperationError, UsageError, WorkError
+from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
@@ -26,12 +25,15 @@ from codingagent.workspace.dirfd import (
     Folder,
     NotFoundError,
     Position,
+    check_root,
     digest_at,
+    hidden_identities,
     open_root,
     read_regular,
     reason_of,
     regular,
     state_of,
+    temporary_name,
 )
 
 if TYPE_CHECKING:
@@ -87,9 +89,7 @@ class Workspace:
         self._git = git
         self._hidden_paths = hidden
         self._entries = entries
-        self._hidden = frozenset(
-            identity for path in hidden if (identity := _identity(path)) is not None
-        ) - {self._folder.identity()}
+        self._hidden = hidden_identities(hidden, self._folder)
 
     def close(self) -> None:
         """Close the handle on the root."""
@@ -101,11 +101,7 @@ class Workspace:
         Raises:
             WorkError: if it was moved or replaced.
         """
-        if _identity(self.root) != self._folder.identity():
-            raise WorkError(
-                f"the workspace {self.root} was moved or replaced; put back what belongs there, then"
-                " `codingagent resume` goes on with a session"
-            )
+        check_root(self.root, self._folder)
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -213,12 +209,8 @@ class Workspace:
         Raises:
             OperationError: if the path no longer leads there.
         """
-        with (
-            contextlib.suppress(OperationError, NotFoundError),
-            self._walk(place.path, follow_last=False) as again,
-        ):
-            if again.folder.identity() == place.folder.identity():
-                return
+        if self._leads_to(place):
+            return
         if is_new:
             with contextlib.suppress(OSError):
                 place.folder.unlink(place.name)
@@ -626,11 +618,6 @@ def _refuse_own(name: str, path: str) -> None:
         )
 
 
-def temporary_name(name: str) -> str:
-    """Return the temporary name under which a file is written; always the same for a name."""
-    return f".ca-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}.tmp"
-
-
 def _checked_root(root: Path, *, is_guest: bool) -> Path:
     name = os.fspath(root)
     if "\0" in name or name.encode("utf-8", "replace") != os.fsencode(root):
@@ -657,14 +644,6 @@ def _checked_root(root: Path, *, is_guest: bool) -> Path:
 def _is_too_much(real: Path) -> bool:
     home = Path.home().resolve()
     return real in (home, *home.parents) or os.fspath(real) in _SYSTEM
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _check_replaceable(found: os.stat_result, path: str) -> None:

@@ -23,7 +23,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.journal import Sessions
 from codingagent.storage.session_log import SessionLog, UnkeptLog
 from codingagent.workspace.git_files import Git
-from codingagent.workspace.workspace import Workspace, temporary_name
+from codingagent.workspace.workspace import Workspace
 from tests.benchmarks.measuring import Figure, interleaved, ratio
 from tests.sandboxes import line_by_names
 
@@ -184,7 +184,7 @@ def checkpoints(files: int = 100_000) -> Iterator[Figure]:
         own = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
         subprocess.run([program, "init", "-q", work], env=own, check=True)
         subprocess.run([program, "-C", work, "add", "-A"], env=own, check=True)
-        site = Site(work, (), temporary_name)
+        site = Site(work, ())
         kept = Checkpoints(root / "store", site, Git(program, run_tool))
         with contextlib.closing(kept):
             kept.take()

@@ -14,7 +14,6 @@ from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.process.runner import run_tool
 from codingagent.workspace.dirfd import Folder
 from codingagent.workspace.git_files import Git
-from codingagent.workspace.workspace import temporary_name
 from tests.helpers import calls_of, fewer_examples
 from tests.workspace.test_listing_like_git import GIT, Tree
 
@@ -102,7 +101,7 @@ def test_the_request_and_the_checkpoint_name_the_same_files(
             tree.git("--literal-pathspecs", "add", "-f", "--", paths[number], at=root)
     git = Git(GIT, run_tool, tree.variables)
     with tempfile.TemporaryDirectory() as store:
-        checkpoints = Checkpoints(Path(store) / "s", Site(root, (), temporary_name), git)
+        checkpoints = Checkpoints(Path(store) / "s", Site(root, ()), git)
         try:
             first = covered(tree, Path(store) / "s", root, checkpoints)
             assert set(tree.ours(root)) == first
@@ -126,7 +125,7 @@ def test_a_deep_tree_costs_what_its_depth_does(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     for folder in (deep, *list(deep.parents)[:199]):
         (folder / "f").write_text("x")
-    site = Site(root.resolve(), (), temporary_name)
+    site = Site(root.resolve(), ())
     checkpoints = Checkpoints(tmp_path / "s", site, Git(GIT, run_tool))
     try:
         assert calls_of(Folder.open, checkpoints.take) < 5 * 200

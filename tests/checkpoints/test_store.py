@@ -21,14 +21,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.checkpoints import git_index
-from codingagent.checkpoints.file_changes import Checkpoint, Restored
+from codingagent.checkpoints.file_changes import Checkpoint, LeftOut, Restored
+from codingagent.checkpoints.metadata import Notes
 from codingagent.checkpoints.store import Checkpoints, Limits, Site
 from codingagent.errors import WorkError
 from codingagent.model.observations import digest_of
 from codingagent.process.runner import run_tool
-from codingagent.workspace.dirfd import Folder, open_by_name, open_root
+from codingagent.workspace.dirfd import Folder, open_by_name, open_root, temporary_name
 from codingagent.workspace.git_files import Git
-from codingagent.workspace.workspace import temporary_name
 from tests.helpers import (
     can_swap,
     descriptors,
@@ -81,7 +81,7 @@ class Yard:
     def again(self, hidden: tuple[Path, ...] = (), limits: Limits | None = None) -> None:
         """Opens the checkpoints anew, as the next start of the program does."""
         self.checkpoints.close()
-        site = Site(self.root, hidden, temporary_name, self.open_folder)
+        site = Site(self.root, hidden, self.open_folder)
         assert GIT is not None
         self.checkpoints = Checkpoints(self.store, site, Git(GIT, run_tool), limits)
 
@@ -94,7 +94,7 @@ def _yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
         folder.mkdir()
     (outside / "secret").write_bytes(SECRET)
     handles = descriptors()
-    site = Site(root, (), temporary_name, request.param)
+    site = Site(root, (), request.param)
     store = tmp_path / "store"
     checkpoints = Checkpoints(store, site, Git(GIT or "", run_tool))
     yard = Yard(root, outside, store, checkpoints, request.param)
@@ -915,9 +915,8 @@ from pathlib import Path
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.workspace.git_files import Git
 from codingagent.process.runner import run_tool
-from codingagent.workspace.workspace import temporary_name
 git, store, root, act, *ids = sys.argv[1:]
-checkpoints = Checkpoints(Path(store), Site(Path(root), (), temporary_name), Git(git, run_tool))
+checkpoints = Checkpoints(Path(store), Site(Path(root), ()), Git(git, run_tool))
 print("ready", flush=True)
 if act == "restore":
     old, now = ids
@@ -975,7 +974,7 @@ def test_swapped_folders_never_lead_outside(tmp_path: Path) -> None:
         folder.mkdir()
     if not can_swap(tmp_path):
         pytest.skip("this disk can't exchange two names")
-    site = Site(root, (), temporary_name)
+    site = Site(root, ())
     checkpoints = Checkpoints(tmp_path / "store", site, Git(GIT or "", run_tool))
     yard = Yard(root, outside, tmp_path / "store", checkpoints, open_root)
     with contextlib.closing(checkpoints):
@@ -1209,7 +1208,7 @@ def test_a_full_disk_fails_the_checkpoint_and_harms_no_other(tmp_path: Path) -> 
             limited if is_full else argv, {"PATH": os.environ["PATH"], **variables}, data
         )
 
-    site = Site(root, (), temporary_name)
+    site = Site(root, ())
     with contextlib.closing(
         Checkpoints(tmp_path / "store", site, Git(GIT or "", run))
     ) as checkpoints:
@@ -1279,7 +1278,7 @@ def test_a_workspace_that_was_replaced_is_said(yard: Yard) -> None:
 
 def test_a_workspace_that_can_not_be_opened_is_said(yard: Yard) -> None:
     """One that goes in this instant."""
-    site = Site(yard.root / "gone", (), temporary_name, yard.open_folder)
+    site = Site(yard.root / "gone", (), yard.open_folder)
     if yard.open_folder is open_root:
         with pytest.raises(WorkError, match=r"gone can't be opened: .*; put it back where it was"):
             Checkpoints(yard.store, site, Git(GIT or "", run_tool))
@@ -1352,7 +1351,7 @@ def test_there_and_back_again(
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "ws")
         root.mkdir()
-        site = Site(root, (), temporary_name)
+        site = Site(root, ())
         checkpoints = Checkpoints(Path(folder, "store"), site, Git(GIT or "", run_tool))
         yard = Yard(root, root, Path(folder, "store"), checkpoints, open_root)
         with contextlib.closing(checkpoints):
@@ -1571,3 +1570,16 @@ def test_right_after_a_change_nothing_is_sure(yard: Yard) -> None:
     later = time.time_ns() + 10**9
     os.utime(path, ns=(later, later))
     assert not yard.checkpoints.prepare("")
+
+
+def test_notes_of_earlier_versions_are_read_and_odd_names_survive() -> None:
+    """A store on disk outlives a version; a name that is not UTF-8 is a name like others."""
+    old = (
+        b'{"is_partial":false,"left":[["a\\udc80","large"]],"unusual":{"b":448},"usual":[420,493]}'
+    )
+    notes = Notes.decoded(old)
+    assert notes == Notes(left=(LeftOut("a\udc80", "large"),), unusual={"b": 0o700})
+    assert Notes.decoded(notes.encoded()) == notes
+    for damaged in (b"", b"{}x", b'{"left":[["a"]]}', b'{"usual":[1]}'):
+        with pytest.raises(ValueError):
+            Notes.decoded(damaged)

@@ -2,11 +2,13 @@
 
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from codingagent.cli import main
+from tests.cli.test_cli import drop
 from tests.helpers import command_line
 from tests.killing import command_line_here
 
@@ -123,3 +125,23 @@ def test_what_turns_text_round_is_seen(tmp_path: Path) -> None:
     assert "safe \\u202edaer" in out
     assert "+x = '\\u2066'" in out
     assert "\u2066" in (tmp_path / "workspace" / "a.py").read_text()
+
+
+def test_what_a_request_shows_only_in_part_is_said_before_it_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files and outputs that were cut, and a request that is more than many chats take."""
+    home, workspace = tmp_path / "home", tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "big.txt").write_text("a line of words and more words\n" * 20_000, "utf-8")
+    (workspace / "small.txt").write_text("all of it\n", "utf-8")
+    words = ["--workspace", str(workspace), "--attach", "*.txt", "look"]
+    assert main.run(["--home", str(home), "new", "--no-wait", *words]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"the request shows a part of big\.txt: lines 1 to \d,\d{3} of 20,000\n", said)
+    assert "small.txt:" not in said
+    assert re.search(r"about \d+,\d{3} tokens are more than many chats take", said)
+    drop(home, "[RUN_COMMAND]\nseq 1 20000\n[/RUN_COMMAND]\n")
+    assert main.run(["--home", str(home), "resume", "--once"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"shows a part of the output of a command: all but \d\d,\d{3} char", said)

@@ -274,23 +274,22 @@ def test_what_the_tags_do_not_settle_is_asked_for_again(way: Damage, body: str) 
 def test_damaged_markers_are_read(markers: tuple[str, str, str]) -> None:
     """Only where the body can't be read otherwise: text that looks like a marker is safe."""
     body = f"{markers[0]}\na\n{markers[1]}\nb\n{markers[2]}\n"
-    (found,) = apply.read_replacements(
-        body_repair.mend_replacements(body, apply.read_replacements).text
-    )
+    ((found,), _) = body_repair.mend_replacements(body, apply.read_replacements)
     assert (found.search, found.replace) == ("a\n", "b\n")
 
 
 def test_a_body_with_readable_markers_is_not_looked_into() -> None:
     """Its text may tell of markers in another form."""
     body = "<<<<<<< SEARCH\n**=======**\n=======\n  >>>>>>> REPLACE\n>>>>>>> REPLACE\n"
-    assert body_repair.mend_replacements(body, apply.read_replacements) == body_repair.Body(body)
+    _, read = body_repair.mend_replacements(body, apply.read_replacements)
+    assert read == body_repair.Body(body)
 
 
 def test_markers_in_entities_show_what_became_of_the_body() -> None:
     """What encodes one < encodes all of them, once; quotes may be spared."""
     plain = '<<<<<<< SEARCH\nif a < "b":\n=======\nif a > "&lt;":\n>>>>>>> REPLACE\n'
     body = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    mended = body_repair.mend_replacements(body, apply.read_replacements)
+    _, mended = body_repair.mend_replacements(body, apply.read_replacements)
     assert mended.text == plain
     assert mended.notes
     with pytest.raises(OperationError, match="entities"):

@@ -16,8 +16,8 @@ import pytest
 
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model.events import FolderEntry
-from codingagent.workspace.dirfd import Folder, walk_names
-from codingagent.workspace.workspace import READ_LIMIT_BYTES, Workspace, temporary_name
+from codingagent.workspace.dirfd import Folder, temporary_name, walk_names
+from codingagent.workspace.workspace import READ_LIMIT_BYTES, Workspace
 from tests.helpers import NamedWorkspace, descriptors, line_from, python
 
 SECRET = b"SECRET"

@@ -148,13 +148,11 @@ def _edit_file(values: _Values) -> Operation:
 
 
 def _replacements(values: _Values, arrival: Arrival | None) -> tuple[Replacement, ...]:
-    try:
+    if arrival is None:
         return apply.read_replacements(values.body)
-    except OperationError:
-        if arrival is None:
-            raise
-    body = body_repair.mend_replacements(values.body, apply.read_replacements)
-    return apply.read_replacements(values.take(body))
+    found, body = body_repair.mend_replacements(values.body, apply.read_replacements)
+    values.take(body)
+    return found
 
 
 def _delete_file(values: _Values) -> Operation:

@@ -144,6 +144,31 @@ def test_tag_blocks_are_executed_in_a_session_of_json(live: LiveSession) -> None
     assert "--- a.txt ---\nbeta\n" in live.contents()
 
 
+def test_what_failed_is_called_as_the_protocol_calls_it(tmp_path: Path) -> None:
+    """House, what an operation is: one kind in the journal; the model reads the words of its protocol."""
+    session_id = begun(tmp_path)
+    edit = {"type": "editFile", "path": "nope", "edits": [{"oldContent": "a", "newContent": "b"}]}
+    wrong = message(edit, {"type": "shell", "command": " "}, create("a.txt"), say("DONE: x"))
+    (tmp_path / "inbox" / "reply.txt").write_text(wrong)
+    status, _, err = command_line_here(tmp_path, "resume", session_id, "--once")
+    assert status == 0, err
+    for request in (tmp_path / "outbox").rglob(f"{session_id}_seq0002.txt"):
+        text = request.read_text("utf-8")
+        assert "this failed: editFile 'nope', shell ' '; mend" in text
+        assert "EDIT_FILE" not in text
+    (short,) = (tmp_path / "outbox" / "short").iterdir()
+    assert "\n  editFile: File 'nope' not found" in short.read_text("utf-8")
+    journal = tmp_path / "sessions" / session_id / "journal.jsonl"
+    written = journal.read_bytes()
+    assert b'"tag":"EDIT_FILE"' in written
+    looks = (("show", session_id), ("log", session_id), ("show", session_id, "--json"))
+    told = [command_line_here(tmp_path, *words) for words in looks]
+    # As an earlier version wrote it.
+    journal.write_bytes(written.replace(b'"tag":"EDIT_FILE"', b'"tag":"editFile"'))
+    assert [command_line_here(tmp_path, *words) for words in looks] == told
+    assert [status for status, _, _ in told] == [0, 0, 0]
+
+
 def test_beside_tag_blocks_json_is_not_executed(tags: LiveSession) -> None:
     """Design: a reply that has no tag block."""
     block = '[CREATE_FILE path="b.txt"]\nx\n[/CREATE_FILE]\n'
