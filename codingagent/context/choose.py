@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from codingagent.context.outline import Span, blocks, definitions
+from codingagent.context.outline import LineSpan, blocks, definitions
 from codingagent.context.rank import Query, Ranked
 from codingagent.prompt.tokens import estimate
 
@@ -111,7 +111,7 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _best(asked: Query, lines: Sequence[str], found: Sequence[Span]) -> list[Span]:
+def _best(asked: Query, lines: Sequence[str], found: Sequence[LineSpan]) -> list[LineSpan]:
     """Return the blocks in the order of what the task's words say for them; those without any last."""
     texts = ["\n".join(lines[block.first - 1 : block.last]).lower() for block in found]
     counts = [tuple(text.count(word) for word in asked.words) for text in texts]

@@ -49,7 +49,7 @@ _BLOCK_LINES = 80
 _BEFORE = re.compile(r"\s*(?:@|#(?!\s*define|include)|//|/\*|\*|--|;)")
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     """Lines of a file, from `first` to `last`, counted from 1."""
 
     first: int
@@ -72,7 +72,7 @@ def definitions(path: str, lines: Sequence[str]) -> list[int]:
     return [number for number, line in enumerate(lines, 1) if pattern.match(line)]
 
 
-def blocks(lines: Sequence[str], defined: Sequence[int]) -> list[Span]:
+def blocks(lines: Sequence[str], defined: Sequence[int]) -> list[LineSpan]:
     """Cut a file before each definition and what belongs to it, and at blank lines where that is long."""
     starts = {1}
     for line in defined:
@@ -80,7 +80,7 @@ def blocks(lines: Sequence[str], defined: Sequence[int]) -> list[Span]:
         while start > 1 and _BEFORE.match(lines[start - 2]):
             start -= 1
         starts.add(start)
-    found: list[Span] = []
+    found: list[LineSpan] = []
     ends = [*sorted(starts)[1:], len(lines) + 1]
     for start, end in zip(sorted(starts), ends, strict=True):
         first = start
@@ -93,7 +93,7 @@ def blocks(lines: Sequence[str], defined: Sequence[int]) -> list[Span]:
                 ),
                 first + _PIECE_LINES - 1,
             )
-            found.append(Span(first, cut))
+            found.append(LineSpan(first, cut))
             first = cut + 1
-        found.append(Span(first, end - 1))
+        found.append(LineSpan(first, end - 1))
     return found
