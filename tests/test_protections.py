@@ -882,6 +882,7 @@ BOX, FLOW, RUN, SUP = (
     "process/supervisor.py",
 )
 SHOP, DIRS, COMP = "workspace/workspace.py", "workspace/dirfd.py", "storage/homes.py"
+WALK = "workspace/path_walk.py"
 MOUNTS, SAFE = "process/mounts.py", "process/credentials.py"
 MARKER = "{marker}"
 
@@ -1105,13 +1106,13 @@ ROWS: dict[str, Row] = {
         (DIRS, "if not stat.S_ISREG(found.st_mode):\n        raise", "if False:\n        raise"),
     ),
     ".git is not written": Row(
-        refused, ("git",), (SHOP, "if paths.is_git_name(name):", "if False:")
+        refused, ("git",), (WALK, "if paths.is_git_name(name):", "if False:")
     ),
     "no home is planted": Row(
-        refused, ("home",), (SHOP, "if paths.is_home_name(name):", "if False:")
+        refused, ("home",), (WALK, "if paths.is_home_name(name):", "if False:")
     ),
     "hidden folders": Row(
-        refused, ("hidden",), (SHOP, "if folder.identity() in self._hidden:", "if False:")
+        refused, ("hidden",), (WALK, "if folder.identity() in self._hidden:", "if False:")
     ),
     "a change in between is noticed": Row(
         refused, ("changed",), (SHOP, "                _check_unchanged(place, path, seen)\n", "")
@@ -1125,7 +1126,7 @@ ROWS: dict[str, Row] = {
         (DIRS, "if identity_of(root) != folder.identity():", "if False:"),
     ),
     "not the whole home folder": Row(
-        refused, ("too much",), (SHOP, "real in (home, *home.parents) or ", "")
+        refused, ("too much",), (WALK, "real in (home, *home.parents) or ", "")
     ),
     "setuid is not kept": Row(no_setuid_kept, (), (SHOP, "seen.mode & 0o777", "seen.mode")),
     # The record.

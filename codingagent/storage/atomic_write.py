@@ -115,14 +115,10 @@ _FOLDER = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 def _empty(top: int) -> None:
     """Remove everything in a folder; move deeper folders up to it, so that depth is never a limit."""
-    todo = [(each.name, each.is_dir(follow_symlinks=False)) for each in os.scandir(top)]
+    todo = list(_moved_up(top, top))
     while todo:
-        name, is_folder = todo.pop()
+        name = todo.pop()
         with contextlib.suppress(OSError):
-            if not is_folder:
-                os.unlink(name, dir_fd=top)
-                continue
-            os.chmod(name, 0o700, dir_fd=top)
             handle = os.open(name, _FOLDER, dir_fd=top)
             try:
                 todo += _moved_up(handle, top)
@@ -131,7 +127,7 @@ def _empty(top: int) -> None:
             os.rmdir(name, dir_fd=top)
 
 
-def _moved_up(folder: int, top: int) -> Iterator[tuple[str, bool]]:
+def _moved_up(folder: int, top: int) -> Iterator[str]:
     """Remove the files of a folder and move its folders to `top`; yield their new names."""
     for entry in list(os.scandir(folder)):
         with contextlib.suppress(OSError):
@@ -141,7 +137,7 @@ def _moved_up(folder: int, top: int) -> Iterator[tuple[str, bool]]:
             new_name = secrets.token_hex(16)
             os.chmod(entry.name, 0o700, dir_fd=folder)
             os.rename(entry.name, new_name, src_dir_fd=folder, dst_dir_fd=top)
-            yield new_name, True
+            yield new_name
 
 
 SYNC_WAITS = sys.platform == "linux"

@@ -1,11 +1,4 @@
-"""The workspace: the one folder that operations may touch, and the only access to it.
-
-A path is walked name by name. Each folder is opened relative to its parent without following links;
-a link is read and its target walked in turn. So no link can be slipped in between check and use:
-there is no separate check, only the walk. A path that ends outside is refused.
-
-Over 500 lines: all access to files is here, so that there is one place to check it.
-"""
+"""The workspace: the one folder that operations may touch, and all that they do with its files."""
 
 import contextlib
 import os
@@ -14,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codingagent.errors import OperationError, UsageError
+from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
@@ -25,9 +18,7 @@ from codingagent.workspace.dirfd import (
     Folder,
     NotFoundError,
     Position,
-    check_root,
     digest_at,
-    hidden_identities,
     open_root,
     read_regular,
     reason_of,
@@ -35,6 +26,7 @@ from codingagent.workspace.dirfd import (
     state_of,
     temporary_name,
 )
+from codingagent.workspace.path_walk import PathWalk
 
 if TYPE_CHECKING:
     from codingagent.workspace.git_files import Git
@@ -43,29 +35,15 @@ if TYPE_CHECKING:
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024
 
-# System folders are not projects.
-_SYSTEM = frozenset(
-    {
-        *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/root", "/run"),
-        *("/sbin", "/srv", "/sys", "/usr", "/var"),
-    }
-)
-
 # A longer list is useless, and megabytes of JSON.
 _ENTRIES_LIMIT = 200_000
 
-# The limit of Linux (MAXSYMLINKS).
-_LINK_LIMIT = 40
 
-
-class Workspace:
+class Workspace(PathWalk):
     """The workspace at `root`; paths are given in the plain form of `paths.workspace_path`.
 
     Args:
-        root: the folder; its links are resolved once, here.
-        hidden: folders that operations can't see, though they may be inside.
-        open_folder: opens the root.
-        is_guest: the folder serves a whole machine, so any folder may be used.
+        root, hidden, open_folder, is_guest: as for `PathWalk`.
         git: returns git, which knows the files that belong to the workspace; None if there is none.
         entries: the maximum number of lines in a listing.
 
@@ -83,25 +61,10 @@ class Workspace:
         git: "Callable[[], Git | None]" = lambda: None,
         entries: int = 2_000,
     ) -> None:
-        self.root = _checked_root(root, is_guest=is_guest)
-        self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
-        self._folder = open_folder(self.root)
+        super().__init__(root, hidden, open_folder, is_guest=is_guest)
         self._git = git
         self._hidden_paths = hidden
         self._entries = entries
-        self._hidden = hidden_identities(hidden, self._folder)
-
-    def close(self) -> None:
-        """Close the handle on the root."""
-        self._folder.close()
-
-    def check(self) -> None:
-        """Check that the root's name still leads to the opened folder.
-
-        Raises:
-            WorkError: if it was moved or replaced.
-        """
-        check_root(self.root, self._folder)
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -125,40 +88,12 @@ class Workspace:
             )
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
 
-    def resolved(self, path: str, *, follow_last: bool = True) -> str:
-        """Resolve all links in a path, which need not exist.
-
-        Raises:
-            OperationError: if it leads outside.
-        """
-        try:
-            with self._walk(path, follow_last=follow_last) as place:
-                return place.path
-        except NotFoundError as fault:
-            return fault.real
-
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
         from codingagent.workspace.git_history import recent
 
         git = self._git()
         return [] if git is None else recent(self.root, git)
-
-    def has_git(self) -> bool:
-        """Return whether the root contains `.git`."""
-        return self._folder.lstat(".git") is not None
-
-    def exists(self, path: str) -> bool:
-        """Return whether something exists at this path.
-
-        Raises:
-            OperationError: if the path leads outside.
-        """
-        try:
-            with self._walk(path) as place:
-                return place.folder.lstat(place.name) is not None
-        except NotFoundError:
-            return False
 
     def check_writable(self, path: str) -> None:
         """Check that a file may be created or replaced here, before anything is journalled.
@@ -322,15 +257,6 @@ class Workspace:
                     f"'{paths.shown(to)}': its folder was moved away meanwhile; look where it is now"
                 )
 
-    def _leads_to(self, place: Position) -> bool:
-        """Return whether a path still leads to the folder that is held open."""
-        with (
-            contextlib.suppress(OperationError, NotFoundError),
-            self._walk(place.path, follow_last=False) as again,
-        ):
-            return again.folder.identity() == place.folder.identity()
-        return False
-
     def finish_move(self, path: str, to: str) -> bool:
         """Remove a file's old name where a kill left it both; return whether that was so.
 
@@ -418,22 +344,6 @@ class Workspace:
         size = seen.st_size if stat.S_ISREG(seen.st_mode) else 0
         return FolderEntry(entry.name, is_folder, size)
 
-    @contextlib.contextmanager
-    def _opened(self, path: str) -> Iterator[Folder]:
-        if path == ".":
-            yield self._folder
-            return
-        with self._walk(path) as place:
-            try:
-                folder = place.folder.open(place.name)
-            except FileNotFoundError:
-                raise OperationError(f"Folder '{paths.shown(path)}' not found") from None
-            except OSError as fault:
-                raise OperationError(f"'{paths.shown(path)}' is not a folder") from fault
-            with contextlib.closing(folder):
-                self._refuse_hidden(folder, path)
-                yield folder
-
     # --- listing -------------------------------------------------------------------------------
 
     def listing(self, always: frozenset[str] = frozenset()) -> Listing:
@@ -481,88 +391,6 @@ class Workspace:
         except OperationError:
             return False
 
-    # --- the walk ------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _walk(
-        self,
-        path: str,
-        *,
-        writing: bool = False,
-        create: bool = False,
-        follow_last: bool = True,
-    ) -> Iterator[Position]:
-        """Open the parent without following symlinks; yield it with the final component, which is not a link.
-
-        Raises:
-            OperationError: if the walk leads outside, to a hidden folder or, when writing, to .git.
-            NotFoundError: if a folder on the way is missing and `create` is off.
-        """
-        place = Position(self._folder)
-        left = path.split("/")[::-1]
-        links = 0
-        try:
-            while left:
-                name = left.pop()
-                if name in ("", "."):
-                    continue
-                if name == "..":
-                    place.leave(path)
-                    continue
-                if writing:
-                    _refuse_own(name, path)
-                found = place.folder.lstat(name)
-                is_link = found is not None and stat.S_ISLNK(found.st_mode)
-                if is_link and (left or follow_last):
-                    links += 1
-                    if links > _LINK_LIMIT:
-                        raise OperationError(f"'{paths.shown(path)}' has too many links in it")
-                    left.extend(self._target(place, name, path))
-                elif left:
-                    if found is None and not create:
-                        for missing in left if writing else ():
-                            _refuse_own(missing, path)
-                        raise NotFoundError(path, place.would_be([name, *reversed(left)]))
-                    self._enter(place, name, path, create=create and found is None)
-                else:
-                    place.name = name
-                    yield place
-                    return
-            raise OperationError(f"'{paths.shown(path)}' is a folder")
-        except OSError as fault:
-            raise OperationError(reason_of(fault, path)) from fault
-        finally:
-            place.close()
-
-    def _target(self, place: Position, name: str, path: str) -> list[str]:
-        """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
-        target = place.folder.readlink(name).replace(os.sep, "/")
-        if not os.path.isabs(target):
-            return target.split("/")[::-1]
-        for root in self._names:
-            root_name = root.replace(os.sep, "/").rstrip("/")
-            if target == root_name or target.startswith(f"{root_name}/"):
-                place.restart()
-                return target[len(root_name) :].split("/")[::-1]
-        raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
-
-    def _enter(self, place: Position, name: str, path: str, *, create: bool) -> None:
-        try:
-            place.enter(name, create=create)
-        except FileNotFoundError:
-            raise NotFoundError(path) from None
-        except NotADirectoryError:
-            raise OperationError(
-                f"'{paths.shown(path)}': '{paths.shown(name)}' is a file, not a folder"
-            ) from None
-        self._refuse_hidden(place.folder, path)
-
-    def _refuse_hidden(self, folder: Folder, path: str) -> None:
-        if folder.identity() in self._hidden:
-            raise OperationError(
-                f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
-            )
-
 
 def _check_deletable(place: Position, path: str) -> None:
     found = place.folder.lstat(place.name)
@@ -605,45 +433,6 @@ def _is_there(path: str) -> OperationError:
 
 def _is_in_git(path: str) -> bool:
     return any(map(paths.is_git_name, path.split("/")))
-
-
-def _refuse_own(name: str, path: str) -> None:
-    if paths.is_home_name(name):
-        raise OperationError(
-            f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
-        )
-    if paths.is_git_name(name):
-        raise OperationError(
-            f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here; the person commits"
-        )
-
-
-def _checked_root(root: Path, *, is_guest: bool) -> Path:
-    name = os.fspath(root)
-    if "\0" in name or name.encode("utf-8", "replace") != os.fsencode(root):
-        raise UsageError(
-            f"workspace {name!a} has a name that is not UTF-8; rename it or name another"
-        )
-    try:
-        real = root.resolve(strict=True)
-    except OSError:
-        raise UsageError(
-            f"workspace {root} does not exist; make the folder or name another"
-        ) from None
-    if not real.is_dir():
-        raise UsageError(f"workspace {root} is not a folder; name a folder")
-    if not is_guest and _is_too_much(real):
-        raise UsageError(
-            f"workspace {real} is too much to hand to a model; name a project's folder inside it"
-        )
-    if not os.access(real, os.R_OK | os.X_OK):
-        raise UsageError(f"workspace {root} can't be read; change its permissions or name another")
-    return real
-
-
-def _is_too_much(real: Path) -> bool:
-    home = Path.home().resolve()
-    return real in (home, *home.parents) or os.fspath(real) in _SYSTEM
 
 
 def _check_replaceable(found: os.stat_result, path: str) -> None:

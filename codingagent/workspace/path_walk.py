@@ -1,0 +1,245 @@
+"""Walk a path of the workspace: the only way to its files.
+
+A path is walked name by name. Each folder is opened relative to its parent without following links;
+a link is read and its target walked in turn. So no link can be slipped in between check and use:
+there is no separate check, only the walk. A path that ends outside is refused.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from codingagent.errors import OperationError, UsageError
+from codingagent.model import paths
+from codingagent.workspace.dirfd import (
+    Folder,
+    NotFoundError,
+    Position,
+    check_root,
+    hidden_identities,
+    reason_of,
+)
+
+# System folders are not projects.
+_SYSTEM = frozenset(
+    {
+        *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/root", "/run"),
+        *("/sbin", "/srv", "/sys", "/usr", "/var"),
+    }
+)
+
+# The limit of Linux (MAXSYMLINKS).
+_LINK_LIMIT = 40
+
+
+class PathWalk:
+    """Paths below a root, in the plain form of `paths.workspace_path`.
+
+    Args:
+        root: the folder; its links are resolved once, here.
+        hidden: folders that operations can't see, though they may be inside.
+        open_folder: opens the root.
+        is_guest: the folder serves a whole machine, so any folder may be used.
+
+    Raises:
+        UsageError: if the root is not a folder, or too much of the machine to hand to a model.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        hidden: tuple[Path, ...],
+        open_folder: Callable[[Path], Folder],
+        *,
+        is_guest: bool,
+    ) -> None:
+        self.root = _checked_root(root, is_guest=is_guest)
+        self._names = tuple({os.fspath(self.root), os.path.abspath(root)})
+        self._folder = open_folder(self.root)
+        self._hidden = hidden_identities(hidden, self._folder)
+
+    def close(self) -> None:
+        """Close the handle on the root."""
+        self._folder.close()
+
+    def check(self) -> None:
+        """Check that the root's name still leads to the opened folder.
+
+        Raises:
+            WorkError: if it was moved or replaced.
+        """
+        check_root(self.root, self._folder)
+
+    def resolved(self, path: str, *, follow_last: bool = True) -> str:
+        """Resolve all links in a path, which need not exist.
+
+        Raises:
+            OperationError: if it leads outside.
+        """
+        try:
+            with self._walk(path, follow_last=follow_last) as place:
+                return place.path
+        except NotFoundError as fault:
+            return fault.real
+
+    def exists(self, path: str) -> bool:
+        """Return whether something exists at this path.
+
+        Raises:
+            OperationError: if the path leads outside.
+        """
+        try:
+            with self._walk(path) as place:
+                return place.folder.lstat(place.name) is not None
+        except NotFoundError:
+            return False
+
+    def has_git(self) -> bool:
+        """Return whether the root contains `.git`."""
+        return self._folder.lstat(".git") is not None
+
+    def _leads_to(self, place: Position) -> bool:
+        """Return whether a path still leads to the folder that is held open."""
+        with (
+            contextlib.suppress(OperationError, NotFoundError),
+            self._walk(place.path, follow_last=False) as again,
+        ):
+            return again.folder.identity() == place.folder.identity()
+        return False
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[Folder]:
+        if path == ".":
+            yield self._folder
+            return
+        with self._walk(path) as place:
+            try:
+                folder = place.folder.open(place.name)
+            except FileNotFoundError:
+                raise OperationError(f"Folder '{paths.shown(path)}' not found") from None
+            except OSError as fault:
+                raise OperationError(f"'{paths.shown(path)}' is not a folder") from fault
+            with contextlib.closing(folder):
+                self._refuse_hidden(folder, path)
+                yield folder
+
+    @contextlib.contextmanager
+    def _walk(
+        self,
+        path: str,
+        *,
+        writing: bool = False,
+        create: bool = False,
+        follow_last: bool = True,
+    ) -> Iterator[Position]:
+        """Open the parent without following symlinks; yield it with the final component, which is not a link.
+
+        Raises:
+            OperationError: if the walk leads outside, to a hidden folder or, when writing, to .git.
+            NotFoundError: if a folder on the way is missing and `create` is off.
+        """
+        place = Position(self._folder)
+        left = path.split("/")[::-1]
+        links = 0
+        try:
+            while left:
+                name = left.pop()
+                if name in ("", "."):
+                    continue
+                if name == "..":
+                    place.leave(path)
+                    continue
+                if writing:
+                    _refuse_own(name, path)
+                found = place.folder.lstat(name)
+                is_link = found is not None and stat.S_ISLNK(found.st_mode)
+                if is_link and (left or follow_last):
+                    links += 1
+                    if links > _LINK_LIMIT:
+                        raise OperationError(f"'{paths.shown(path)}' has too many links in it")
+                    left.extend(self._target(place, name, path))
+                elif left:
+                    if found is None and not create:
+                        for missing in left if writing else ():
+                            _refuse_own(missing, path)
+                        raise NotFoundError(path, place.would_be([name, *reversed(left)]))
+                    self._enter(place, name, path, create=create and found is None)
+                else:
+                    place.name = name
+                    yield place
+                    return
+            raise OperationError(f"'{paths.shown(path)}' is a folder")
+        except OSError as fault:
+            raise OperationError(reason_of(fault, path)) from fault
+        finally:
+            place.close()
+
+    def _target(self, place: Position, name: str, path: str) -> list[str]:
+        """Return a link's target as names still to walk, last first; an absolute one relative to the root."""
+        target = place.folder.readlink(name).replace(os.sep, "/")
+        if not os.path.isabs(target):
+            return target.split("/")[::-1]
+        for root in self._names:
+            root_name = root.replace(os.sep, "/").rstrip("/")
+            if target == root_name or target.startswith(f"{root_name}/"):
+                place.restart()
+                return target[len(root_name) :].split("/")[::-1]
+        raise OperationError(f"{paths.OUTSIDE}: '{paths.shown(path)}' is a link that leads out")
+
+    def _enter(self, place: Position, name: str, path: str, *, create: bool) -> None:
+        try:
+            place.enter(name, create=create)
+        except FileNotFoundError:
+            raise NotFoundError(path) from None
+        except NotADirectoryError:
+            raise OperationError(
+                f"'{paths.shown(path)}': '{paths.shown(name)}' is a file, not a folder"
+            ) from None
+        self._refuse_hidden(place.folder, path)
+
+    def _refuse_hidden(self, folder: Folder, path: str) -> None:
+        if folder.identity() in self._hidden:
+            raise OperationError(
+                f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
+            )
+
+
+def _refuse_own(name: str, path: str) -> None:
+    if paths.is_home_name(name):
+        raise OperationError(
+            f"REJECTED: '{paths.shown(path)}' belongs to codingagent itself, not to the workspace"
+        )
+    if paths.is_git_name(name):
+        raise OperationError(
+            f"REJECTED: '{paths.shown(path)}' is in .git, which is read-only here; the person commits"
+        )
+
+
+def _checked_root(root: Path, *, is_guest: bool) -> Path:
+    name = os.fspath(root)
+    if "\0" in name or name.encode("utf-8", "replace") != os.fsencode(root):
+        raise UsageError(
+            f"workspace {name!a} has a name that is not UTF-8; rename it or name another"
+        )
+    try:
+        real = root.resolve(strict=True)
+    except OSError:
+        raise UsageError(
+            f"workspace {root} does not exist; make the folder or name another"
+        ) from None
+    if not real.is_dir():
+        raise UsageError(f"workspace {root} is not a folder; name a folder")
+    if not is_guest and _is_too_much(real):
+        raise UsageError(
+            f"workspace {real} is too much to hand to a model; name a project's folder inside it"
+        )
+    if not os.access(real, os.R_OK | os.X_OK):
+        raise UsageError(f"workspace {root} can't be read; change its permissions or name another")
+    return real
+
+
+def _is_too_much(real: Path) -> bool:
+    home = Path.home().resolve()
+    return real in (home, *home.parents) or os.fspath(real) in _SYSTEM
