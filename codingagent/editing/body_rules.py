@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, fences, file_kinds, indentation
+from codingagent.editing import blank_lines, characters, fences, file_kinds, indentation, levels
 from codingagent.editing.characters import Ground
 from codingagent.editing.places import split
 from codingagent.errors import OperationError
@@ -186,8 +186,8 @@ def _marks(case: BodyCase) -> list[str] | None:
         return None
     bare = [line[1:] for line in case.lines]
     old = _first_word(case.ground.replaced)
-    is_deep = bool(indentation.blanks(old)) and file_kinds.is_program(case.path)
-    is_deep = is_deep and indentation.blanks(_first_word(bare)) == indentation.blanks(old)
+    is_deep = bool(levels.blanks(old)) and file_kinds.is_program(case.path)
+    is_deep = is_deep and levels.blanks(_first_word(bare)) == levels.blanks(old)
     parses = [case.ground.parses_with(each) for each in (case.lines, bare)]
     if case.is_proven(bare) or is_deep or parses == [False, True]:
         return bare
@@ -208,7 +208,7 @@ def _lead(case: BodyCase) -> list[str] | None:
     if as_is != shifted:
         return back if shifted > as_is else None
     old, new = (_first_word(part) for part in (case.ground.replaced, case.lines))
-    depth, here = len(indentation.blanks(old)), len(indentation.blanks(new))
+    depth, here = len(levels.blanks(old)), len(levels.blanks(new))
     if old and depth in (here, here - len(lead)):
         return None if depth == here else back
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
@@ -283,7 +283,7 @@ def _is_spaced_out(spaced: list[str], case: BodyCase) -> bool:
     is_airy = 2 * sum(map(bool, gaps.values())) > len(gaps)
     if not is_program or case.lines[-1].strip() or is_airy:
         return False
-    has_levels = any(line[:1].isspace() for line in words) or any(map(indentation.is_opener, words))
+    has_levels = any(line[:1].isspace() for line in words) or any(map(levels.is_opener, words))
     return has_levels and (bool(gaps) or len(words) >= 8)
 
 
@@ -298,7 +298,7 @@ def _indentation(case: BodyCase) -> None:
 
 
 def _wrapped(case: BodyCase) -> None:
-    if indentation.is_cut(case.lines, case.ground):
+    if levels.is_cut(case.lines, case.ground):
         case.refuse("a line is broken into two")
     known = {" ".join(line.split()) for line in case.ground.replaced if len(line) > 40}
     if not known:
@@ -320,9 +320,9 @@ def _whole_file(case: BodyCase) -> None:
         return
     within = case.ground.text_among(case.lines)
     code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
-    leads = set(map(indentation.blanks, code))
-    is_flat = not any(map(indentation.blanks, case.lines)) and not file_kinds.is_markup(case.path)
-    if (is_flat or leads == {"", " "}) and indentation.has_levels(code):
+    leads = set(map(levels.blanks, code))
+    is_flat = not any(map(levels.blanks, case.lines)) and not file_kinds.is_markup(case.path)
+    if (is_flat or leads == {"", " "}) and levels.has_levels(code):
         is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
         if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):
             case.refuse(
@@ -358,7 +358,7 @@ _NOT_IN_COMMANDS = (
 
 def _shell_indentation(case: BodyCase) -> list[str] | None:
     words = [line for line in case.lines if line.strip()]
-    lead = min(map(indentation.blanks, words), default="", key=len)
+    lead = min(map(levels.blanks, words), default="", key=len)
     if not lead or not all(line.startswith(lead) for line in words):
         return None
     ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))

@@ -14,10 +14,10 @@ from functools import partial, reduce
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, indentation, shapes
+from codingagent.editing import blank_lines, characters, indentation, levels, shapes
 from codingagent.editing.characters import Ground
 from codingagent.editing.elisions import is_elision_line
-from codingagent.editing.indentation import blanks
+from codingagent.editing.levels import blanks
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip
 from codingagent.editing.places import (
     AS_IT_CAME,
@@ -66,9 +66,9 @@ def check_new_lines(
     known = set(sought.search)
     pairs = [pair for pair in zip(sought.replace, placed, strict=True) if pair[0] not in known]
     ground = Ground(sought.path, lines, *at)
-    if not any(map(indentation.is_indented, sought.search)) and not sought.is_verbatim:
-        indentation.check(ground, sought.search, sought.replace, placed)
-    if not sought.is_verbatim and indentation.is_cut(placed, ground):
+    if not any(map(levels.is_indented, sought.search)) and not sought.is_verbatim:
+        levels.check(ground, sought.search, sought.replace, placed)
+    if not sought.is_verbatim and levels.is_cut(placed, ground):
         raise OperationError(f"REPLACE has a line that is broken into two; {_again(sought)}")
     is_spared = sought.is_verbatim or chat_damage.Kept.LINES in chat_damage.kept_in(
         joined(sought.search)

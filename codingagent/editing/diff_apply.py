@@ -4,34 +4,28 @@ How it works. All places that a hunk fits are found in the file as it is: exactl
 blanks, one constant indentation, tabs shown as blanks, or blank lines between its lines. What leaves
 one place is then asked in turn: the order of the hunks, the line number, the enclosing function. A
 number alone proves nothing, for models count wrong; of several places that fit it may name one.
-
-Over 500 lines: the ways in which a hunk may fit are told apart by trying all of them side by side.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from codingagent.editing import (
     characters,
     derive,
     elisions,
-    file_kinds,
-    indentation,
+    levels,
     nearest,
     places,
 )
 from codingagent.editing.characters import Ground
-from codingagent.editing.places import Found, Place, Sought
+from codingagent.editing.diff_hunks import HunkFile, HunkFit, PlacedHunk, fits_of
+from codingagent.editing.places import Found, Sought
 from codingagent.errors import OperationError
-from codingagent.model.operations import Diff, DiffHunk
+from codingagent.model.operations import Diff
 
 # Fewer characters may be in a file by chance.
 _APPLIED_FEWEST_CHARACTERS = 16
-# Fewer lines with blanks than one in so many are text within code that has tabs.
-_TABS_FOR_EACH_BLANK = 20
-# So often new lines are judged by what the whole file would be with them; then by themselves.
-_LOOKS_LIMIT = 50
 # Of all hunks together; a file of like lines could have all of them compared for minutes.
 _PLACES_LIMIT = 100_000
 
@@ -54,15 +48,15 @@ def apply(
     """
     several = len(diff.hunks) > 1
     hunks = [
-        _Hunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk", shift)
+        PlacedHunk(said, f"hunk {number} of {len(diff.hunks)}" if several else "the hunk", shift)
         for number, (said, shift) in enumerate(zip(diff.hunks, shifts, strict=True), start=1)
     ]
-    file = _File(lines, path)
+    file = HunkFile(lines, path)
     if (puts := _all_applied(file, hunks)) is not None:
         return puts, ("all of it is there already: nothing was to be done",)
     room = _PLACES_LIMIT
     for hunk in hunks:
-        hunk.fits = _anchored(file, hunk, _fits(file, hunk), is_last=hunk is hunks[-1])
+        hunk.fits = _anchored(file, hunk, fits_of(file, hunk), is_last=hunk is hunks[-1])
         room -= len(hunk.fits)
         if room < 0:
             raise OperationError(f"{hunk.label} fits too many places; {_MORE_LINES}")
@@ -71,7 +65,7 @@ def apply(
     proven = _proven_tabs(placed)
     file.is_shown = any(_shows_indentation(file, hunk) for hunk in placed)
     notes: list[str] = []
-    left: list[_Hunk] = []
+    left: list[PlacedHunk] = []
     ordered: list[tuple[int, int, int, Found]] = []
     for index, hunk in enumerate(hunks):
         if (at := _applied_at(file, hunk)) is not None:
@@ -87,8 +81,8 @@ def apply(
     puts = [put for *_, put in sorted(ordered, key=lambda each: each[:3], reverse=True)]
     for hunk in left:
         # Some are written as if the hunks before them were applied.
-        after = _File(_spliced(file.lines, puts), path) if puts else file
-        hunk.fits = _fits(after, hunk) if puts else []
+        after = HunkFile(_spliced(file.lines, puts), path) if puts else file
+        hunk.fits = fits_of(after, hunk) if puts else []
         if not hunk.fits:
             raise _not_found(file, hunk)
         _choose(after, [hunk])
@@ -97,163 +91,16 @@ def apply(
     return puts, tuple(notes)
 
 
-def _note(hunk: "_Hunk", fit: "_Fit") -> tuple[str, ...]:
+def _note(hunk: "PlacedHunk", fit: "HunkFit") -> tuple[str, ...]:
     return (f"{hunk.label} {fit.places[0].note}",) if fit.places[0].note else ()
-
-
-# --- hunks and their fits --------------------------------------------------------------------------
-
-
-class _File:
-    """The lines of a file, and what is asked of them for each hunk."""
-
-    def __init__(self, lines: list[str], path: str) -> None:
-        self.lines = lines
-        self.path = path
-        self.looks_left = _LOOKS_LIMIT
-        bare = [line.strip() for line in lines]
-        self.known = set(bare)
-        self.has_inner_tabs = any("\t" in line for line in self.known)
-        by_blanks, by_tabs = (sum(line.startswith(lead) for line in lines) for lead in ("  ", "\t"))
-        rare = 0 if file_kinds.is_prose(path) else by_tabs // _TABS_FOR_EACH_BLANK
-        self.is_mixed = by_blanks > rare and by_tabs > 0
-        self.is_shown = False  # the answer has lines of it with their indentation
-        self.rows = [row for row, line in enumerate(bare) if line]
-        self._bare = places.framed(bare)
-        self._bare_rows = places.framed(bare[row] for row in self.rows)
-        self._sections: dict[str, list[tuple[int, int]]] = {}
-
-    def starts(self, wanted: list[str]) -> list[int]:
-        """Return where lines are, whatever blanks are round each of them."""
-        bare = [line.strip() for line in wanted]
-        return places.positions_in(self._bare, bare) if self.known.issuperset(bare) else []
-
-    def starts_in_rows(self, wanted: list[str]) -> list[int]:
-        """Return where lines are among those that are not blank, as indices of `rows`."""
-        bare = [line.strip() for line in wanted]
-        return places.positions_in(self._bare_rows, bare) if self.known.issuperset(bare) else []
-
-    def sections(self, name: str) -> list[tuple[int, int]]:
-        """Return where each class or function of that name begins, and where the next thing does."""
-        if name not in self._sections:
-            self._sections[name] = _sections(self.lines, name)
-        return self._sections[name]
-
-
-class _Fit(places.Span, frozen=True):
-    """A place of a hunk: it changes the lines from `first` to before `last`.
-
-    `places` has one way to fit there for each width that a tab may have. `made` is what is then
-    there: the index of a line that stays, or a new line; None where each old line has its own.
-    """
-
-    first: int
-    last: int
-    places: tuple[Place, ...]
-    made: tuple[int | str, ...] | None = None
-
-
-class _Hunk:
-    """A hunk with its two sides, the lines of context round its changes, and what it fits."""
-
-    def __init__(self, said: DiffHunk, label: str, shift: int) -> None:
-        self.said = said
-        self.label = label
-        self.shift = shift
-        self.old = [text for mark, text in said.lines if mark != "+"]
-        self.new = [text for mark, text in said.lines if mark != "-"]
-        marks = [mark for mark, _ in said.lines]
-        changed = [index for index, mark in enumerate(marks) if mark != " "]
-        self.lead = changed[0]
-        self.trail = len(marks) - 1 - changed[-1]
-        self.only_adds = "-" not in marks
-        self.has_text = any(line.strip() for line in self.old)
-        self.fits: list[_Fit] = []
-
-    @property
-    def is_one_sided(self) -> bool:
-        """Return whether it has context on one side of its changes only, as at an end of a file."""
-        return bool(self.lead) != bool(self.trail)
-
-
-def _fits(file: _File, hunk: _Hunk) -> list[_Fit]:
-    """Return all places that a hunk fits in the first of the ways that fits any."""
-    if not hunk.old:
-        return []
-    count = len(hunk.old)
-    starts = file.starts(hunk.old)
-    for rule in places.FITS if starts else ():
-        found: list[_Fit] = []
-        for start in starts:
-            ways = tuple(rule.run(file.lines[start : start + count], hunk.old))
-            if ways and not _lost_mark(file.lines[start : start + count], hunk.old, ways[0]):
-                first, last = start + hunk.lead, start + count - hunk.trail
-                found.append(_Fit(start, count, first, last, ways))
-        if found:
-            return found
-    return list(_spaced(file, hunk))
-
-
-def _lost_mark(there: list[str], old: list[str], place: Place) -> bool:
-    """Return whether a hunk fits one blank deeper: its context has lost the marks, its new lines have not."""
-    row = next((row for row, line in enumerate(old) if line.strip()), 0)
-    return not place.tab_width and there[row].rstrip() == f" {old[row].rstrip()}"
-
-
-def _spaced(file: _File, hunk: _Hunk) -> Iterator[_Fit]:
-    """Yield places that a hunk fits but for blank lines that are missing or too many between its lines."""
-    wanted = [line.rstrip() for line in hunk.old if line.strip()]
-    note = "fitted with the blank lines of the file"
-    for at in file.starts_in_rows(wanted) if wanted else ():
-        rows = file.rows[at : at + len(wanted)]
-        is_exact = [file.lines[row].rstrip() for row in rows] == wanted
-        made = _with_blanks(hunk.said.lines, rows) if is_exact else None
-        if made is None:
-            continue
-        start, last = rows[0], rows[-1] + 1
-        lead, trail = places.common_ends(range(start, last), made)
-        place = Place(start, last - start, note)
-        yield _Fit(start, last - start, start + lead, last - trail, (place,), tuple(made))
-
-
-def _with_blanks(lines: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int | str] | None:
-    """Return what is to be at a place whose lines are `rows`, with its own blank lines between them.
-
-    None where it can't be told on which side of a blank line a new line belongs.
-    """
-    made: list[int | str] = []
-    at = 0
-    for here, following in zip([-1, *rows], [*rows, -1], strict=True):
-        gap: list[tuple[str, str]] = []
-        while at < len(lines) and (lines[at][0] == "+" or not lines[at][1].strip()):
-            gap.append(lines[at])
-            at += 1
-        blanks = range(here + 1, following) if here >= 0 and following >= 0 else range(0)
-        marks = "".join(mark for mark, _ in gap)
-        if blanks and len(marks.replace("+", "")) == len(blanks):
-            there = iter(blanks)
-            both = [(mark, text if mark == "+" else next(there)) for mark, text in gap]
-            made += [each for mark, each in both if mark != "-"]
-        else:
-            # New lines right after as many that they replace are on their side of any blank line.
-            added = len(marks) - len(marks.lstrip("+"))
-            before = lines[: at - len(gap)][-added - 1 :]
-            replaced = [mark == "-" and bool(text.strip()) for mark, text in before]
-            is_sure = all(replaced[-added:]) and not any(replaced[: len(replaced) - added])
-            is_sure = is_sure and "+" not in marks[added:]
-            if "-" in marks or ("+" in marks and (blanks or " " in marks) and not is_sure):
-                return None
-            made += [*(text for mark, text in gap if mark == "+"), *blanks]
-        if at < len(lines):
-            made += [following] if lines[at][0] == " " else []
-            at += 1
-    return made
 
 
 # --- which of several ------------------------------------------------------------------------------
 
 
-def _anchored(file: _File, hunk: _Hunk, fits: list[_Fit], *, is_last: bool) -> list[_Fit]:
+def _anchored(
+    file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
+) -> list[HunkFit]:
     """Return the places that are at the end of the file which a hunk is from, where it is from one.
 
     Raises:
@@ -283,7 +130,9 @@ def _anchored(file: _File, hunk: _Hunk, fits: list[_Fit], *, is_last: bool) -> l
     )
 
 
-def _elsewhere(file: _File, hunk: _Hunk, fits: list[_Fit], where: str, side: str) -> OperationError:
+def _elsewhere(
+    file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], where: str, side: str
+) -> OperationError:
     spans = [(fit.start + 1, fit.start + fit.count) for fit in fits[: places.SHOWN_PLACES]]
     return OperationError(
         f"{hunk.label} belongs at {where} and its lines are not there; add the lines that follow {side}",
@@ -291,7 +140,7 @@ def _elsewhere(file: _File, hunk: _Hunk, fits: list[_Fit], where: str, side: str
     )
 
 
-def _choose(file: _File, hunks: list[_Hunk]) -> None:
+def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
     """Leave one fit for each hunk.
 
     Raises:
@@ -316,12 +165,12 @@ def _choose(file: _File, hunks: list[_Hunk]) -> None:
             )
 
 
-def _in_order(hunks: list[_Hunk]) -> bool:
+def _in_order(hunks: list[PlacedHunk]) -> bool:
     """Leave the fits that leave room for all others in the order of the hunks; False if there is none."""
     numbers = [hunk.said.old_start for hunk in hunks if hunk.said.old_start is not None]
     if any(one > other for one, other in pairwise(numbers)):
         return False
-    kept: list[list[_Fit]] = []
+    kept: list[list[HunkFit]] = []
     floor = 0
     for hunk in hunks:
         kept.append([fit for fit in hunk.fits if fit.first >= floor])
@@ -339,7 +188,7 @@ def _in_order(hunks: list[_Hunk]) -> bool:
     return True
 
 
-def _numbered(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
+def _numbered(file: HunkFile, hunks: list[PlacedHunk], index: int) -> HunkFit | None:
     """Return the fit that a hunk's line number names, moved as far as its neighbours were found moved.
 
     None if they were moved differently, or if what its header names besides is elsewhere.
@@ -362,13 +211,13 @@ def _numbered(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
     return found[0] if len(found) == 1 else None
 
 
-def _shift(hunk: _Hunk) -> int | None:
+def _shift(hunk: PlacedHunk) -> int | None:
     if len(hunk.fits) != 1 or hunk.said.old_start is None or not hunk.has_text:
         return None
     return hunk.fits[0].start - (hunk.said.old_start - 1)
 
 
-def _within_section(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
+def _within_section(file: HunkFile, hunks: list[PlacedHunk], index: int) -> HunkFit | None:
     """Return the only fit within what the text after a hunk's @@ names."""
     fits = hunks[index].fits
     for name in hunks[index].said.sections:
@@ -377,39 +226,14 @@ def _within_section(file: _File, hunks: list[_Hunk], index: int) -> _Fit | None:
     return fits[0] if len(fits) == 1 else None
 
 
-def _is_within(fit: _Fit, spans: list[tuple[int, int]]) -> bool:
+def _is_within(fit: HunkFit, spans: list[tuple[int, int]]) -> bool:
     return any(start <= fit.first and fit.start <= end for start, end in spans)
-
-
-def _sections(lines: list[str], name: str) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for start, line in enumerate(lines):
-        if not line.strip().startswith(name) or not _is_same_head(line.strip(), name):
-            continue
-        depth = len(line) - len(line.lstrip())
-        end = next(
-            (
-                at
-                for at in range(start + 1, len(lines))
-                if (text := lines[at].strip())
-                and len(lines[at]) - len(lines[at].lstrip()) <= depth
-                and (text[0].isalnum() or text[0] in "_$")
-            ),
-            len(lines),
-        )
-        found.append((start, end))
-    return found
-
-
-def _is_same_head(line: str, name: str) -> bool:
-    # git cuts the text at 80 characters.
-    return len(name) >= 70 or not (line[len(name) :][:1].isalnum() or line[len(name) :][:1] == "_")
 
 
 # --- there already ---------------------------------------------------------------------------------
 
 
-def _all_applied(file: _File, hunks: list[_Hunk]) -> list[Found] | None:
+def _all_applied(file: HunkFile, hunks: list[PlacedHunk]) -> list[Found] | None:
     """Return the lines of a diff that were put there before: all exactly where its numbers say.
 
     Where the old lines are exactly there, too, it takes new ones that are hardly there by chance.
@@ -428,13 +252,13 @@ def _all_applied(file: _File, hunks: list[_Hunk]) -> list[Found] | None:
     return [_unchanged(file, (h.said.new_start or 1) - 1, len(h.new)) for h in reversed(hunks)]
 
 
-def _is_as_numbered(file: _File, hunk: _Hunk, *, is_last: bool) -> bool:
+def _is_as_numbered(file: HunkFile, hunk: PlacedHunk, *, is_last: bool) -> bool:
     start = (hunk.said.old_start or 1) - 1
     at_end = start + len(hunk.old) == len(file.lines) or hunk.trail or not hunk.lead or not is_last
     return bool(at_end) and _stands_at(file, hunk.old, start)
 
 
-def _applied_at(file: _File, hunk: _Hunk) -> int | None:
+def _applied_at(file: HunkFile, hunk: PlacedHunk) -> int | None:
     """Return where the new side of a hunk is, if that can't be by chance."""
     if hunk.fits:
         fit = hunk.fits[0]
@@ -465,7 +289,7 @@ def _says_enough(lines: list[str]) -> bool:
     return len(words) > 1 and sum(map(len, words)) >= _APPLIED_FEWEST_CHARACTERS
 
 
-def _stands_beside(file: _File, hunk: _Hunk, fit: _Fit) -> int | None:
+def _stands_beside(file: HunkFile, hunk: PlacedHunk, fit: HunkFit) -> int | None:
     """Return where lines that a hunk adds at its edge are, if they are there already."""
     if not hunk.only_adds or not hunk.is_one_sided:
         return None
@@ -473,19 +297,19 @@ def _stands_beside(file: _File, hunk: _Hunk, fit: _Fit) -> int | None:
     return start if _stands_at(file, hunk.new, start) else None
 
 
-def _stands_at(file: _File, wanted: list[str], start: int) -> bool:
+def _stands_at(file: HunkFile, wanted: list[str], start: int) -> bool:
     there = file.lines[start : start + len(wanted)] if start >= 0 else []
     return [line.rstrip() for line in there] == [line.rstrip() for line in wanted]
 
 
-def _unchanged(file: _File, start: int, count: int) -> Found:
+def _unchanged(file: HunkFile, start: int, count: int) -> Found:
     return Found(start, count, tuple(file.lines[start : start + count]), (count, 0))
 
 
 # --- what goes there -------------------------------------------------------------------------------
 
 
-def _proven_tabs(hunks: Iterable[_Hunk]) -> dict[int, Callable[[str], str]]:
+def _proven_tabs(hunks: Iterable[PlacedHunk]) -> dict[int, Callable[[str], str]]:
     """Return how blanks become tabs, for each width that all hunks allow that show it."""
     ways = [
         {place.tab_width: place.change for place in hunk.fits[0].places if place.tab_width}
@@ -495,7 +319,9 @@ def _proven_tabs(hunks: Iterable[_Hunk]) -> dict[int, Callable[[str], str]]:
     return {width: shown[0][width] for width in set.intersection(*map(set, shown))} if shown else {}
 
 
-def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]) -> Found:
+def _put(
+    file: HunkFile, hunk: PlacedHunk, fit: HunkFit, proven: dict[int, Callable[[str], str]]
+) -> Found:
     """Return what a hunk puts at a place.
 
     Raises:
@@ -526,7 +352,7 @@ def _put(file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], 
 
 
 def _added(
-    file: _File, hunk: _Hunk, fit: _Fit, proven: dict[int, Callable[[str], str]]
+    file: HunkFile, hunk: PlacedHunk, fit: HunkFit, proven: dict[int, Callable[[str], str]]
 ) -> Sequence[str]:
     """Return the new lines of a hunk, changed as its old ones were to fit."""
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
@@ -549,7 +375,7 @@ def _added(
     return results.pop()
 
 
-def _check_tabs(file: _File, hunk: _Hunk, adds: list[str], width: int) -> None:
+def _check_tabs(file: HunkFile, hunk: PlacedHunk, adds: list[str], width: int) -> None:
     """Refuse new lines whose blanks may be tabs that were lost, or blanks that are meant."""
     run = " " * width
     both = next((line for line in adds if file.is_mixed and line.startswith("  ")), None)
@@ -568,7 +394,7 @@ def _check_tabs(file: _File, hunk: _Hunk, adds: list[str], width: int) -> None:
         )
 
 
-def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
+def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:
     """Refuse new lines that replace others by dots, or that may have been damaged on their way."""
     elided = None if hunk.said.is_counted else elisions.first_unknown(file.known, hunk.new)
     if elided is not None:
@@ -582,9 +408,7 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     if not place.note and hunk.said.is_verbatim:
         if not file.is_shown:
             known = set(there)
-            indentation.check_kind(
-                file.lines, [line for line in new if line not in known], "REPLACE"
-            )
+            levels.check_kind(file.lines, [line for line in new if line not in known], "REPLACE")
         return
     if fit.made is None and not place.tab_width and not hunk.said.is_verbatim:
         derive.check_flush(Sought(tuple(hunk.old), tuple(hunk.new), hunk.label), place, list(there))
@@ -593,7 +417,7 @@ def _check(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
     derive.check_new_lines(file.lines, sought, new)
 
 
-def _check_characters(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...]) -> None:
+def _check_characters(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:
     """Refuse new lines with characters that a chat makes, and that no file of the kind can hold there."""
     adds = [text for mark, text in hunk.said.lines if mark == "+"]
     if not characters.may_be_damaged("\n".join(adds)):
@@ -610,7 +434,7 @@ def _check_characters(file: _File, hunk: _Hunk, fit: _Fit, new: tuple[str, ...])
         )
 
 
-def _shows_indentation(file: _File, hunk: _Hunk) -> bool:
+def _shows_indentation(file: HunkFile, hunk: PlacedHunk) -> bool:
     """Return whether a line fits with its indentation: tabs and blanks are then meant as they came."""
     if not hunk.said.is_verbatim or hunk.fits[0].places[0].note:
         return False
@@ -625,7 +449,7 @@ def _spliced(lines: list[str], puts: list[Found]) -> list[str]:
     return made
 
 
-def _not_found(file: _File, hunk: _Hunk) -> OperationError:
+def _not_found(file: HunkFile, hunk: PlacedHunk) -> OperationError:
     if not hunk.old:
         return OperationError(
             f"{hunk.label} has no line of the old text, as for an empty file, and the file has text; add the"

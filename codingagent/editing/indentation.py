@@ -3,21 +3,28 @@
 How it works. A new line that is in the file with another indentation, and with its own nowhere, has
 moved. Whether a chat has moved it, or the answer, shows in how all of them have moved: a chat takes all
 indentation, or leaves one blank of it, or makes blanks of tabs. Python is read with and without it.
-
-Over 500 lines: one function for each way in which indentation is lost, with its proof.
 """
 
 import difflib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, MendedLines
+from codingagent.editing.levels import (
+    CLOSER,
+    blanks,
+    check_kind,
+    depth,
+    has_levels,
+    is_opener,
+    is_out,
+    lacks_levels,
+    last_word,
+)
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
-from codingagent.model.plain_text import clip_middle
 from codingagent.model.rule import Rule
 
 LIKENESS = 0.6
@@ -25,16 +32,6 @@ _COMPARED_CHARACTERS = 300
 TAB_WIDTHS = (2, 3, 4, 8)
 # Aligning takes time that grows with the square.
 _ALIGNED_LIMIT_LINES = 2000
-
-
-def blanks(line: str) -> str:
-    """Return the blanks at the start of a line."""
-    return line[: len(line) - len(line.lstrip())]
-
-
-def _depth(line: str) -> int:
-    """Return how deep a line is: a tab is deeper than a blank."""
-    return len(blanks(line).replace("\t", "    "))
 
 
 def spread(line: str, width: int) -> str:
@@ -62,9 +59,6 @@ def is_alike(one: str, other: str) -> bool:
     """Return whether two lines say the same in other words."""
     pair = (one[:_COMPARED_CHARACTERS], other[:_COMPARED_CHARACTERS])
     return difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= LIKENESS
-
-
-# --- what takes the place of lines that are known --------------------------------------------------
 
 
 def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
@@ -110,7 +104,7 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     ground, arrival = moves.ground, moves.arrival
     if len(ground.replaced) == len(ground.lines) or arrival.in_code:
         return False
-    if Kept.INDENTATION in arrival.kept or max(map(_depth, moves.leads)) > 1:
+    if Kept.INDENTATION in arrival.kept or max(map(depth, moves.leads)) > 1:
         return False
     old, new = list(ground.replaced), moves.new
     if len(old) > _ALIGNED_LIMIT_LINES or len(new) > _ALIGNED_LIMIT_LINES:
@@ -118,92 +112,16 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
     for kind, a, a_end, b, b_end in _steps(old, new):
         if kind == "equal" or a_end - a == b_end - b:
             pairs = zip(old[a:a_end], new[b:b_end], strict=True)
-            if any(_is_out(line, [there]) for there, line in pairs):
+            if any(is_out(line, [there]) for there, line in pairs):
                 return True
             continue
         there = [line for line in old[a:a_end] if line.strip()] or [
-            *_last_word([*ground.lines[: ground.start], *old[:a]]),
-            *_last_word([*old[a_end:], *ground.lines[ground.end :]][::-1]),
+            *last_word([*ground.lines[: ground.start], *old[:a]]),
+            *last_word([*old[a_end:], *ground.lines[ground.end :]][::-1]),
         ]
-        if any(_is_out(line, there) for line in new[b:b_end]):
+        if any(is_out(line, there) for line in new[b:b_end]):
             return True
     return lacks_levels(ground, new)
-
-
-_CUT_COLUMN = 40
-_STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
-
-
-def is_cut(new: Sequence[str], ground: Ground) -> bool:
-    """Return whether a long line was broken at a blank, and goes on at the margin.
-
-    All breaks must be at one column that no line goes beyond, as where a chat wraps lines.
-    """
-    if not file_kinds.is_code(ground.path) or ground.parses is not None:
-        return False
-    text = ground.text_among(new)
-    breaks = [
-        (len(a), len(a) + 1 + len(b.split()[0]))
-        for index, (a, b) in enumerate(pairwise(new), 1)
-        if not text & {index - 1, index}
-        and a[:1].isspace()
-        and b[:1].strip()
-        and len(a) > _CUT_COLUMN
-        if not (_CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a))
-    ]
-    widest = max((len(line) for line in new if " " in line.strip()), default=0)
-    return bool(breaks) and widest < min(end for _, end in breaks)
-
-
-def _last_word(lines: Sequence[str]) -> list[str]:
-    return [next((line for line in reversed(lines) if line.strip()), "")]
-
-
-def _is_out(line: str, there: Sequence[str]) -> bool:
-    """Return whether a line is less deep than all of some others; a label and a `#if` may be."""
-    if not line.strip() or line.startswith("#") or line.endswith(":"):
-        return False
-    if (item := _ITEM.match(line)) is not None:
-        # An item beside others like it.
-        like = [each for each in there if (a := _ITEM.match(each)) and a[1] == item[1]]
-        there = like or there
-    return bool(there) and all(_depth(each) > _depth(line) for each in there)
-
-
-def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
-    """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
-    known = set(ground.replaced)
-    lines = [*_last_word(ground.lines[: ground.start]), *new]
-    for opener in (_opens_code, _opens_comment):
-        there = [step for _, step in _levels(ground.lines, opener)]
-        deeper = {step for step in there if step > 0}
-        steps = {step for line, step in _levels(lines, opener) if line not in known}
-        if sum(step > 0 for step in there) > _MOSTLY * len(there) and not steps <= deeper:
-            return True
-    return False
-
-
-def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, int]]:
-    """Return each line before which a level begins, and by how much it is deeper."""
-    words = [line for line in lines if line.strip()]
-    return [
-        (b, _depth(b) - _depth(a))
-        for a, b in pairwise(words)
-        if opener(a) and not _CLOSER.match(b) and b[0] != "#"
-    ]
-
-
-def _opens_code(line: str) -> bool:
-    return is_opener(line) and _STARRED.match(line) is None
-
-
-def _opens_comment(line: str) -> bool:
-    return _COMMENT.search(line) is not None
-
-
-_STARRED = re.compile(r"[ \t]*/?\*+(?:[ \t!]|$)")
-_COMMENT = re.compile(r"/\*(?!.*\*/)")
-_MOSTLY = 0.7
 
 
 class _Moves:
@@ -310,7 +228,7 @@ def _lost(moves: _Moves) -> MendedLines | None:
     deepest = max(map(len, moves.leads))
     if deepest > 1 or any("\t" in lead for lead in moves.leads) or moves.has_kept:
         return None
-    if max(map(_depth, moves.old_leads)) <= deepest or moves.parses is True:
+    if max(map(depth, moves.old_leads)) <= deepest or moves.parses is True:
         return None
     if not _is_certainly_lost(moves, is_thin=deepest == 1):
         return None
@@ -325,7 +243,7 @@ def _lost(moves: _Moves) -> MendedLines | None:
 
 def _is_certainly_lost(moves: _Moves, *, is_thin: bool) -> bool:
     deeper = [
-        line for line, there in moves.moved if any(_depth(each) > _depth(line) for each in there)
+        line for line, there in moves.moved if any(depth(each) > depth(line) for each in there)
     ]
     is_inside = all(moves.old_leads)
     if moves.parses is False:
@@ -363,23 +281,6 @@ def _is_alike_within(one: str, other: str) -> bool:
     return is_alike(one.strip(), other.strip())
 
 
-def has_levels(lines: Sequence[str]) -> bool:
-    """Return whether a line opens a level, and the next that has a word is not deeper."""
-    words = [line for line in lines if line.strip()]
-    return any(
-        is_opener(a) and not _CLOSER.match(b) and len(blanks(b)) <= len(blanks(a))
-        for a, b in pairwise(words)
-    )
-
-
-def is_opener(line: str) -> bool:
-    """Return whether a line opens a level."""
-    return _OPENER.search(line) is not None
-
-
-_OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
-
-
 def _aligned(new: list[str], old: list[str]) -> list[str] | None:
     """Return new lines with the indentation of the old ones whose place they take; None if unknown."""
     if max(len(new), len(old)) > _ALIGNED_LIMIT_LINES:
@@ -413,7 +314,7 @@ def _are_of_one_level(old: Sequence[str], new: Sequence[str]) -> bool:
     """Return whether no line begins or ends a level, or goes on in the next: all end as those in the file."""
     words = [line.rstrip() for line in new if line.strip()]
     ends = {line.rstrip()[-1] for line in old if line.strip()}
-    is_odd = any(is_opener(line) or _CLOSER.match(line) for line in words)
+    is_odd = any(is_opener(line) or CLOSER.match(line) for line in words)
     return not is_odd and all(line[-1] in ends for line in words)
 
 
@@ -462,16 +363,16 @@ def _is_too_deep(moves: _Moves, shift: str) -> bool:
     ):
         return False
     ends, old_ends = (
-        [*_last_word(part[::-1]), *_last_word(part)] for part in (moves.new, ground.replaced)
+        [*last_word(part[::-1]), *last_word(part)] for part in (moves.new, ground.replaced)
     )
     if ends[0] != ends[1] and list(map(_key, ends)) == list(map(_key, old_ends)):
-        deeper = all(_depth(a) > _depth(b) for a, b in zip(ends, old_ends, strict=True))
+        deeper = all(depth(a) > depth(b) for a, b in zip(ends, old_ends, strict=True))
         return deeper and len(moves.leads) > 2 and any(map(str.strip, moves.fresh))
-    before, first = _last_word(ground.lines[: ground.start])[0], _last_word(moves.new[::-1])[0]
-    step = _depth(first) - _depth(before)
+    before, first = last_word(ground.lines[: ground.start])[0], last_word(moves.new[::-1])[0]
+    step = depth(first) - depth(before)
     within = file_kinds.lines_of_text(ground.lines, moves.path)
     words = [line for i, line in enumerate(ground.lines) if line.strip() and i not in within]
-    steps = [_depth(b) - _depth(a) for a, b in pairwise(words)]
+    steps = [depth(b) - depth(a) for a, b in pairwise(words)]
     return step > max(steps, default=0) or (step > 0 and first.lstrip()[:1] in ")]}")
 
 
@@ -501,112 +402,3 @@ RULES: tuple[Rule[Callable[[_Moves], MendedLines | None]], ...] = (
         _shifted,
     ),
 )
-
-
-# --- what takes the place of a search --------------------------------------------------------------
-
-# Each kind of line that begins a level, and what may follow it without being a level deeper.
-_ITEM = re.compile(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
-_NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
-_CLOSER = re.compile(
-    r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
-)
-_OPENERS = "def|class|if|for|while|with|try|else|elif|except|finally|async|case"
-_HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
-    (re.compile(r".*\{[^{}]*$"), _CLOSER, True),
-    (re.compile(r".*[(\[][ \t]*$"), _CLOSER, True),
-    (re.compile(rf"\s*(?:{_OPENERS})\b.*:[ \t]*$"), _CLOSER, True),
-    (re.compile(r".*\b(?:then|do)[ \t]*$"), _CLOSER, True),
-    (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), _CLOSER, True),
-    (_ITEM, _NO_TEXT, False),
-)  # fmt: skip
-_MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
-
-
-def is_indented(line: str) -> bool:
-    """Return whether a line has an indentation that a chat would have taken."""
-    return line.startswith(("  ", "\t")) and bool(line.strip())
-
-
-def check(
-    ground: Ground, search: Sequence[str], replace: Sequence[str], placed: Sequence[str]
-) -> None:
-    """Refuse new lines that have lost their indentation, or have another, where the search has none.
-
-    Args:
-        ground: where they go.
-        search: what they take the place of, as it came.
-        replace: the new lines, as they came.
-        placed: the same as they would be in the file.
-
-    Raises:
-        OperationError: if so.
-    """
-    known = set(search)
-    is_thin = not any(map(is_indented, replace)) and any(line[:1] == " " for line in replace)
-    if is_thin and lacks_levels(ground, placed):
-        raise OperationError(
-            "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
-            f" indentation; send the edit again inside of a code block; {_MEANT}"
-        )
-    fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
-    if not fresh or ground.parses_with(placed) is True:
-        return
-    check_kind(ground.lines, fresh, "REPLACE")
-    pairs = [
-        (a, b)
-        for a, b in pairwise(replace)
-        if a.strip() and b.strip() and not (a in known and b in known)
-    ]
-    if any(line[0].isspace() for line in replace if line.strip()):
-        _check_tabbed_items(ground.lines, pairs)
-    else:
-        _check_levels(ground.lines, pairs, "REPLACE")
-
-
-def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
-    """Refuse lines that are indented as no line of the file is: by blanks where it has tabs alone."""
-    kinds = {"tabs": "\t", "blanks": "  "}
-    for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
-        if (
-            any(line.startswith(kinds[came]) and line.strip() for line in new)
-            and not any(line.startswith(kinds[came]) and line.strip() for line in lines)
-            and any(line.startswith(kinds[has]) and line.strip() for line in lines)
-        ):
-            raise OperationError(
-                f"the file is indented by {has} and {what} by {came}; write it with {has}; {_MEANT}"
-            )
-
-
-def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]], what: str) -> None:
-    """Refuse lines without any indentation where a level begins, as text that has lost it looks.
-
-    The file must show that the next line is deeper, and never that it is not; but for a list item,
-    whose text may always be indented.
-    """
-    for head, level, needs_proof in _HEADS:
-        found = [pair for pair in pairs if head.match(pair[0]) and not level.match(pair[1])]
-        if not found:
-            continue
-        there = [
-            len(blanks(b)) > len(blanks(a))
-            for a, b in pairwise(lines)
-            if b.strip() and head.match(a) and not level.match(b)
-        ]
-        if all(there) and (there or not needs_proof):
-            raise OperationError(
-                f"the line '{clip_middle(found[0][1], 300)}' of {what} is not indented, though a level"
-                " begins before it: it may have lost its indentation; send the edit again inside of a code"
-                f" block; {_MEANT}"
-            )
-
-
-def _check_tabbed_items(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
-    """Refuse text of a list item that is indented by a tab, where no line of the file is."""
-    if any(_ITEM.match(a) and b.startswith("\t") and a[0] != "\t" for a, b in pairs) and not any(
-        line.startswith("\t") for line in lines
-    ):
-        raise OperationError(
-            "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
-            f" write it with blanks; {_MEANT}"
-        )

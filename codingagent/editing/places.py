@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.editing import indentation
-from codingagent.editing.indentation import blanks
+from codingagent.editing.levels import blanks
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import UNHARMED, Channel

@@ -1,0 +1,222 @@
+"""Levels of indentation: what begins one, and whether new lines are as deep as the file shows.
+
+Nothing is restored here: lines whose indentation may be lost are refused, where a file shows that they
+have one. `indentation` restores what the replaced lines prove.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from codingagent.editing import file_kinds
+from codingagent.editing.characters import Ground
+from codingagent.errors import OperationError
+from codingagent.model.plain_text import clip_middle
+
+_ITEM = re.compile(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
+_NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
+CLOSER = re.compile(
+    r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
+)
+_OPENERS = "def|class|if|for|while|with|try|else|elif|except|finally|async|case"
+_HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
+    (re.compile(r".*\{[^{}]*$"), CLOSER, True),
+    (re.compile(r".*[(\[][ \t]*$"), CLOSER, True),
+    (re.compile(rf"\s*(?:{_OPENERS})\b.*:[ \t]*$"), CLOSER, True),
+    (re.compile(r".*\b(?:then|do)[ \t]*$"), CLOSER, True),
+    (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), CLOSER, True),
+    (_ITEM, _NO_TEXT, False),
+)  # fmt: skip
+_MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
+
+
+def blanks(line: str) -> str:
+    """Return the blanks at the start of a line."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def depth(line: str) -> int:
+    """Return how deep a line is: a tab is deeper than a blank."""
+    return len(blanks(line).replace("\t", "    "))
+
+
+def has_levels(lines: Sequence[str]) -> bool:
+    """Return whether a line opens a level, and the next that has a word is not deeper."""
+    words = [line for line in lines if line.strip()]
+    return any(
+        is_opener(a) and not CLOSER.match(b) and len(blanks(b)) <= len(blanks(a))
+        for a, b in pairwise(words)
+    )
+
+
+def is_opener(line: str) -> bool:
+    """Return whether a line opens a level."""
+    return _OPENER.search(line) is not None
+
+
+_OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
+
+
+_CUT_COLUMN = 40
+_STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
+
+
+def is_cut(new: Sequence[str], ground: Ground) -> bool:
+    """Return whether a long line was broken at a blank, and goes on at the margin.
+
+    All breaks must be at one column that no line goes beyond, as where a chat wraps lines.
+    """
+    if not file_kinds.is_code(ground.path) or ground.parses is not None:
+        return False
+    text = ground.text_among(new)
+    breaks = [
+        (len(a), len(a) + 1 + len(b.split()[0]))
+        for index, (a, b) in enumerate(pairwise(new), 1)
+        if not text & {index - 1, index}
+        and a[:1].isspace()
+        and b[:1].strip()
+        and len(a) > _CUT_COLUMN
+        if not (CLOSER.match(b) or b[0] == "#" or _STATEMENT_END.search(a))
+    ]
+    widest = max((len(line) for line in new if " " in line.strip()), default=0)
+    return bool(breaks) and widest < min(end for _, end in breaks)
+
+
+def last_word(lines: Sequence[str]) -> list[str]:
+    return [next((line for line in reversed(lines) if line.strip()), "")]
+
+
+def is_out(line: str, there: Sequence[str]) -> bool:
+    """Return whether a line is less deep than all of some others; a label and a `#if` may be."""
+    if not line.strip() or line.startswith("#") or line.endswith(":"):
+        return False
+    if (item := _ITEM.match(line)) is not None:
+        # An item beside others like it.
+        like = [each for each in there if (a := _ITEM.match(each)) and a[1] == item[1]]
+        there = like or there
+    return bool(there) and all(depth(each) > depth(line) for each in there)
+
+
+def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
+    """Return whether a new line opens a level and the next is not as deep as any such line of the file."""
+    known = set(ground.replaced)
+    lines = [*last_word(ground.lines[: ground.start]), *new]
+    for opener in (_opens_code, _opens_comment):
+        there = [step for _, step in _levels(ground.lines, opener)]
+        deeper = {step for step in there if step > 0}
+        steps = {step for line, step in _levels(lines, opener) if line not in known}
+        if sum(step > 0 for step in there) > _MOSTLY * len(there) and not steps <= deeper:
+            return True
+    return False
+
+
+def _levels(lines: Sequence[str], opener: Callable[[str], bool]) -> list[tuple[str, int]]:
+    """Return each line before which a level begins, and by how much it is deeper."""
+    words = [line for line in lines if line.strip()]
+    return [
+        (b, depth(b) - depth(a))
+        for a, b in pairwise(words)
+        if opener(a) and not CLOSER.match(b) and b[0] != "#"
+    ]
+
+
+def _opens_code(line: str) -> bool:
+    return is_opener(line) and _STARRED.match(line) is None
+
+
+def _opens_comment(line: str) -> bool:
+    return _COMMENT.search(line) is not None
+
+
+_STARRED = re.compile(r"[ \t]*/?\*+(?:[ \t!]|$)")
+_COMMENT = re.compile(r"/\*(?!.*\*/)")
+_MOSTLY = 0.7
+
+
+def is_indented(line: str) -> bool:
+    """Return whether a line has an indentation that a chat would have taken."""
+    return line.startswith(("  ", "\t")) and bool(line.strip())
+
+
+def check(
+    ground: Ground, search: Sequence[str], replace: Sequence[str], placed: Sequence[str]
+) -> None:
+    """Refuse new lines that have lost their indentation, or have another, where the search has none.
+
+    Args:
+        ground: where they go.
+        search: what they take the place of, as it came.
+        replace: the new lines, as they came.
+        placed: the same as they would be in the file.
+
+    Raises:
+        OperationError: if so.
+    """
+    known = set(search)
+    is_thin = not any(map(is_indented, replace)) and any(line[:1] == " " for line in replace)
+    if is_thin and lacks_levels(ground, placed):
+        raise OperationError(
+            "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
+            f" indentation; send the edit again inside of a code block; {_MEANT}"
+        )
+    fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
+    if not fresh or ground.parses_with(placed) is True:
+        return
+    check_kind(ground.lines, fresh, "REPLACE")
+    pairs = [
+        (a, b)
+        for a, b in pairwise(replace)
+        if a.strip() and b.strip() and not (a in known and b in known)
+    ]
+    if any(line[0].isspace() for line in replace if line.strip()):
+        _check_tabbed_items(ground.lines, pairs)
+    else:
+        _check_levels(ground.lines, pairs, "REPLACE")
+
+
+def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
+    """Refuse lines that are indented as no line of the file is: by blanks where it has tabs alone."""
+    kinds = {"tabs": "\t", "blanks": "  "}
+    for came, has in (("blanks", "tabs"), ("tabs", "blanks")):
+        if (
+            any(line.startswith(kinds[came]) and line.strip() for line in new)
+            and not any(line.startswith(kinds[came]) and line.strip() for line in lines)
+            and any(line.startswith(kinds[has]) and line.strip() for line in lines)
+        ):
+            raise OperationError(
+                f"the file is indented by {has} and {what} by {came}; write it with {has}; {_MEANT}"
+            )
+
+
+def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]], what: str) -> None:
+    """Refuse lines without any indentation where a level begins, as text that has lost it looks.
+
+    The file must show that the next line is deeper, and never that it is not; but for a list item,
+    whose text may always be indented.
+    """
+    for head, level, needs_proof in _HEADS:
+        found = [pair for pair in pairs if head.match(pair[0]) and not level.match(pair[1])]
+        if not found:
+            continue
+        there = [
+            len(blanks(b)) > len(blanks(a))
+            for a, b in pairwise(lines)
+            if b.strip() and head.match(a) and not level.match(b)
+        ]
+        if all(there) and (there or not needs_proof):
+            raise OperationError(
+                f"the line '{clip_middle(found[0][1], 300)}' of {what} is not indented, though a level"
+                " begins before it: it may have lost its indentation; send the edit again inside of a code"
+                f" block; {_MEANT}"
+            )
+
+
+def _check_tabbed_items(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse text of a list item that is indented by a tab, where no line of the file is."""
+    if any(_ITEM.match(a) and b.startswith("\t") and a[0] != "\t" for a, b in pairs) and not any(
+        line.startswith("\t") for line in lines
+    ):
+        raise OperationError(
+            "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
+            f" write it with blanks; {_MEANT}"
+        )
