@@ -1,8 +1,11 @@
 """Value types: checkpoints, file states, and how two checkpoints differ."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+
+from codingagent.model import paths
 
 ChangeKind = Literal["added", "deleted", "modified", "mode", "type", "left_out"]
 
@@ -11,6 +14,10 @@ _LINK = 0o120000
 
 # Nobody reads more names than this; the count covers the rest.
 NAMED_LIMIT = 1000
+
+
+# How many files one line names; the file list has all.
+NAMED = 20
 
 
 class LeftOut(Struct, frozen=True, array_like=True):
@@ -74,3 +81,9 @@ def kind_of(old: State | None, new: State | None) -> ChangeKind:
     if old.is_link != new.is_link:
         return "type"
     return "modified" if old.blob != new.blob else "mode"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first names as one line, and how many more there are."""
+    shown = ", ".join(map(paths.shown, names[:NAMED])) or "no files"
+    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from codingagent.checkpoints import git_index
-from codingagent.errors import WorkError
+from codingagent.errors import disk_errors
 from codingagent.workspace.git_files import Git, GitError, GitResult
 
 # Content held in memory at once; twice this while it is passed on.
@@ -80,17 +80,13 @@ class Store:
         Raises:
             WorkError: if that fails.
         """
-        try:
+        with disk_errors(f"the checkpoints in {self.path} can't be kept"):
             for folder in ("objects/pack", "refs/heads", "info"):
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
             self._settle()
             if not self._empty_index.exists():
                 self._write(self._empty_index, git_index.empty())
             self._clean()
-        except OSError as fault:
-            raise WorkError(
-                f"the checkpoints in {self.path} can't be kept: {fault.strerror or fault}"
-            ) from fault
 
     def _settle(self) -> None:
         """Write our settings, replacing whatever was there."""
@@ -123,12 +119,8 @@ class Store:
         number = 1
         while os.path.lexists(aside := self.path.with_name(f"{self.path.name}.damaged-{number}")):
             number += 1
-        try:
+        with disk_errors(f"{self.path} is damaged and can't be renamed"):
             os.rename(self.path, aside)
-        except OSError as fault:
-            raise WorkError(
-                f"{self.path} is damaged and can't be renamed: {fault.strerror or fault}"
-            ) from fault
         return aside
 
     # --- the index -----------------------------------------------------------------------------
@@ -162,13 +154,11 @@ class Store:
             WorkError: if it can't be written.
         """
         path = self.index(commit)
-        try:
+        with disk_errors(f"{path} can't be written"):
             self._write(path, data)
             for name in os.listdir(self.path):
                 if _INDEX.fullmatch(name) and name != path.name:
                     os.unlink(self.path / name)
-        except OSError as fault:
-            raise WorkError(f"{path} can't be written: {fault.strerror or fault}") from fault
 
     def _write(self, path: Path, data: bytes) -> None:
         temporary = path.with_name(f"{path.name}.new")

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.file_changes import Change, LeftOut
+from codingagent.checkpoints.file_changes import NAMED, Change, LeftOut, named
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.approval import Answer, Question
@@ -33,9 +33,6 @@ from codingagent.storage.session_log import SessionLog
 
 NAME = "changed-files"
 """The name of the question, used where an operation has its id."""
-
-# How many files one line names, and how many reasons.
-_NAMED = 20
 
 _SHOWN_CHARACTERS = 20_000
 
@@ -93,11 +90,11 @@ class Protection(Struct, frozen=True):
         changed = [
             f"{path} ({what.kind})" for path, what in self._changes().items() if path not in own
         ]
-        said = [f"files that commands changed: {_named(changed)}"] if changed else []
+        said = [f"files that commands changed: {named(changed)}"] if changed else []
         if settled is not None and settled.put_back:
             reason = f": {settled.reason}" if settled.reason else ""
             said.append(
-                f"the person put back {_named(settled.put_back)}, which commands had changed{reason}"
+                f"the person put back {named(settled.put_back)}, which commands had changed{reason}"
             )
             if any(isinstance(event, Finished) for event in session.results):
                 said.append("your DONE was about the files as they were before that: say it again")
@@ -158,10 +155,10 @@ class Protection(Struct, frozen=True):
         asks = [
             ask for change in found if (ask := ask_for_path(self.rules, change.path)) is not None
         ]
-        reasons = [f"changed by a command: {ask.reason}" for ask in asks[:_NAMED]]
-        if len(asks) > _NAMED:
-            reasons.append(f"{len(asks) - _NAMED} more protected files were changed")
-        few = len(asks) <= _NAMED
+        reasons = [f"changed by a command: {ask.reason}" for ask in asks[:NAMED]]
+        if len(asks) > NAMED:
+            reasons.append(f"{len(asks) - NAMED} more protected files were changed")
+        few = len(asks) <= NAMED
         parts = dict.fromkeys((change.before, change.after) for change in found)
         shown = "".join(
             self.checkpointer.diff(
@@ -173,7 +170,7 @@ class Protection(Struct, frozen=True):
         shown = f"changed: {', '.join(names)}\n{shown}".rstrip("\n")
         return Question(
             Kind.FILES_CHANGED,
-            _named(names),
+            named(names),
             tuple(dict.fromkeys(rule for ask in asks for rule in ask.rules)),
             tuple(reasons),
             plain_text.clip_middle(plain_text.without_controls(shown), _SHOWN_CHARACTERS),
@@ -195,7 +192,7 @@ class Protection(Struct, frozen=True):
             self.log.record(ProtectedSettled(names, (), (), now()))
             how = f" ({answer.by})" if answer.by != "person" else ""
             self.checkpointer.show(
-                Remark(f"protected files that a command changed are kept{how}: {_named(names)}")
+                Remark(f"protected files that a command changed are kept{how}: {named(names)}")
             )
             return
         # Their current content must be durable before it is overwritten.
@@ -214,13 +211,8 @@ class Protection(Struct, frozen=True):
             )
         )
         if done:
-            self.checkpointer.show(Remark(f"put back: {_named(done)}"))
+            self.checkpointer.show(Remark(f"put back: {named(done)}"))
         for each in left:
             self.checkpointer.show(
                 Remark(f"left as it is: {paths.shown(each.path)}: {each.reason}")
             )
-
-
-def _named(names: "tuple[str, ...] | list[str]") -> str:
-    shown = ", ".join(paths.shown(name) for name in names[:_NAMED])
-    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

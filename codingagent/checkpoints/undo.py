@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from codingagent.checkpoints.checkpointer import Checkpointer
-from codingagent.checkpoints.file_changes import Change, LeftOut
+from codingagent.checkpoints.file_changes import Change, LeftOut, named
 from codingagent.checkpoints.layout import LazyStore, place_of
 from codingagent.checkpoints.undo_history import (
     UndoStep,
@@ -31,10 +31,7 @@ from codingagent.storage.homes import Home
 if TYPE_CHECKING:
     from codingagent.checkpoints.store import Checkpoints
 
-_UNCOVERED = "git ignores it, it is too large, or it was changed at once: no checkpoint holds it"
-
-# How many files a note to the model names; the file list has all.
-_NAMED = 20
+_UNCOVERED = "no checkpoint holds it: git ignores it, it is too large, or it changed again at once"
 
 
 @contextlib.contextmanager
@@ -161,8 +158,8 @@ class _Undo:
         after = self.checkpoints.take(held=self.held)
         for left in alone:
             self.show(Remark(f"left as it is: {paths.shown(left.path)}: {left.reason}"))
-        left_alone = f"; left as it is: {_named([left.path for left in alone])}" if alone else ""
-        note = f"{self._words(began)}; restored {_named(restored)}{left_alone}"
+        left_alone = f"; left as it is: {named([left.path for left in alone])}" if alone else ""
+        note = f"{self._words(began)}; restored {named(restored)}{left_alone}"
         told = self._told(began, after.id, left_alone)
         self.log.record(UndoEnded(after.id, (note,), now(), told, kept))
         self.show(Remark(note))
@@ -206,7 +203,7 @@ class _Undo:
             if turns
         ]
         words = " and ".join(said) or self._words(began)
-        return f"the person {words}; restored {_named(differing)}{left_alone}"
+        return f"the person {words}; restored {named(differing)}{left_alone}"
 
     def _edited_since(self, began: UndoBegan) -> set[str]:
         """Return the paths that someone changed after the last of the steps that changed them."""
@@ -256,10 +253,3 @@ class _Undo:
 def _turns(numbers: Sequence[int]) -> str:
     word = "turn" if len(numbers) == 1 else "turns"
     return f"{word} {', '.join(map(str, numbers))}"
-
-
-def _named(names: Sequence[str]) -> str:
-    if not names:
-        return "no files"
-    shown = ", ".join(paths.shown(name) for name in names[:_NAMED])
-    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
