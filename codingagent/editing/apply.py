@@ -50,7 +50,7 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
     Raises:
         OperationError: if a marker is missing, doubled or out of place.
     """
-    lines = body.split("\n")[:-1] if body.endswith("\n") else body.split("\n")
+    lines = places.split(body)
     replacements: list[Replacement] = []
     at = 0
     while at < len(lines):
@@ -70,11 +70,9 @@ def read_replacements(body: str) -> tuple[Replacement, ...]:
 
 def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replacement, int]:
     """Read the block that opens at `at`; return it and the index of the line after it."""
-    close = _find_marker(lines, at + 1, ">" * length + " REPLACE")
-    if close is None:
-        raise OperationError(f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE; {_HOW}")
-    again = next((i for i in range(at + 1, close) if _is_open(lines[i], length)), None)
-    if again is not None:
+    marks = ((i, lines[i].rstrip(" \t")) for i in range(at + 1, len(lines)))
+    close = next((i for i, mark in marks if mark == ">" * length + " REPLACE"), None)
+    if close is None or any(_is_open(lines[i], length) for i in range(at + 1, close)):
         raise OperationError(f"SEARCH at line {at + 1} of the body has no >>>>>>> REPLACE; {_HOW}")
     middles = [i for i in range(at + 1, close) if lines[i].rstrip(" \t") == "=" * length]
     end = close
@@ -88,10 +86,6 @@ def _read_replacement(lines: list[str], at: int, length: int) -> tuple[Replaceme
         )
     search = joined(lines[at + 1 : middles[0]])
     return Replacement(search, joined(lines[middles[0] + 1 : end])), close + 1
-
-
-def _find_marker(lines: list[str], start: int, marker: str) -> int | None:
-    return next((i for i in range(start, len(lines)) if lines[i].rstrip(" \t") == marker), None)
 
 
 def _is_open(line: str, length: int) -> bool:

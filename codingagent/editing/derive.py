@@ -34,15 +34,10 @@ from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
 from codingagent.model.plain_text import joined
 
-_UNDO = tuple(
-    (row.damage, row.undo) for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK
-)
+_ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
+_UNDO = tuple((row.damage, row.undo) for row in _ROWS)
 # Of several extents of one damage the widest.
-_ROW_OF: dict[Damage, DamageRow] = {
-    row.damage: row
-    for row in reversed(chat_damage.ROWS)
-    if row.trace is not chat_damage.LEADING_BLANK
-}
+_ROW_OF: dict[Damage, DamageRow] = {row.damage: row for row in reversed(_ROWS)}
 _FOLDS = (Damage.ZERO_WIDTH, Damage.BLANKS, Damage.QUOTES)
 
 
@@ -139,7 +134,7 @@ def check_flush(sought: Sought, place: "Place", lines: list[str]) -> None:
         return
     if not blanks(place.change("x")):
         return
-    derive = _NewLines(lines, sought, _Repair((), (), str), lines[place.start :][: place.count])
+    derive = _NewLines(lines, sought, _Repair((), str), lines[place.start :][: place.count])
     known = set(sought.search)
     new = [index for index, line in enumerate(sought.replace) if line.strip()]
     kept = [index for index in new if sought.replace[index] in known]
@@ -164,7 +159,6 @@ def _has_any(characters: str, text: str) -> bool:
 class _Repair(Struct, frozen=True):
     """One way to undo damage to a line."""
 
-    names: tuple[str, ...]
     damages: tuple[Damage, ...]
     undo: Callable[[str], str]
     folds_file: bool = False
@@ -173,20 +167,19 @@ class _Repair(Struct, frozen=True):
 
 def _repairs(lines: list[str], search: Sequence[str]) -> Iterator[_Repair]:
     """Yield what may undo the damage to a search, each damage alone and then those that left a trace."""
-    yield _Repair((), (), str)
+    yield _Repair((), str)
     text = "\n".join(search)
     there = [(damage, undo) for damage, undo in _UNDO if undo(text) != text]
     for damage, undo in there:
-        yield _Repair((damage.value,), (damage,), undo)
+        yield _Repair((damage,), undo)
     if len({damage for damage, _ in there}) > 1:
         chain = tuple(undo for _, undo in there)
         damages = tuple(dict.fromkeys(damage for damage, _ in there))
-        yield _Repair(tuple(d.value for d in damages), damages, partial(_in_turn, chain))
+        yield _Repair(damages, partial(_in_turn, chain))
     whole = "\n".join(lines)
     folds = [(d, u) for d, u in _UNDO if d in _FOLDS and not whole.isascii() and u(whole) != whole]
     for damage, undo in folds:
-        name = f"{damage.value} that are in the file"
-        yield _Repair((name,), (damage,), undo, folds_file=True)
+        yield _Repair((damage,), undo, folds_file=True)
 
 
 def _in_turn(chain: Sequence[Callable[[str], str]], line: str) -> str:
@@ -203,7 +196,7 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
         several: list[Place] = []
         for name, shaped in shaped_ways:
             for repair in _repairs(lines, shaped.search):
-                if not name and not repair.names and rule in AS_IT_CAME:
+                if not name and not repair.damages and rule in AS_IT_CAME:
                     continue  # tried before
                 undone = [repair.undo(line) for line in shaped.search]
                 file = [repair.undo(line) for line in lines] if repair.folds_file else lines
@@ -266,11 +259,11 @@ def _worked_out(
             new.append(derive.indented(index))
         else:
             new.append(place.change(derive.undone(index)))
-    what = " and ".join(repair.names)
+    what = " and ".join(damage.value for damage in repair.damages)
     parts = [
         name,
         f"after undoing {what}" if what and not repair.folds_file else "",
-        f"up to {what}" if repair.folds_file else "",
+        f"up to {what} that are in the file" if repair.folds_file else "",
         place.note.removeprefix("fitted "),
     ]
     note = "fitted " + ", ".join(part for part in parts if part)
@@ -299,7 +292,7 @@ def as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | Non
     trace, plain = _ROW_OF[damage].trace, _ROW_OF[damage].plain
     if _has_any(plain, search) or _has_any(plain, trace.sub("", new)):
         return None
-    repair = _Repair((damage.value,), (damage,), undo)
+    repair = _Repair((damage,), undo)
     return _worked_out(lines, sought, repair, place, unindented=False, name="")
 
 

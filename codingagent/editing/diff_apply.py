@@ -1,9 +1,8 @@
 """Where the hunks of a diff belong in a file, and which lines they put there.
 
-How it works. All places that a hunk fits are found in the file as it is: exactly, else up to trailing
-blanks, one constant indentation, tabs shown as blanks, or blank lines between its lines. What leaves
-one place is then asked in turn: the order of the hunks, the line number, the enclosing function. A
-number alone proves nothing, for models count wrong; of several places that fit it may name one.
+How it works. All places that a hunk fits are found in the file as it is (`diff_hunks`). What leaves one
+place is then asked in turn: the order of the hunks, the line number, the enclosing function. A number
+alone proves nothing, for models count wrong; of several places that fit it may name one.
 """
 
 import re

@@ -103,8 +103,9 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-# A line of a search, or of a whole file, that stands for lines of the file that it meets.
-# A line that stands for others. The dots alone are Python's own too, so they are told apart below.
+# A line of a search, or of a whole file, that replaces lines of the file that it meets. The dots alone
+# are Python's own too, so they are told apart below. First what is cheap to look for.
+_HINT = re.compile(r"\.\.\.|…|nchanged|xisting| of ")
 _DOTS_ALONE = re.compile(r"[ \t]*(?:\.{3}|…)[ \t]*")
 _LEAD = r"[ \t]*(?:#|//|--|;+|%|/\*|<!--|\{/\*|\*|\(|\[|\.{3}|…)[ \t]*(?:\.{3}|…)?[ \t]*"
 _TAIL = r"(?:\.{3}|…)?[ \t.]*(?:\*/\}?|-->|\)|\])?[ \t]*"
@@ -134,13 +135,7 @@ def is_elision_line(line: str, *, bare: bool = True) -> bool:
 
 def elision_in(body: str, old: str, path: str) -> str:
     """Return the line of a whole file in place of lines of the file that it would replace, or nothing."""
-    if (
-        "..." not in body
-        and "…" not in body
-        and "nchanged" not in body
-        and "xisting" not in body
-        and " of " not in body
-    ):
+    if _HINT.search(body) is None:
         return ""
     there = {line.strip() for line in old.split("\n")}
     is_python = path.endswith((".py", ".pyi"))

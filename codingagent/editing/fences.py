@@ -18,11 +18,8 @@ _LANGUAGES = file_kinds.words(
 
 def is_marked_up(body: str) -> bool:
     """Return, cheaply, whether a fence or a label can be round a body."""
-    head = body[:200]
-    if "```" in head or "~~~" in head or "opy" in head:
-        return True
-    tail = body[-60:]
-    return "```" in tail or "~~~" in tail
+    head, tail = body[:200], body[-60:]
+    return "opy" in head or any(mark in part for mark in ("```", "~~~") for part in (head, tail))
 
 
 def is_fence(line: str) -> bool:

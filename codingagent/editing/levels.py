@@ -27,6 +27,9 @@ _HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
     (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), CLOSER, True),
     (_ITEM, _NO_TEXT, False),
 )  # fmt: skip
+_OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
+_CUT_COLUMN = 40
+_STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
 _MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
 
 
@@ -52,13 +55,6 @@ def has_levels(lines: Sequence[str]) -> bool:
 def is_opener(line: str) -> bool:
     """Return whether a line opens a level."""
     return _OPENER.search(line) is not None
-
-
-_OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
-
-
-_CUT_COLUMN = 40
-_STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
 
 
 def is_cut(new: Sequence[str], ground: Ground) -> bool:
