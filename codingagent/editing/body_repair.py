@@ -44,19 +44,15 @@ def mend_file(body: str, path: str, arrival: Arrival, old: str | None = None) ->
         OperationError: if it is certainly damaged, and what it was can't be known.
     """
     lines = [] if old is None else [line.removesuffix("\r") for line in split(old)]
-    return _mend(body, Ground(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
+    return mend_lines(body, Ground(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 
-def mend_lines(body: str, ground: Ground, arrival: Arrival) -> Body:
-    """Return the lines that take the place of a range of lines.
+def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FILE") -> Body:
+    """Return the lines that take the place of a range of lines; `name` is the block's, for a refusal.
 
     Raises:
         OperationError: as for a file.
     """
-    return _mend(body, ground, arrival, "EDIT_FILE")
-
-
-def _mend(body: str, ground: Ground, arrival: Arrival, name: str) -> Body:
     lines = split(body)
     case = BodyCase(lines, ground, arrival)
     try:

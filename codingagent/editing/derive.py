@@ -70,8 +70,8 @@ def check_new_lines(
     )
     if not is_spared and blank_lines.are_doubled(placed, ground):
         raise OperationError(
-            f"REPLACE has blank lines in twos, where the file has one at a time; {_again(sought)}; if it"
-            ' is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
+            f"REPLACE has blank lines in twos, where the file has one at a time; {_again(sought)};"
+            f" {levels.MEANT}"
         )
     if not any(sought.way or _SUSPICIOUS.search(line) for _, line in pairs):
         return
@@ -87,8 +87,7 @@ def check_new_lines(
 
 
 def _again(sought: Sought) -> str:
-    where = "" if sought.is_verbatim else " inside of a code block"
-    return f"send the edit again{where}"
+    return f"send the edit again{'' if sought.is_verbatim else ' inside of a code block'}"
 
 
 def _check_characters(
@@ -111,8 +110,7 @@ def _check_characters(
         how = " with the characters that are meant for the file" if sought.is_verbatim else ""
         raise OperationError(
             f"REPLACE looks damaged on its way: it holds {what}, where a file of its kind has none;"
-            f' {_again(sought)}{how}; if it is meant so, send it with until="TOKEN" and close it with'
-            " [/EDIT_FILE TOKEN]"
+            f" {_again(sought)}{how}; {levels.MEANT}"
         )
 
 

@@ -30,7 +30,7 @@ _HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
 _OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _CUT_COLUMN = 40
 _STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
-_MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
+MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
 
 
 def blanks(line: str) -> str:
@@ -153,7 +153,7 @@ def check(
     if is_thin and lacks_levels(ground, placed):
         raise OperationError(
             "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
-            f" indentation; send the edit again inside of a code block; {_MEANT}"
+            f" indentation; send the edit again inside of a code block; {MEANT}"
         )
     fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
     if not fresh or ground.parses_with(placed) is True:
@@ -180,7 +180,7 @@ def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
             and any(line.startswith(kinds[has]) and line.strip() for line in lines)
         ):
             raise OperationError(
-                f"the file is indented by {has} and {what} by {came}; write it with {has}; {_MEANT}"
+                f"the file is indented by {has} and {what} by {came}; write it with {has}; {MEANT}"
             )
 
 
@@ -203,7 +203,7 @@ def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]], what: 
             raise OperationError(
                 f"the line '{clip_middle(found[0][1], 300)}' of {what} is not indented, though a level"
                 " begins before it: it may have lost its indentation; send the edit again inside of a code"
-                f" block; {_MEANT}"
+                f" block; {MEANT}"
             )
 
 
@@ -214,5 +214,5 @@ def _check_tabbed_items(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) 
     ):
         raise OperationError(
             "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
-            f" write it with blanks; {_MEANT}"
+            f" write it with blanks; {MEANT}"
         )
