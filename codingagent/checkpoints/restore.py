@@ -23,6 +23,7 @@ from codingagent.workspace.dirfd import (
     Position,
     reason_of,
     temporary_name,
+    write_new,
 )
 
 _OPEN = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -150,13 +151,13 @@ class RestoreTarget:
         with self._acting(folder, name, create=True):
             target = self._place.folder
             try:
-                # A leftover of an earlier kill, or a trap: remove it, never follow it.
-                with contextlib.suppress(FileNotFoundError):
-                    target.unlink(temporary)
                 if state.is_link:
+                    # A leftover of an earlier kill, or a trap.
+                    with contextlib.suppress(FileNotFoundError):
+                        target.unlink(temporary)
                     target.symlink(os.fsdecode(data), temporary)
                 else:
-                    _make_file(target, temporary, data, state.mode)
+                    write_new(target, temporary, data, state.mode & 0o777, is_durable=False)
                 # The check may only look at this path, so that the walk is still here.
                 check()
                 found = target.lstat(name)
@@ -275,15 +276,6 @@ def _refuse_protected(name: str) -> None:
             return
     if paths.is_git_name(name) or paths.is_home_name(name):
         raise ObstacleError("its name is git's or codingagent's own on some systems")
-
-
-def _make_file(folder: Folder, name: str, data: bytes, mode: int) -> None:
-    handle = folder.open_file(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY)
-    with open(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        if hasattr(os, "fchmod"):
-            os.fchmod(handle, mode & 0o777)
 
 
 def _words(fault: OSError) -> str:

@@ -272,6 +272,43 @@ def temporary_name(name: str) -> str:
     return f".ca-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}.tmp"
 
 
+def write_new(
+    folder: Folder,
+    name: str,
+    data: bytes,
+    mode: int | None = None,
+    owner: tuple[int, int] | None = None,
+    *,
+    is_durable: bool,
+) -> None:
+    """Write a new file, to be renamed when all is ready.
+
+    Under its name there may be a leftover of an earlier kill, or a planted trap: it is removed, never
+    followed.
+
+    Args:
+        folder: where it is written.
+        name: its name.
+        data: its bytes.
+        mode: its permissions; by default as the system gives them.
+        owner: its user and group, which only root may change.
+        is_durable: return when it is on the disk.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        folder.unlink(name)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
+    with open(folder.open_file(name, flags), "wb") as file:
+        file.write(data)
+        file.flush()
+        if mode is not None and hasattr(os, "fchmod"):
+            if owner is not None:
+                with contextlib.suppress(PermissionError):
+                    os.fchown(file.fileno(), *owner)
+            os.fchmod(file.fileno(), mode)
+        if is_durable:
+            os.fsync(file.fileno())
+
+
 def regular(place: Position, path: str) -> os.stat_result:
     found = place.folder.lstat(place.name)
     if found is None:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, open_root
+from codingagent.workspace.dirfd import BINARY, NO_FOLLOW, Folder, open_root, write_new
 
 # Far more than anyone writes by hand; a longer file is left alone.
 _LIMIT_BYTES = 1 << 20
@@ -107,16 +107,8 @@ def _add(common: Folder, line: bytes) -> None:
 
 def _replace(info: Folder, data: bytes, mode: int) -> None:
     """Replace the file atomically, under a random temporary name, since a file beside it may be a trap."""
-    with contextlib.suppress(FileNotFoundError):
-        info.unlink(_TEMPORARY)
     try:
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
-        with open(info.open_file(_TEMPORARY, flags), "wb") as file:
-            file.write(data)
-            file.flush()
-            if hasattr(os, "fchmod") and mode != 0o666:
-                os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
+        write_new(info, _TEMPORARY, data, None if mode == 0o666 else mode, is_durable=True)
         info.rename(_TEMPORARY, "exclude")
     except OSError:
         with contextlib.suppress(OSError):

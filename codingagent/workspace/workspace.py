@@ -13,8 +13,6 @@ from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
 from codingagent.prompt.file_list import Ignored, ListedFile, Listing
 from codingagent.workspace.dirfd import (
-    BINARY,
-    NO_FOLLOW,
     Folder,
     NotFoundError,
     Position,
@@ -25,6 +23,7 @@ from codingagent.workspace.dirfd import (
     regular,
     state_of,
     temporary_name,
+    write_new,
 )
 from codingagent.workspace.path_walk import PathWalk
 
@@ -125,7 +124,12 @@ class Workspace(PathWalk):
         with self._walk(path, writing=True, create=True) as place:
             temporary = temporary_name(place.name)
             try:
-                self._write_temporary(place, temporary, data, seen)
+                if seen is None:
+                    write_new(place.folder, temporary, data, is_durable=False)
+                else:
+                    mode = seen.mode & 0o777
+                    # Old content is about to be replaced; the new content must be on disk first.
+                    write_new(place.folder, temporary, data, mode, seen.owner, is_durable=True)
                 _check_unchanged(place, path, seen)
                 place.folder.rename(temporary, place.name)
             except OSError as fault:
@@ -152,26 +156,6 @@ class Workspace(PathWalk):
         raise OperationError(
             f"'{paths.shown(path)}': its folder was moved away while it was written; look where it is now"
         )
-
-    @staticmethod
-    def _write_temporary(place: Position, name: str, data: bytes, seen: Seen | None) -> None:
-        # A leftover of an earlier kill, or a planted trap: remove it, never follow it.
-        with contextlib.suppress(FileNotFoundError):
-            place.folder.unlink(name)
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | NO_FOLLOW | BINARY
-        handle = place.folder.open_file(name, flags)
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            if seen is not None:
-                if hasattr(os, "fchmod"):
-                    with contextlib.suppress(
-                        PermissionError
-                    ):  # only root may change a file's owner
-                        os.fchown(handle, *seen.owner)
-                    os.fchmod(handle, seen.mode & 0o777)
-                # Old content is about to be replaced; the new content must be on disk first.
-                os.fsync(handle)
 
     def check_deletable(self, path: str) -> None:
         """Check that a file or link may be deleted, before anything is journalled.
