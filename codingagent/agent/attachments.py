@@ -72,7 +72,7 @@ def attachable(
                 f"--attach '{paths.shown(pattern)}': nothing that can be shown fits ({which})"
                 if chosen
                 else f"--attach '{paths.shown(pattern)}': no file in the workspace matches; name one of"
-                f" {workspace.root}, or a glob such as 'src/**/*.py'; what is ignored, file by file"
+                f" {workspace.root}, or a glob such as 'src/**/*.py'; files that git ignores: one by one"
             )
     return Attachable(tuple(found), tuple(left_out))
 

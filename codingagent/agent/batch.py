@@ -157,7 +157,7 @@ class Execution:
         event: Event
         is_end = isinstance(item, Step) and isinstance(item.operation, Finish)
         if is_end and (failed := self._failed_before(items)):
-            reason = f"Not taken, because this failed: {failed}; mend that, then send DONE again"
+            reason = f"Not taken, because this failed: {failed}; fix that, then send DONE again"
             event = Refused(item.kind, reason)
         elif is_end and not self._check(ends=True):
             event = Refused(item.kind, self._why_not_done())
@@ -248,7 +248,7 @@ class Execution:
     def _why_not_done(self) -> str:
         assert self.session.checked is not None, "it was just run"
         result = results.check_result(self.session.checked)
-        return f"Not accepted: the person's check fails: {result.summary}; mend that, then send DONE again"
+        return f"Not accepted: the person's check fails: {result.summary}; fix that, then send DONE again"
 
     def _decide(self, order: Order, name: str) -> Event:
         """Do an operation, once approved if the policy asks; `name` is the answer's name for it.

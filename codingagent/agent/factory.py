@@ -162,7 +162,7 @@ def session_in(
     show = person.show
     session_id = session.session_id
     if (aside := home.sessions.set_damaged_document_aside(session_id)) is not None:
-        show(Remark(f"the session file was damaged: kept as {aside}, made anew from the journal"))
+        show(Remark(f"the session file was damaged: kept as {aside}, rebuilt from the journal"))
     check_workspace(home, session)
     place = place_of(home, session)
     with contextlib.ExitStack() as stack:

@@ -96,7 +96,7 @@ def _within_patience(call: Callable[[], object]) -> object:
     if faults:
         raise faults[0]
     if not found:
-        raise OSError(f"its program does not answer in {_PATIENCE_S:g} s")
+        raise OSError(f"its program did not answer within {_PATIENCE_S:g} s")
     return found[0]
 
 

@@ -61,9 +61,9 @@ def _summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
     promises = [each for each in told if each.is_promise]
     broken = [each for each in promises if each.holds is False]
     kept = sum(each.holds is True for each in promises)
-    said = f"all {kept} promises hold, tested from inside"
+    said = f"all {kept} protections work, tested from inside"
     if broken:
-        said = f"{len(broken)} of {kept + len(broken)} promises do not hold"
+        said = f"{len(broken)} of {kept + len(broken)} protections do not work"
     for each in told:
         if each.name == "sandbox" and promises:
             # Its own words end where the list of promises would begin.

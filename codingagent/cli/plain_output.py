@@ -141,7 +141,7 @@ class Lines(Screen):
                 for line in f"{prefix}{notice.text}".split("\n"):
                     self._say((line, "name"), indent=0)
             case ui.QuestionAsked():
-                words = "the model asks or says something (see above); to answer:"
+                words = "the model has a question or a message (see above); to answer:"
                 how = (
                     f'codingagent say {notice.session_id} "your words" (this rewrites the request)'
                 )
@@ -222,7 +222,7 @@ class Lines(Screen):
         for reason in notice.reasons:
             self._say(("  ", ""), ("because:", "warn"), (f" {reason}", ""), indent=4)
         for grant in notice.grants:
-            self._say(("  ", ""), ("always would cover:", "warn"), (f" {grant}", ""), indent=4)
+            self._say(("  ", ""), ('"always" would cover:', "warn"), (f" {grant}", ""), indent=4)
 
     def _show_done(self, notice: ui.SessionDone) -> None:
         """Show that the task is done, and what failed in the last answer."""

@@ -46,7 +46,7 @@ def show_sessions(sessions: list[Session], *, runs: int, json: bool) -> None:
         return
     if not sessions:
         if runs:
-            _print("no session yet; `codingagent list --runs` lists the runs")
+            _print("no sessions yet; `codingagent list --runs` lists the runs")
         else:
             _print("none yet; start one with `codingagent new`, or `run`")
         return

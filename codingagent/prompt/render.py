@@ -282,7 +282,7 @@ def _prompt(
         if session.checked is None:
             where = "failed when it was run last"
         parts.append(
-            f"The person's check {where}: mend that first; {dialect.done} is not accepted while it fails."
+            f"The person's check {where}: fix that first; {dialect.done} is not accepted while it fails."
         )
     return "\n\n".join((*parts, dialect.reminder(session)))
 

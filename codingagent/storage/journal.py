@@ -161,10 +161,11 @@ class Sessions:
 
 def _not_an_id(text: str, what: str) -> str:
     if what == "run":
-        return f"'{text}' is not a run id: run_ and 12 hexadecimal digits"
+        shown = "`codingagent list --runs` shows them"
+        return f"'{text}' is not a run id (run_ and 12 hexadecimal digits); {shown}"
     if is_run_id(text):
         return f"{text} is a run, but this command needs a session; `codingagent list` shows all"
-    return f"'{text}' is not a session id: 8 hexadecimal digits"
+    return f"'{text}' is not a session id (8 hexadecimal digits); `codingagent list` shows them"
 
 
 class Messages:

@@ -572,7 +572,7 @@ def test_a_reply_to_an_older_request_is_set_aside(live: LiveSession) -> None:
     """Design, REPLY: one that names an older sequence is not executed."""
     live.answer(create("a.txt", "x\n"))
     head = f'[REPLY session="{live.session_id}" sequence="1"]'
-    assert_set_aside(live, f"{head}\n{TRAP}[END]\n", "it answers request 1; request 2")
+    assert_set_aside(live, f"{head}\n{TRAP}[END]\n", "it answers request 1, but request 2")
 
 
 def test_the_same_reply_again_is_set_aside(live: LiveSession) -> None:

@@ -86,7 +86,7 @@ def test_files_are_found_from_the_current_folder_or_the_workspace(
     [
         ("nothing.py", "no file in the workspace matches"),
         ("empty", "no file in the workspace matches"),
-        ("modules", "what is ignored, file by file"),
+        ("modules", "files that git ignores: one by one"),
         ("photo", "is not text (90 bytes)"),
         ("huge.txt", "is larger than 32 MiB"),
         ("/etc/passwd", "it is outside the workspace"),

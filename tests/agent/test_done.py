@@ -71,7 +71,7 @@ def test_it_does_not_count_after_what_failed(tmp_path: Path, answer: str, why: s
     """The next request, whole and short, names what failed in one line, besides the results."""
     with working(tmp_path) as live:
         results = answered(live, answer)
-        assert f"{why}; mend that, then send DONE again" in results
+        assert f"{why}; fix that, then send DONE again" in results
         for text in (live.request(), short(live)):
             lines = [line for line in text.splitlines() if line.startswith("[FAILED] DONE: ")]
             assert len(lines) == 1

@@ -242,7 +242,7 @@ def test_that_the_check_failed_is_told_until_it_succeeds(tmp_path: Path) -> None
     with working(tmp_path, "grep -q right b.py") as live:
         live.answer(create("b.py", "wrong = 1"))
         live.answer('[READ_FILE path="b.py"]\n')
-        assert "The person's check failed when it was run last: mend that first" in live.request()
+        assert "The person's check failed when it was run last: fix that first" in live.request()
         live.answer(create("b.py", "right = 1"))
         live.answer('[READ_FILE path="b.py"]\n')
         assert "The person's check" not in live.request()

@@ -717,7 +717,7 @@ def _building(waiting: Path) -> Path:
 def test_an_approval_for_always_is_shown_and_revoked(building: Path) -> None:
     """Design, policy: the question, `show` and `config` say what it covers; `revoke` takes it back."""
     with terminal(building, "resume") as asked:
-        asked.says("always would cover: `rm -r` of 'build'")
+        asked.says("\"always\" would cover: `rm -r` of 'build'")
         asked.says("Do it?")
         asked.types("a\n")
         asked.says("request 2 is ready")

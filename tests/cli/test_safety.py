@@ -780,7 +780,7 @@ def test_doctor_tells_every_promise_of_the_sandbox(
     assert len(lines) == len(found) - len(promises) + len(broken)
     if promises and not broken:
         kept = [entry for entry in promises if entry["holds"]]
-        assert f"all {len(kept)} promises hold" in lines[2]
+        assert f"all {len(kept)} protections work" in lines[2]
 
 
 def test_doctor_without_a_home_and_without_programs(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_the_id_of_the_other_kind_is_said(tmp_path: Path) -> None:
         UsageError, match="run_0123456789ab is a run, but this command needs a session"
     ):
         Sessions(tmp_path).load("run_0123456789ab")
-    with pytest.raises(UsageError, match="'a1b2c3d4' is not a run id: run_ and 12"):
+    with pytest.raises(UsageError, match=r"'a1b2c3d4' is not a run id \(run_ and 12"):
         Sessions(tmp_path, is_run_id, "run").load("a1b2c3d4")
 
 

@@ -110,7 +110,7 @@ def _diff(
 def _doctor(
     context: typer.Context,
     verbose: Annotated[
-        bool, flag("--verbose", "Show each promise of the sandbox, tested from inside.")
+        bool, flag("--verbose", "Show each protection of the sandbox, tested from inside.")
     ] = False,
     json: Json = False,
 ) -> None:

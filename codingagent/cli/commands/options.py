@@ -123,14 +123,14 @@ ReplyTimeout = Annotated[
     value(
         "--reply-timeout",
         "SECONDS",
-        "Time limit of each of its answers. [default: 600]",
+        "Time limit for each answer. [default: 600]",
         min=1,
         max=86_400,
     ),
 ]
 MaxTurns = Annotated[
     int | None,
-    value("--max-turns", "N", "Stop after this many of its answers. [default: 20]", min=1),
+    value("--max-turns", "N", "Stop after this many answers. [default: 20]", min=1),
 ]
 
 # --- rules and output ------------------------------------------------------------------------------

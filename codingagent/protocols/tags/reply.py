@@ -212,7 +212,7 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
         return f"it answers session {paths.shown(header.session)}, not {session.session_id}"
     sequence = None if header is None else header.sequence
     if sequence is not None and sequence < session.sequence:
-        return f"it answers request {sequence}; request {session.sequence} is the one that waits"
+        return f"it answers request {sequence}, but request {session.sequence} is waiting"
     if digest == session.last_digest and sequence != session.sequence:
         return "it is the last answer again, letter by letter, and was executed already"
     return ""

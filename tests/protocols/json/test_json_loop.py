@@ -154,7 +154,7 @@ def test_what_failed_is_called_as_the_protocol_calls_it(tmp_path: Path) -> None:
     assert status == 0, err
     for request in (tmp_path / "outbox").rglob(f"{session_id}_seq0002.txt"):
         text = request.read_text("utf-8")
-        assert "this failed: editFile 'nope', shell ' '; mend" in text
+        assert "this failed: editFile 'nope', shell ' '; fix" in text
         assert "EDIT_FILE" not in text
     (short,) = (tmp_path / "outbox" / "short").iterdir()
     assert "\n  editFile: File 'nope' not found" in short.read_text("utf-8")
@@ -243,7 +243,7 @@ def test_done_after_changes_ends_it(live: LiveSession) -> None:
     ("more", "reason"),
     [
         ({"session": "00000000", "sequence": 2}, "it answers session 00000000"),
-        ({"sequence": 1}, "it answers request 1; request 2 is the one that waits"),
+        ({"sequence": 1}, "it answers request 1, but request 2 is waiting"),
     ],
 )
 def test_an_answer_to_another_request_is_set_aside(

@@ -329,8 +329,8 @@ def _waiting(sequence: int = 2, digest: str = "") -> Session:
         (Header(None, 2), ""),
         (Header("ffffffff", 2), "it answers session ffffffff, not a1b2c3d4"),
         (Header("ffffffff", None), "it answers session ffffffff, not a1b2c3d4"),
-        (Header(SESSION_ID, 1), "it answers request 1; request 2 is the one that waits"),
-        (Header(None, 1), "it answers request 1; request 2 is the one that waits"),
+        (Header(SESSION_ID, 1), "it answers request 1, but request 2 is waiting"),
+        (Header(None, 1), "it answers request 1, but request 2 is waiting"),
     ],
 )
 def test_a_reply_to_something_else_is_objected_to(header: Header | None, reason: str) -> None:
