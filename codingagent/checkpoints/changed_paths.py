@@ -61,7 +61,7 @@ class Lister:
         found = self._belonging(with_ignored=with_ignored)
         words = ("diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all")
         parts = fields(self._store.git(*words, index=index).stdout)
-        covered = frozenset(fields(self._store.git("ls-files", "-z", index=index).stdout))
+        covered = self._store.indexed(commit)
         listing = ChangedPaths(new=found.files - covered, covered=covered, ignored=found.ignored)
         for head, path in zip(parts[::2], parts[1::2], strict=True):
             words_ = head[1:].split(b" ")

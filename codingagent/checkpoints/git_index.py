@@ -48,6 +48,15 @@ def entry(path: bytes, mode: int, blob: str, look: IndexStat) -> bytes:
     return fields + path + bytes(8 - (_NAME_AT + len(path)) % 8)
 
 
+def paths(index: bytes) -> list[bytes]:
+    """Return the paths of all entries.
+
+    Raises:
+        ValueError: if the index is damaged.
+    """
+    return _parsed(index)[0]
+
+
 def merged(index: bytes, updates: Mapping[bytes, bytes | None]) -> bytes:
     """Return an index with some entries added or replaced by path, or removed (None).
 

@@ -133,6 +133,18 @@ class Store:
         """Return the path of a commit's index, whose name ties the two together."""
         return self.path / f"index.{commit}" if commit else self._empty_index
 
+    def indexed(self, commit: str) -> frozenset[bytes]:
+        """Return the paths in a commit's index.
+
+        Raises:
+            GitError: if it is damaged.
+        """
+        path = self.index(commit)
+        try:
+            return frozenset(git_index.paths(path.read_bytes()))
+        except (OSError, ValueError) as fault:
+            raise GitError(f"{path} can't be read: {fault}; try again") from fault
+
     def latest(self) -> str:
         """Return the latest commit with an index, else the branch's commit (its index is lost), else ""."""
         with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from codingagent.checkpoints import git_index
 from codingagent.checkpoints.changed_paths import ChangedPaths, Lister, bounded, folders_above, only
-from codingagent.checkpoints.compare import COMMIT, FILES, NOTES, DamagedError, Reader, batches
+from codingagent.checkpoints.compare import COMMIT, FILES, NOTES, DamagedError, Reader
 from codingagent.checkpoints.file_changes import (
     NAMED_LIMIT,
     Checkpoint,
@@ -217,14 +217,12 @@ class Checkpoints(Reader):
 
     def _covers(self, commit: str, held: Collection[str]) -> bool:
         """Return whether a checkpoint of the current files covers all of these paths."""
-        listed: set[str] = set()
-        for batch in batches(held):
-            done = self._store.git("ls-files", "-z", "--", *batch, index=self._store.index(commit))
-            listed.update(map(os.fsdecode, fields(done.stdout)))
+        listed = self._store.indexed(commit)
         covering = Covering(self._notes(commit), is_doubtful=False)
         return not any(
             covering.leaves_out(path) or os.path.lexists(self._site.root / path)
-            for path in {*held} - listed
+            for path in held
+            if os.fsencode(path) not in listed
         )
 
     def _take(
@@ -238,7 +236,11 @@ class Checkpoints(Reader):
         self._store.prepare()
         commit = self._latest()
         notes = self._notes(commit) if commit else Notes()
-        listing = self._lister.listing(commit, with_ignored=with_ignored)
+        try:
+            listing = self._lister.listing(commit, with_ignored=with_ignored)
+        except GitError:
+            self._known = None  # the next check of the index is a thorough one
+            raise
         forced = frozenset(map(os.fsencode, held)) - listing.covered - listing.new
         listing.new.update(forced)
         if with_ignored:

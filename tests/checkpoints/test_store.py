@@ -1583,3 +1583,17 @@ def test_notes_of_earlier_versions_are_read_and_odd_names_survive() -> None:
     for damaged in (b"", b"{}x", b'{"left":[["a"]]}', b'{"usual":[1]}'):
         with pytest.raises(ValueError):
             Notes.decoded(damaged)
+
+
+def test_an_index_damaged_between_two_checkpoints_is_rebuilt(yard: Yard) -> None:
+    """Design, checkpoints: only one checkpoint fails by it; the next one reads every file again."""
+    yard.write("a", "one")
+    index = yard.store / f"index.{yard.take()}"
+    data = bytearray(index.read_bytes())
+    data[20] ^= 1
+    index.write_bytes(data)
+    yard.write("a", "two")
+    with pytest.raises(WorkError, match="try again"):
+        yard.take()
+    new = yard.take()
+    assert (yard.store / f"index.{new}").exists()
