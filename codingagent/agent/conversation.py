@@ -211,9 +211,8 @@ class Conversation:
         if self.session.phase is Phase.AWAITING_ANSWER:
             self._recover_taken()
         if self.session.phase in (Phase.EXECUTING, Phase.AWAITING_APPROVAL):
-            self._show(
-                Remark(f"continuing with answer {self.session.sequence}, which was interrupted")
-            )
+            why = "was interrupted" if self.session.asked is None else "waited for approval"
+            self._show(Remark(f"continuing with answer {self.session.sequence}, which {why}"))
             self._execution.settle()
             self._execute(self._read_again())
         self.write_due()

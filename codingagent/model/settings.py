@@ -188,10 +188,10 @@ def _checked(name: str, value: object, source: Source) -> object:
     try:
         return convert(given, hint, strict=not isinstance(given, str))
     except ValidationError as fault:
+        is_option = source.name == OPTION
+        what = f"--{name.replace('_', '-')}" if is_option else f"{source.name}: {name}"
         if "<=" in str(fault):
-            raise UsageError(
-                f"{source.name}: {name} is more than {meta.le}; name a smaller number"
-            ) from fault
+            raise UsageError(f"{what} is more than {meta.le}; name a smaller number") from fault
         wanted = {
             bool: "true or false",
             int: f"a whole number from {meta.ge} up",
@@ -199,4 +199,4 @@ def _checked(name: str, value: object, source: Source) -> object:
             tuple: "a list of names",
         }.get(get_origin(kind) or kind)
         wanted = wanted or f"one of {', '.join(get_args(kind))}"
-        raise UsageError(f"{source.name}: {name} is {value!r}; it must be {wanted}") from fault
+        raise UsageError(f"{what} is {value!r}; it must be {wanted}") from fault

@@ -79,6 +79,7 @@ def test_an_approval_that_a_json_session_waits_for_still_counts(tmp_path: Path) 
     home = unpacked(tmp_path, JSON_APPROVAL, JSON_SESSION)
     keep = home / "workspace" / "keep"
     assert keep.exists()
-    status, _, fault = command_line_here(home, "approve", "--sandbox", "off")
+    status, said, fault = command_line_here(home, "approve", "--sandbox", "off")
     assert status == 0, fault
+    assert "continuing with answer 1, which waited for approval" in said
     assert not keep.exists()

@@ -232,7 +232,7 @@ def test_a_looser_policy_in_a_record_within_the_workspace_must_be_said_again(
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("--sandbox", "maybe", "it must be one of auto, require, off"),
+        ("--sandbox", "maybe", "--sandbox is 'maybe'; it must be one of auto, require, off"),
         ("--policy", "lax", "is neither a preset (restrictive, standard, permissive) nor a file"),
     ],
 )
