@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TextIO, assert_never
+from typing import TextIO, assert_never, get_args
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from codingagent.editing import diff
 from codingagent.editing.diff import LINES_LIMIT, Difference
 from codingagent.model import ui_events as ui
 from codingagent.model.approval import Answer
+from codingagent.model.operations import Kind, Operation
 from codingagent.model.plain_text import on_screen, unmasked, without_controls
 from codingagent.model.results import Result
 
@@ -271,7 +272,8 @@ def waiting_line(notice: ui.Waiting) -> str:
     return f"then: {resume} takes the answer and continues"
 
 
-_OF_FILES = ("CREATE_FILE", "EDIT_FILE", "DELETE_FILE", "MOVE_FILE", "READ_FILE", "DONE")
+# What a command prints may have a semicolon of its own.
+_ADVISED = {each.kind for each in get_args(Operation)} - {Kind.RUN_COMMAND, Kind.MESSAGE}
 _DENIED = "DENIED"
 
 
@@ -279,7 +281,7 @@ def fault_of(result: Result) -> str:
     """Return a summary for the person: without what a failed operation advises the model to do."""
     if result.summary.startswith(_DENIED):
         return result.summary.replace(": the person said no", ": you said no", 1)
-    if result.success or result.kind not in _OF_FILES:
+    if result.success or result.kind not in _ADVISED:
         return result.summary
     return result.summary.partition("; ")[0]
 

@@ -1,6 +1,6 @@
 """The commands of the tag protocol: their names, attributes and meaning.
 
-The guide for the model and docs/answers.md are generated from this table; `decoding` turns what is
+The guide for the model and docs/answers.md are generated from this table; `decoder` turns what is
 written this way into operations.
 """
 
