@@ -52,6 +52,7 @@ from codingagent.model.ui_events import (
     OperationDone,
     Remark,
 )
+from codingagent.protocols.json.spelling import type_of
 from codingagent.protocols.tags.reply import Problem, Step
 from codingagent.storage.clock import now
 
@@ -174,9 +175,8 @@ class Execution:
             room = max(RETURNED_LIMIT - session.returned, 0)
             order = Order(index, item.operation, session.results, room, item.id, item.foreign)
             if self.context.texts is not None:
-                is_json = bool(item.id)  # only a JSON message names its operations
                 later = partial(_operations, items, index + 1)
-                chat = Chat(later, session, self.context.texts, is_json)
+                chat = Chat(later, session, self.context.texts)
                 order = replace(order, chat=chat)
             event = self._decide(order, item.id)
         if item.notes:
@@ -193,12 +193,7 @@ class Execution:
 
     def _named(self, item: Step | Problem) -> str:
         """Name an item for the model, in the words of the session's protocol."""
-        kind: str = item.kind
-        if self.session.protocol == "json":
-            # Imported late: it takes a third of a second, which tag blocks do not need.
-            from codingagent.protocols.json.convert import type_of
-
-            kind = type_of(item.kind)
+        kind = type_of(item.kind) if self.session.protocol == "json" else item.kind
         is_at = isinstance(item, Problem) and not item.subject
         return f"{kind} at line {item.line}" if is_at else f"{kind} '{_subject(item)}'"
 

@@ -65,6 +65,7 @@ from codingagent.model.ui_events import FileChanged, ModelSaid, Notice, OutputCa
 from codingagent.policy import evaluate
 from codingagent.policy import rules as policies
 from codingagent.policy.rules import Allow, Ask, Deny, Verdict
+from codingagent.protocols.json.spelling import type_of
 from codingagent.protocols.tags.reply import Foreign
 from codingagent.storage.clock import now
 from codingagent.storage.shown_texts import ShownTexts
@@ -90,13 +91,12 @@ class Chat(Struct, frozen=True):
     """Context for checking the changes in a chat's answer; a program's are not checked.
 
     `later` returns the operations that follow in the answer. `session` holds what the chat knows of files,
-    and `texts` the contents of such files, by digest. `is_json` marks a JSON message.
+    and `texts` the contents of such files, by digest.
     """
 
     later: Callable[[], Iterable[Operation]] = tuple
     session: Session | None = None
     texts: ShownTexts | None = None
-    is_json: bool = False
 
 
 class Order(Struct, frozen=True):
@@ -116,6 +116,11 @@ class Order(Struct, frozen=True):
     foreign: Foreign = "no"
     is_check: bool = False
     chat: Chat | None = None
+
+    @property
+    def is_json(self) -> bool:
+        """Return whether it came in a JSON message: only there operations have names."""
+        return bool(self.id)
 
     @property
     def kind(self) -> Kind:
@@ -243,8 +248,8 @@ class Agent:
             case Deny():
                 return _denied(order, plan.subject, verdict)
             case Ask():
-                # Only a JSON message names its operations; its questions keep the digest of before.
-                kind = order.kind.spelled_before if order.id else order.kind
+                # So questions of sessions of version 0.1.0 keep their digests.
+                kind = type_of(order.kind) if order.is_json else order.kind
                 digest = digest_of(
                     "\0".join((kind, plan.subject, *plan.parts)).encode(errors="replace")
                 )
@@ -701,7 +706,7 @@ def _check_reading(
         _text_of(seen),
         "" if new is None else new.text,
         chat.later(),
-        is_json=chat.is_json,
+        is_json=order.is_json,
     )
 
 

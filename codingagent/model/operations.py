@@ -48,11 +48,6 @@ class Kind(StrEnum):
     MALFORMED = "operation"
     """Part of a JSON message, of no known type."""
 
-    @property
-    def spelled_before(self) -> str:
-        """Return what JSON sessions of version 0.1.0 call it."""
-        return next((old for old, kind in _EARLIER.items() if kind is self), self)
-
     @classmethod
     def _missing_(cls, value: object) -> "Kind":
         """Read sessions of version 0.1.0, which named operations as their protocol spelled them."""

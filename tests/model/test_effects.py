@@ -36,7 +36,7 @@ from codingagent.model.operations import (
 )
 from codingagent.model.results import result_of
 from codingagent.policy.rules import PRESETS, judge_change
-from codingagent.protocols.json import convert
+from codingagent.protocols.json import convert, spelling
 from codingagent.protocols.json import events as wire
 from codingagent.protocols.tags import decoder
 from tests.builders import LATER
@@ -65,7 +65,7 @@ def test_every_table_has_a_row_for_each_operation(kind: type[Operation]) -> None
     assert type(operation) is kind
     if operation.kind in commands.BY_TAG:
         assert operation.kind in decoder.DECODE
-    assert operation.kind in convert.TYPES or operation.kind in convert.NOT_ON_THIS_WIRE
+    assert operation.kind in spelling.TYPES or operation.kind in convert.NOT_ON_THIS_WIRE
     shown = []
     for change in effects(operation):
         assert judge_change(PRESETS["standard"], change.after, change.path or "a", 1) is not None
@@ -81,7 +81,7 @@ def test_every_tag_and_every_row_is_of_an_operation() -> None:
     assert set(EXAMPLES) == set(KINDS)
     # Only JSON-RPC lists a folder.
     assert set(commands.BY_TAG) == set(decoder.DECODE) == kinds - {Kind.LIST_FOLDER}
-    assert set(convert.TYPES) | convert.NOT_ON_THIS_WIRE == kinds
+    assert set(spelling.TYPES) | convert.NOT_ON_THIS_WIRE == kinds
 
 
 @pytest.mark.parametrize(

@@ -35,17 +35,9 @@ from codingagent.protocols.json.parser import (
     validate_approval,
     value_of,
 )
+from codingagent.protocols.json.spelling import TYPES, type_of
 from codingagent.protocols.tags.reply import Problem, Step
 
-TYPES: Mapping[Kind, str] = {
-    Kind.CREATE_FILE: "createFile",
-    Kind.EDIT_FILE: "editFile",
-    Kind.DELETE_FILE: "deleteFile",
-    Kind.READ_FILE: "readFile",
-    Kind.RUN_COMMAND: "shell",
-    Kind.MESSAGE: "message",
-    Kind.DONE: "message",
-}
 _KINDS = {type_: kind for kind, type_ in TYPES.items()} | {"message": Kind.MESSAGE}
 
 NOT_ON_THIS_WIRE = frozenset({Kind.LIST_FOLDER, Kind.MOVE_FILE})
@@ -259,11 +251,6 @@ def approval_event(asked: ApprovalAsked) -> wire.ApprovalRequiredEvent:
             policy=policy,
         ),
     )
-
-
-def type_of(kind: Kind) -> str:
-    """Return how a message spells a kind, or the kind itself where no message can have it."""
-    return TYPES.get(kind, kind)
 
 
 # --- answers ---------------------------------------------------------------------------------------

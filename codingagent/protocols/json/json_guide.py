@@ -13,7 +13,7 @@ from codingagent.model import plain_text
 from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
-from codingagent.protocols.json.convert import event_of, type_of
+from codingagent.protocols.json.convert import event_of
 from codingagent.protocols.json.events import Event, EventsMessage, UserMessageEvent
 from codingagent.protocols.json.operations import (
     CreateFileOperation,
@@ -27,6 +27,7 @@ from codingagent.protocols.json.operations import (
     ShellOperation,
 )
 from codingagent.protocols.json.parser import to_json
+from codingagent.protocols.json.spelling import type_of
 
 INTRODUCTION = """\
 You are a coding agent. You work on the files of one folder, the workspace, on a person's computer, by

@@ -15,7 +15,6 @@ from codingagent.model.journal_entries import ApprovalAsked, OperationEnded
 from codingagent.model.operations import Kind
 from codingagent.model.results import NOT_RUN_AGAIN
 from codingagent.protocols.json.convert import (
-    TYPES,
     approval_event,
     event_of,
     items_of,
@@ -24,6 +23,7 @@ from codingagent.protocols.json.convert import (
 from codingagent.protocols.json.errors import MessageError
 from codingagent.protocols.json.parser import read_operations_message, to_wire, validate_event
 from codingagent.protocols.json.schema import events_schema
+from codingagent.protocols.json.spelling import TYPES
 from codingagent.protocols.tags.reply import Problem, Step
 
 NOON = "2025-01-15T12:00:00Z"
