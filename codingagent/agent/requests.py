@@ -224,7 +224,9 @@ class Requests:
         if short is not None:
             mailbox.put_in_place(short[0])
         mailbox.put_in_place(path)
-        self._record_written(text, context, guess)
+        # Later ones are only in the whole request, which the chat need not see.
+        first = guess if sequence == 1 else None
+        self._record_written(text, context, first)
         size = tokens.estimate(text)
         ready = OutboxReady(
             session_id, sequence, str(path), len(text), size, budget=budget.characters
@@ -237,9 +239,8 @@ class Requests:
                 short_characters=len(brief),
                 short_tokens=tokens.estimate(brief),
             )
-        if guess is not None and sequence == 1:
-            for line in guess.told():
-                self.context.show(Remark(line))
+        for line in () if first is None else first.told():
+            self.context.show(Remark(line))
         self.context.show(ready)
         for reason in context.listing.unread:
             self.context.show(Remark(f"left out of the file list: {reason}"))
@@ -275,9 +276,7 @@ class Requests:
 
     def _record_written(self, text: str, context: render.Material, guess: "Guess | None") -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
-        # Later ones are only in the whole request, which the chat need not see.
-        is_first = guess is not None and self.session.sequence == 1
-        chosen = guess.whole if guess is not None and is_first else ()
+        chosen = () if guess is None else guess.whole
         whole = {
             view.path: (view.digest, view.text)
             for view in (*context.views, *context.offered, *chosen)
@@ -294,7 +293,7 @@ class Requests:
         assert texts is not None, "a session has a chat"
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
-        parts = guess.parts if guess is not None and is_first else ()
+        parts = () if guess is None else guess.parts
         record = RequestWritten(self.session.sequence, now(), shown, parts)
         self.log.record(record)
         texts.prune(self.session.known.values())
@@ -468,16 +467,22 @@ def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None
             yield path, start, end
 
 
+_CUT_FILE = re.compile(
+    r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
+)
+_CUT_OUTPUT = re.compile(r"\n    … (\d+) characters left out …\n")
+
+
 def _cuts(request: str, views: Iterable[render.FileView]) -> Iterator[str]:
     """Yield what a request, as rendered, shows only in part for lack of room, for the person to read."""
     for view in views:
-        start = f"^--- {re.escape(shown_path(view.path))} \\("
-        if found := re.search(
-            rf"{start}lines (\d+)-(\d+) of (\d+); ask for", request, re.MULTILINE
-        ):
+        start = f"\n--- {shown_path(view.path)} ("
+        at = request.find(start)
+        found = None if at < 0 else _CUT_FILE.match(request, at + len(start))
+        if found is not None and found[1]:
             first, last, total = (f"{int(number):,}" for number in found.groups())
             yield f"{view.path}: lines {first} to {last} of {total}"
-        elif re.search(rf"{start}\d+ lines, none of which fitted", request, re.MULTILINE):
+        elif found is not None:
             yield f"{view.path}: none of its {view.total_lines:,} lines"
-    for left_out in re.findall(r"^    … (\d+) characters left out …$", request, re.MULTILINE):
+    for left_out in _CUT_OUTPUT.findall(request):
         yield f"the output of a command: all but {int(left_out):,} characters"
