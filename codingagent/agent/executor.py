@@ -429,7 +429,7 @@ class Agent:
         path = paths.shown(change.path)
         reason = f"the model saw only a part of '{path}', and replaces all of it"
         asked = Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
-        return _all_of([asked, verdict] if isinstance(verdict, Ask) else [asked])
+        return _with(verdict, asked)
 
     def _move(self, order: Order, operation: MoveFile, approved: str) -> Event | Question:
         workspace, path, to = self._context.workspace, operation.path, operation.to
@@ -487,7 +487,7 @@ class Agent:
             " or is large, is kept already"
         )
         loss = Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
-        return _all_of([loss, *([verdict] if isinstance(verdict, Ask) else [])])
+        return _with(verdict, loss)
 
     def _request(self, order: Order, operation: ReadFile) -> Event:
         workspace, path = self._context.workspace, operation.path
@@ -659,11 +659,14 @@ def _with_format(order: Order, change: _Change, verdict: Verdict) -> Verdict:
         reason = f"the file would shrink from {old} to {new} bytes"
         grant = f"'{paths.shown(change.path)}' may shrink to less than half"
         asked.append(Ask(("format.shrinks",), (reason,), (grant,)))
+    return _with(verdict, *asked)
+
+
+def _with(verdict: Verdict, *asked: Ask) -> Verdict:
+    """Add questions to a verdict that is no denial, before those of the policy."""
     if not asked:
         return verdict
-    if isinstance(verdict, Ask):
-        asked.append(verdict)
-    return _all_of(asked)
+    return _all_of([*asked, verdict] if isinstance(verdict, Ask) else asked)
 
 
 def _all_of(asked: Sequence[Ask]) -> Ask:
