@@ -55,7 +55,7 @@ class BodyCase:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the body is all that the file will hold."""
+        """Return whether the body is all that the file will hold."""
         return len(self.ground.replaced) == len(self.ground.lines)
 
     def say(self, note: str) -> None:

@@ -20,7 +20,7 @@ from codingagent.model.plain_text import joined
 
 
 class Ground:
-    """What new lines are to take the place of: some lines of a file, or nothing yet."""
+    """The lines of a file that new lines replace, or the place of new ones."""
 
     def __init__(self, path: str, lines: Sequence[str] = (), start: int = 0, end: int = 0) -> None:
         self.path = path
@@ -39,7 +39,7 @@ class Ground:
 
     @cached_property
     def parses(self) -> bool | None:
-        """Whether the file is valid now; a new file has nothing against it."""
+        """Return whether the file is valid now; a new file has nothing against it."""
         if not syntax_check.is_known(self.path):
             return None
         if not self.lines:
