@@ -1,6 +1,6 @@
 """Choose files of a workspace for a request; nothing goes out that a person could not attach by a glob."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -10,10 +10,10 @@ from codingagent.context import eligible, rank, show
 from codingagent.context.choose import Chosen, choose
 from codingagent.errors import OperationError
 from codingagent.model import paths
+from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_list import Listing
 from codingagent.prompt.render import FileView
-from codingagent.workspace.git_history import PastCommit
 from codingagent.workspace.workspace import Workspace
 
 # About two seconds of work; tests/benchmarks/choosing.py measures it.
@@ -26,7 +26,7 @@ _CHARACTERS_PER_TOKEN = 2
 
 
 class Wanted(Struct, frozen=True):
-    """What to choose files for, and which not: globs that the person leaves out, and those shown anyway."""
+    """A task to choose files for, and which not to: globs that the person leaves out, files shown anyway."""
 
     task: str
     tokens: int
@@ -45,12 +45,12 @@ class Guess:
         policy: Policy,
         listing: Listing,
         wanted: Wanted,
-        log: Iterable[PastCommit],
+        log: Sequence[PastCommit],
     ) -> None:
         self._workspace, self._policy, self._wanted = workspace, policy, wanted
         self._views = Views(workspace)
         self._asked = rank.query(wanted.task)
-        self._log = [rank.Commit(*past) for past in log]
+        self._log = log
         self._rows = list(self._look(listing))
         ranked = rank.rank(self._asked, self._rows, self._log, wanted.near)
         self._ranked = [file for file in ranked if file.is_named or file.score > 0]

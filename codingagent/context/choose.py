@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from codingagent.context.outline import LineSpan, blocks, definitions
-from codingagent.context.rank import Query, Ranked
+from codingagent.context.rank import Query, Ranked, bm25
 from codingagent.prompt.tokens import estimate
 
 FILES_LIMIT = 12
@@ -115,13 +116,6 @@ def _best(asked: Query, lines: Sequence[str], found: Sequence[LineSpan]) -> list
     """Return the blocks in the order of what the task's words say for them; those without any last."""
     texts = ["\n".join(lines[block.first - 1 : block.last]).lower() for block in found]
     counts = [tuple(text.count(word) for word in asked.words) for text in texts]
-    holding = [sum(1 for count in column if count) for column in zip(*counts, strict=True)]
-    weights = [math.log(1 + (len(found) - held + 0.5) / (held + 0.5)) for held in holding]
-
-    def score(at: int) -> float:
-        return sum(
-            weight * count / (count + 1.2)
-            for count, weight in zip(counts[at], weights, strict=True)
-        )
-
-    return [found[at] for at in sorted(range(len(found)), key=lambda at: (-score(at), at))]
+    # Here a word of the task's first line counts no more than another.
+    scores = bm25(replace(asked, weights=(1.0,) * len(asked.words)), counts)
+    return [found[at] for at in sorted(range(len(found)), key=lambda at: (-scores[at], at))]

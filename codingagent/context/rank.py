@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from codingagent.model.observations import PastCommit
+
 _TEXT, _PATH, _LATELY, _OFTEN, _ALIKE = 2.0, 1.5, 1.5, 1.0, 1.5
 # Of tests and docs, unless the task names them; and of settings, which every release changes.
 _ASIDE, _SETTINGS = -1.0, -0.5
@@ -51,15 +53,8 @@ _CONFIGURED = re.compile(
 )
 
 
-class Commit(NamedTuple):
-    """A past commit: its message, and the files that it changed."""
-
-    message: str
-    paths: tuple[str, ...]
-
-
 class Query(Struct, frozen=True):
-    """What to look for: the task, its words in lower case with their weights, and the kinds it names."""
+    """A task to look for: its words in lower case with their weights, and the kinds of files it names."""
 
     task: str
     words: tuple[str, ...]
@@ -115,7 +110,7 @@ def look(asked: Query, path: str, text: str) -> Row:
 
 
 def rank(
-    asked: Query, rows: Sequence[Row], log: Sequence[Commit] = (), attached: Iterable[str] = ()
+    asked: Query, rows: Sequence[Row], log: Sequence[PastCommit] = (), attached: Iterable[str] = ()
 ) -> list[Ranked]:
     """Return all files, those that the task names or that are attached first.
 
@@ -189,7 +184,7 @@ def bm25(asked: Query, counts: Sequence[tuple[int, ...]], sizes: Sequence[int] =
     return [score / best for score in scores]
 
 
-def _alike(asked: Query, log: Sequence[Commit]) -> dict[str, float]:
+def _alike(asked: Query, log: Sequence[PastCommit]) -> dict[str, float]:
     """Score files by the past commits that changed them and whose messages are most like the task."""
     counts = []
     for commit in log:

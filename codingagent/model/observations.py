@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -68,3 +69,10 @@ class InboxFile(Struct, frozen=True):
 def digest_of(data: bytes) -> str:
     """Return the SHA-256 of bytes in hex, as the journal records it."""
     return hashlib.sha256(data).hexdigest()
+
+
+class PastCommit(NamedTuple):
+    """A past commit: its message, and the files that it changed."""
+
+    message: str
+    paths: tuple[str, ...]

@@ -10,9 +10,9 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from codingagent.errors import WorkError
+from codingagent.model.observations import PastCommit
 from codingagent.workspace.dirfd import open_root
 from codingagent.workspace.git_files import Git
 from codingagent.workspace.git_repository import Repository, repository_above, repository_in
@@ -21,13 +21,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _START, _END = "\x01", "\x02"
 # As `git init` would write it, and nothing else.
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-
-
-class PastCommit(NamedTuple):
-    """A commit: its message, and the files that it changed, relative to the folder."""
-
-    message: str
-    paths: tuple[str, ...]
 
 
 def recent(root: Path, git: Git, limit: int = 1_000) -> list[PastCommit]:

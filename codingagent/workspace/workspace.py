@@ -28,8 +28,8 @@ from codingagent.workspace.dirfd import (
 from codingagent.workspace.path_walk import PathWalk
 
 if TYPE_CHECKING:
+    from codingagent.model.observations import PastCommit
     from codingagent.workspace.git_files import Git
-    from codingagent.workspace.git_history import PastCommit
 
 # Larger files are not text for a chat; commands can still work on them.
 READ_LIMIT_BYTES = 32 * 1024 * 1024

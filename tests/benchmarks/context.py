@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codingagent.context import choose, eligible, rank
+from codingagent.model.observations import PastCommit
 from codingagent.prompt.tokens import estimate
 
 NEWEST = 1_500
@@ -68,7 +69,7 @@ class Task:
     name: str
     message: str
     texts: Mapping[str, str]
-    log: tuple[rank.Commit, ...]
+    log: tuple[PastCommit, ...]
     hunks: tuple[Hunk, ...]
 
     @property
@@ -167,7 +168,7 @@ def _texts(repository: Path, name: str, blobs: dict[str, str | None]) -> dict[st
     return {path: text for path, blob in ids.items() if (text := blobs[blob]) is not None}
 
 
-def _log(repository: Path, name: str) -> tuple[rank.Commit, ...]:
+def _log(repository: Path, name: str) -> tuple[PastCommit, ...]:
     told = _git(
         repository,
         *("log", f"-{LOG_LIMIT}", "--no-merges", "--no-renames", "--name-only", "-z"),
@@ -177,7 +178,7 @@ def _log(repository: Path, name: str) -> tuple[rank.Commit, ...]:
     for part in told.decode("utf-8", "replace").split("\x01")[1:]:
         message, _, paths = part.partition("\x02")
         log.append(
-            rank.Commit(message, tuple(path for p in paths.split("\0") if (path := p.strip())))
+            PastCommit(message, tuple(path for p in paths.split("\0") if (path := p.strip())))
         )
     return tuple(log)
 

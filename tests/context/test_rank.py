@@ -1,6 +1,7 @@
 """Files in the order of what a task says: Design, the outbox, context chosen from the task."""
 
-from codingagent.context.rank import Commit, Ranked, look, named_in, query, rank
+from codingagent.context.rank import Ranked, look, named_in, query, rank
+from codingagent.model.observations import PastCommit as Commit
 
 TEXTS = {
     "shop/cart.py": "class Cart:\n    def total(self): return self.discount\n    discountRate = 1\n",

@@ -5,9 +5,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from codingagent.model.observations import PastCommit
 from codingagent.process.runner import run_tool
 from codingagent.workspace.git_files import Git
-from codingagent.workspace.git_history import PastCommit, recent
+from codingagent.workspace.git_history import recent
 
 GIT = shutil.which("git") or "git"
 RUNS = Git(GIT, run_tool)
