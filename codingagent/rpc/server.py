@@ -83,6 +83,11 @@ class Server:
         with contextlib.suppress(OSError):
             self._stop.send(b".")
 
+    @property
+    def stop_handle(self) -> int:
+        """Return a handle that does not block; any byte written to it stops the server, too."""
+        return self._stop.fileno()
+
     def serve(self, listener: Listener) -> None:
         """Accept connections until `stop` is called."""
         poll = select.poll()
@@ -197,9 +202,14 @@ def stopped_by_signals(server: Server) -> Iterator[None]:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, note) for number in numbers}
+    # Python runs a handler between two steps of its own: a signal just before the wait is seen after it.
+    handle = os.dup(server.stop_handle)  # the server may be closed first
+    wakes = signal.set_wakeup_fd(handle, warn_on_full_buffer=False)
     try:
         yield
     finally:
+        signal.set_wakeup_fd(wakes)
+        os.close(handle)
         for number, handler in before.items():
             signal.signal(number, handler)
     if signal.SIGINT in seen:

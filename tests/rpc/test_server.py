@@ -11,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from codingagent.rpc.connection import BACKLOG_BYTES
 from codingagent.rpc.endpoints import Listenable, Tcp, UnixSocket, Vsock, tcp_from
 from codingagent.rpc.framing import LINE_LIMIT_BYTES
 from codingagent.rpc.listeners import listen
-from codingagent.rpc.server import HandleLog, Server
+from codingagent.rpc.server import HandleLog, Server, stopped_by_signals
 from codingagent.rpc.streams import HandleStream
 from tests.helpers import HANG_S, cpu_below, descriptors, line_from, python, wait_until
 from tests.serving import (
@@ -697,6 +698,31 @@ def test_a_signal_ends_the_server_and_what_runs(
             process.send_signal(number)
             assert process.wait(HANG_S) == status
     assert not path.exists()
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_ends_it(tmp_path: Path, world: World) -> None:
+    """It may reach another thread, or come just before the wait: then no system call is interrupted."""
+    listener = listen(UnixSocket(str(tmp_path / "s")))
+    gave_up: list[bool] = []
+
+    def tell_itself() -> None:
+        wait_until(lambda: world.opened == 1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        if not ended.wait(HANG_S):
+            gave_up.append(True)
+            server.stop()
+
+    ended = threading.Event()
+    with (
+        contextlib.closing(listener),
+        Server(world.open_methods, world.log.append) as server,
+        beside(tell_itself),
+        stopped_by_signals(server),
+    ):
+        with connected(UnixSocket(str(tmp_path / "s"))):
+            server.serve(listener)
+        ended.set()
+    assert not gave_up
 
 
 def test_standard_output_has_answers_only() -> None:
