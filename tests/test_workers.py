@@ -42,9 +42,8 @@ def test_a_failure_and_the_end_of_a_worker_are_reported_and_all_others_run(tmp_p
         check=False,
     )
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
-    ended = done.stdout.count("its worker ended before the test did")
-    # A worker that ended may have taken the test after it.
-    assert ended in {1, 2}, done.stdout
-    assert f"{2 + ended} failed, {21 - ended} passed" in done.stdout
+    assert "its worker ended before the test did" in done.stdout
+    # The last test ends its worker, so no test after it can be lost with it.
+    assert "3 failed, 20 passed" in done.stdout
     assert "said before" in done.stdout
     assert "from a child" in done.stdout
