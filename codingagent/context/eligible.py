@@ -2,16 +2,13 @@
 
 import re
 
+from codingagent.secrets.files import is_secret_file
+
 SIZE_LIMIT_BYTES = 1_000_000
 # Far longer lines than anyone writes.
 _LINE_CHARACTERS = 400
 _HEAD_CHARACTERS = 600
 
-_SECRET = re.compile(
-    r"(?i)(?:^|/)(?:\.env(?!\.(?:example|sample|template)$)[^/]*|\.netrc|\.npmrc|\.pypirc|\.htpasswd|id_[a-z0-9]+"
-    r"|[^/]*(?:secret|credential|password)s?(?:\.(?:json|ya?ml|toml|ini|txt|env))?"
-    r"|[^/]*\.(?:pem|key|p12|pfx|jks|keystore|kdbx))$"
-)
 _MADE = re.compile(
     r"(?i)(?:^|/)(?:[^/]*[.-]lock(?:\.\w+)?|(?:package-lock|npm-shrinkwrap|composer)\.(?:json|lock)|go\.sum"
     r"|[^/]*\.min\.\w+|[^/]*\.(?:map|svg|snap|csv|tsv))$|(?:^|/)(?:vendor|node_modules|third_party)/"
@@ -26,7 +23,7 @@ def why_not(path: str, data: bytes) -> str | None:
 
 def why_not_named(path: str) -> str | None:
     """Return why a file of this name must not be chosen."""
-    if _SECRET.search(path):
+    if is_secret_file(path):
         return "its name is that of a secret"
     if _MADE.search(path):
         return "programs make it"

@@ -11,32 +11,19 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+from codingagent.secrets.files import NAMES
+
 
 def _words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-# Names of files and folders, with or without a leading dot or underscore.
-_NAMES = _words(
-    # Logins and keys.
-    "netrc authinfo authinfo.gpg git-credentials git-credentials.d id_rsa id_dsa id_ecdsa id_ecdsa_sk",
-    "id_ed25519 id_ed25519_sk authorized_keys known_hosts keyring keyrings private-keys-v1.d",
-    # uv, pip, conda, npm, yarn, bun, cargo, gem, composer, Maven, Gradle, NuGet.
-    "uv.toml pip.conf pip.ini pypirc condarc condarc.d npmrc yarnrc yarnrc.yml bunfig.toml gemrc",
-    "credentials.toml auth.json settings-security.xml gradle.properties nuget.config",
-    # gh, aws, gcloud, azure, docker, kube, terraform, vault, s3cmd, rclone, boto.
-    "hosts.yml access_tokens.db credentials.db legacy_credentials adc.json accesstokens.json",
-    "application_default_credentials.json msal_token_cache.json azureprofile.json dockercfg",
-    "dockerconfigjson kubeconfig terraformrc terraform.rc credentials.tfrc.json vault-token vault_token",
-    "s3cfg rclone.conf boto",
-    # Databases.
-    "pgpass pg_service.conf my.cnf mylogin.cnf",
-    # Any application.
-    "credential credentials credentials.json credentials.yml credentials.yaml credentials.ini",
-    "credentials.xml oauth_creds.json service-account.json service_account.json client_secret.json",
-    "client_secrets.json secret secrets secret.json secrets.json secrets.toml secrets.yml secrets.yaml",
-    "token tokens token.json tokens.json token.txt access_token refresh_token api_key apikey api_token",
-    "htpasswd password passwords passwd password.txt passwords.txt",
+# Names of files and folders, with or without a leading dot or underscore. Elsewhere the names added here are
+# common ones without a secret; inside a tool folder they are credentials.
+_NAMES = NAMES | _words(
+    "git-credentials.d authorized_keys known_hosts keyring keyrings private-keys-v1.d uv.toml pip.conf",
+    "pip.ini condarc condarc.d yarnrc yarnrc.yml bunfig.toml gemrc auth.json gradle.properties nuget.config",
+    "hosts.yml token tokens passwd",
 )
 
 # Folders that are entirely one application's data: only their `bin` is shown.

@@ -1,0 +1,89 @@
+"""Names of files that hold secrets, and the variables in such a file."""
+
+import re
+
+from msgspec import Struct
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+# Files and folders of credentials, in lower case, with or without a leading dot or underscore.
+NAMES = _words(
+    # Logins and keys.
+    "netrc authinfo authinfo.gpg git-credentials id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk",
+    # pip, npm, cargo, gem, Maven.
+    "pypirc npmrc credentials.toml settings-security.xml",
+    # gh, aws, gcloud, azure, docker, kube, terraform, vault, s3cmd, rclone, boto.
+    "access_tokens.db credentials.db legacy_credentials adc.json accesstokens.json",
+    "application_default_credentials.json msal_token_cache.json azureprofile.json dockercfg",
+    "dockerconfigjson kubeconfig terraformrc terraform.rc credentials.tfrc.json vault-token vault_token",
+    "s3cfg rclone.conf boto",
+    # Databases.
+    "pgpass pg_service.conf my.cnf mylogin.cnf",
+    # Any application.
+    "credential credentials credentials.json credentials.yml credentials.yaml credentials.ini",
+    "credentials.xml oauth_creds.json service-account.json service_account.json client_secret.json",
+    "client_secrets.json secret secrets secret.json secrets.json secrets.toml secrets.yml secrets.yaml",
+    "token.json tokens.json token.txt access_token refresh_token api_key apikey api_token",
+    "htpasswd password passwords password.txt passwords.txt master.key shadow",
+)
+# Where a common name holds credentials only in its own folder.
+_PLACES = ("docker/config.json", "kube/config", "gh/hosts.yml", "aws/config", "cargo/config.toml")
+_SECRET = re.compile(
+    r"(?:\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:[.-][^/]*)?|[^/]+\.env|\.envrc|id_[a-z0-9_]+"
+    r"|[^/]*(?:secret|credential|password)s?\.(?:json|ya?ml|toml|ini|txt|env)"
+    r"|[^/]*\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore|bks|kdbx?|tfvars|ovpn))"
+)
+_EXAMPLE = re.compile(r"example|sample|template")
+
+
+def is_secret_file(path: str) -> bool:
+    """Return whether a file of this name (separated by `/` or `\\`) holds secrets."""
+    folders, _, name = path.replace("\\", "/").casefold().rpartition("/")
+    if _EXAMPLE.search(name):
+        return False
+    inside = f"{folders.rpartition('/')[2].lstrip('._')}/{name}"
+    return name.lstrip("._") in NAMES or inside in _PLACES or _SECRET.fullmatch(name) is not None
+
+
+class Variable(Struct, frozen=True):
+    """A value in a secret file, by offsets into its text; `name` is empty if it has none."""
+
+    name: str
+    start: int
+    end: int
+
+
+_ASSIGNED = re.compile(
+    r"""[ \t]*(?:export[ \t]+|set[ \t]+|-[ \t]+|//)?["']?(?P<name>[\w.$/@:\[\]-]+?)["']?"""
+    r"""[ \t]*(?:=|:(?=[ \t"'])|[ \t](?=[^ \t]))[ \t]*(?P<value>[^\r\n]*)"""
+)
+_TRIM = " \t\r,;"
+
+
+def variable_names(text: str, path: str = "") -> list[Variable]:
+    """Return the variables of a secret file; a line of another form is a value without a name.
+
+    Comments and blank lines have no entry. Every character of a value is inside its span.
+    """
+    del path
+    found: list[Variable] = []
+    start = 0
+    for line in text.splitlines(keepends=True):
+        bare = line.strip()
+        if bare and not bare.startswith(("#", ";", "<!--", "-----")) and bare.strip("{}[](),;"):
+            match = _ASSIGNED.match(line)
+            name, first, last = "", line.index(bare), line.index(bare) + len(bare)
+            if match and match["value"].strip(_TRIM):
+                name, first = match["name"], match.start("value")
+                last = first + len(match["value"].rstrip(_TRIM))
+                if line[first] in "\"'" and last - first > 1 and line[last - 1] == line[first]:
+                    first, last = first + 1, last - 1
+            elif match:
+                first = last
+            if first < last and line[first:last].strip("{}[]"):
+                found.append(Variable(name, start + first, start + last))
+        start += len(line)
+    return found

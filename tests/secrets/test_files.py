@@ -1,0 +1,33 @@
+"""Which files hold secrets by their names, and what is in them."""
+
+from codingagent.secrets.files import is_secret_file, variable_names
+
+SECRET = (
+    ".env .env.local deploy/.env.production prod.env .envrc server.pem tls/site.key id_rsa id_ed25519 .netrc"
+    " .pgpass .npmrc .pypirc .htpasswd app.jks vault.kdbx cert.p12 .aws/credentials .docker/config.json "
+    ".kube/config conf/credentials.json secrets.yml prod.tfvars .git-credentials config/master.key A\\B\\.ENV"
+)
+PLAIN = (
+    ".env.example .env.sample .env.template id_rsa.pub id_ed25519.pub secrets.py tokens.py config.json"
+    " environment.py password_reset.html keys.md credentials/views.py src/env.ts .environment.py id_card/view.js"
+)
+
+
+def test_names_of_secret_files() -> None:
+    """Environment files, keys, keystores and credentials; no examples, public keys or sources."""
+    assert [path for path in SECRET.split() if not is_secret_file(path)] == []
+    assert [path for path in PLAIN.split() if is_secret_file(path)] == []
+
+
+def test_every_value_of_a_secret_file_has_a_span() -> None:
+    """A view of names must be able to hide all else."""
+    text = '# why\nexport A=\'one two\'\nB = x=y\r\n\nC: three\nmachine h login me\nAAAABBBB\n{\n "D": "4",\n}\nE=\n'
+    shown = [(each.name, text[each.start : each.end]) for each in variable_names(text)]
+    assert shown == [
+        ("A", "one two"),
+        ("B", "x=y"),
+        ("C", "three"),
+        ("machine", "h login me"),
+        ("", "AAAABBBB"),
+        ("D", "4"),
+    ]
