@@ -109,19 +109,15 @@ class Guess:
             blank = [rank.Row(path, 0, nothing) for path in order]
             order = [each.path for each in rank.rank(self._asked, blank, self._log)]
         left = BYTES_LIMIT
-        for path in order[:FILES_LIMIT]:
-            if sizes[path] > eligible.SIZE_LIMIT_BYTES:
-                continue
-            try:
-                data = self._workspace.read(path, whole=False).data
-            except OperationError:
-                continue  # gone since
+        wanted = (path for path in order[:FILES_LIMIT] if sizes[path] <= eligible.SIZE_LIMIT_BYTES)
+        for path, data in self._workspace.read_each(wanted):
             left -= len(data)
             if left < 0:
                 self._is_cut = True
                 return
-            if not eligible.why_not_text(data):
-                yield rank.look(self._asked, path, data.decode("utf-8", "replace"))
+            text = data.decode("utf-8", "replace")
+            if not eligible.why_not_text(data, text):
+                yield rank.look(self._asked, path, text)
 
     def _text(self, path: str) -> str | None:
         """Return a file's text as a request shows it; None if it must not or need not be shown."""

@@ -334,7 +334,9 @@ def read_regular(
             raise OperationError("The file was replaced while it was opened; try again")
         chunks: list[bytes] = []
         left = limit_bytes + 1
-        while left and (chunk := file.read(min(left, 1 << 20))):
+        # One byte more than the size tells the end of it without a second buffer of a megabyte.
+        size = max(opened.st_size + 1, 4096)
+        while left and (chunk := file.read(min(left, size))):
             chunks.append(chunk)
             left -= len(chunk)
         return b"".join(chunks), state_of(opened)

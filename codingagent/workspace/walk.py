@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -73,19 +74,18 @@ class ListingWalk(Struct):
             names = self._without_own(root, path, names, ignored)
         if ".ca-" in text:
             names = [name for name in names if not is_temporary(name.rpartition("/")[2])]
+        if len(names) > _MEASURED_LIMIT:
+            holders = [name.rpartition("/")[0] for name in names]
+            open_ = open_folders(Counter(holders), self.entries)
+            pairs = zip(names, holders, strict=True)
+            self._others = [name for name, holder in pairs if holder not in open_]
+            pairs = zip(names, holders, strict=True)
+            names = [name for name, holder in pairs if holder in open_]
         folders: dict[str, list[str]] = {}
         for name in names:
             folder, slash, last = name.rpartition("/")
             folders.setdefault(folder + slash, []).append(last)
-        wanted = set(folders)
-        if len(names) > _MEASURED_LIMIT:
-            counts = {prefix[:-1]: len(inner) for prefix, inner in folders.items()}
-            open_ = open_folders(counts, self.entries)
-            wanted = {prefix for prefix in wanted if prefix[:-1] in open_}
-            self._others = [
-                prefix + n for prefix in folders.keys() - wanted for n in folders[prefix]
-            ]
-        for prefix, opened in _opened(root, sorted(wanted)):
+        for prefix, opened in _opened(root, sorted(folders)):
             self._measure(opened, prefix, sorted(folders[prefix]))
 
     def files(self) -> Iterator[ListedFile]:
@@ -182,15 +182,18 @@ class ListingWalk(Struct):
 
     def _count(self, root: Path, paths: Iterable[str]) -> None:
         """Count ignored files, and those in ignored folders."""
+        start = os.path.join(root, "")
         for path in itertools.chain.from_iterable(_inside(root, path) for path in paths):
             if self.ignored_files >= _IGNORED_COUNT_LIMIT:
                 self.is_partial = True
                 return
-            with contextlib.suppress(OSError):
-                found = os.lstat(os.path.join(root, path))
-                if not stat.S_ISDIR(found.st_mode):
-                    self.ignored_bytes += found.st_size
-                    self.ignored_files += 1
+            try:
+                found = os.lstat(start + path)
+            except OSError:
+                continue
+            if not stat.S_ISDIR(found.st_mode):
+                self.ignored_bytes += found.st_size
+                self.ignored_files += 1
 
 
 def is_temporary(name: str) -> bool:
@@ -204,7 +207,8 @@ def _inside(root: Path, path: str) -> Iterator[str]:
         return
     skip = len(os.path.join(root, ""))
     for folder, _, names in walk_names(os.path.join(root, path.removesuffix("/"))):
-        yield from (os.path.join(folder, name)[skip:] for name in names)
+        inside = os.path.join(folder, "")[skip:]
+        yield from (inside + name for name in names)
 
 
 def _opened(root: Folder, prefixes: Iterable[str]) -> Iterator[tuple[str, Folder]]:

@@ -1,9 +1,10 @@
 """The workspace: the one folder that operations may touch, and all that they do with its files."""
 
 import contextlib
+import itertools
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +87,26 @@ class Workspace(PathWalk):
                 " use RUN_COMMAND to look at parts of it"
             )
         return Seen(data, state, stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid))
+
+    def read_each(self, files: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the beginning of each file that can be read; files of one folder in a row are one walk.
+
+        A file that is gone, or is not a regular one, is passed over.
+        """
+        for folder, group in itertools.groupby(files, lambda path: path.rpartition("/")[0]):
+            with contextlib.suppress(OperationError), self._opened(folder or ".") as opened:
+                place = Position(opened)
+                for path in group:
+                    place.name = path.rpartition("/")[2]
+                    with contextlib.suppress(OperationError, OSError):
+                        found = opened.lstat(place.name)
+                        if found is not None and stat.S_ISLNK(found.st_mode):
+                            yield path, self.read(path, whole=False).data
+                        else:
+                            yield (
+                                path,
+                                read_regular(place, regular(place, path), READ_LIMIT_BYTES)[0],
+                            )
 
     def history(self) -> "list[PastCommit]":
         """Return the latest commits of the repository around it; none without one, or without git."""
