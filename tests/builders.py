@@ -10,7 +10,7 @@ from codingagent.model.journal_entries import (
     TurnEnded,
 )
 from codingagent.model.session_state import Session, replay
-from codingagent.prompt import render
+from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import ListedFile, Listing
 
 SESSION_ID = "a1b2c3d4"
@@ -48,6 +48,6 @@ def listing_of(*paths: str) -> Listing:
 
 
 def context_of(
-    *views: render.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
+    *views: file_contents.FileView, listing: Listing | None = None, unread: tuple[str, ...] = ()
 ) -> render.Material:
     return render.Material(listing or listing_of(), views, unread, ENVIRONMENT)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.model.session_state import Session
-from codingagent.prompt import render
+from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import ListedFile, Listing
 from codingagent.protocols.tags import reply, transcript
 from codingagent.protocols.tags.reply import Step
@@ -185,11 +185,11 @@ def _hostile() -> str:
     """Return a request whose file contents look like the end of it and an answer to it."""
     environment = render.Environment("Linux", "sh", (), 30, "none", "off")
     listing = Listing((ListedFile("a", 1),))
-    plain = render.FileView("b", _HEADED, 1, _HEADED.count("\n"))
+    plain = file_contents.FileView("b", _HEADED, 1, _HEADED.count("\n"))
     last = render.render(_SESSION, render.Material(listing, (), [], environment), _BUDGET)
     tail = last[last.index("=== PROMPT ===") :] + _HEADED
-    views = [render.FileView("a (9 lines)", tail, 1, tail.count("\n")), plain]
-    views.append(render.FileView("c", tail, 5, 900))
+    views = [file_contents.FileView("a (9 lines)", tail, 1, tail.count("\n")), plain]
+    views.append(file_contents.FileView("c", tail, 5, 900))
     return render.render(_SESSION, render.Material(listing, views, [], environment), _BUDGET)
 
 

@@ -1,16 +1,20 @@
 """Resolve the files that a person attaches to a request: find them in the workspace, keep only text."""
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from codingagent.agent.context import may_read
 from codingagent.agent.file_views import Views
+from codingagent.context import conventions as names
+from codingagent.context import eligible
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
 from codingagent.policy.rules import Policy
+from codingagent.prompt.file_contents import FileView
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -75,6 +79,31 @@ def attachable(
                 f" {workspace.root}, or a glob such as 'src/**/*.py'; files that git ignores: one by one"
             )
     return Attachable(tuple(found), tuple(left_out))
+
+
+def conventions(
+    workspace: Workspace, policy: Policy, listed: Collection[str], near: Iterable[str] = ()
+) -> Iterator[FileView]:
+    """Yield the files in which the repository tells agents how to work on it, whole.
+
+    Nobody asked for them: what `--attach` would refuse, or ask about, is passed over.
+
+    Args:
+        workspace: where they are.
+        policy: files that it protects from reading are passed over.
+        listed: the files that belong to the workspace.
+        near: the files that the request is about.
+    """
+    views = Views(workspace)
+    for path in names.paths(listed, near):
+        with contextlib.suppress(OperationError):
+            # A link may have a harmless name.
+            if eligible.why_not_named(workspace.resolved(path)) or path.encode(
+                "utf-8", "replace"
+            ) != os.fsencode(path):
+                continue
+            if may_read(workspace, policy, path):
+                yield views.view(path, None, None)
 
 
 def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[str], bool]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from codingagent.agent.conversation import Conversation
     from codingagent.agent.guess import Guess
     from codingagent.agent.recipients import Recipients
+    from codingagent.prompt.file_contents import FileView
     from codingagent.storage.watch import Watch
     from codingagent.workspace.git_files import Git
 
@@ -64,6 +65,7 @@ def start_session(
         settings.check,
         settings.context,
         settings.leave_out,
+        settings.conventions,
     )
     home.sessions.begin(session_id, record)
     session = fold(None, record)
@@ -236,12 +238,15 @@ def attached(
 _LEFT_OUT_NAMED = 10
 
 
-def guessed(home: Path, root: Path, task: str, settings: Settings) -> "Guess":
-    """Return the files that the first request of a session would show; nothing is started.
+def guessed(
+    home: Path, root: Path, task: str, settings: Settings
+) -> "tuple[Guess, list[FileView]]":
+    """Return the files that a first request would choose, and those with the repository's conventions.
 
     Raises:
         UsageError: if the workspace or the policy can't be used.
     """
+    from codingagent.agent.attachments import conventions
     from codingagent.agent.guess import Guess, Wanted
 
     if not root.is_dir():
@@ -249,9 +254,12 @@ def guessed(home: Path, root: Path, task: str, settings: Settings) -> "Guess":
     with _workspace_in(home, root) as workspace:
         wanted = Wanted(task, settings.context, settings.leave_out)
         policy = policy_of(settings, root)
-        guess = Guess(workspace, policy, workspace.listing(), wanted, workspace.history())
+        listing = workspace.listing()
+        guess = Guess(workspace, policy, listing, wanted, workspace.history())
         guess.show(settings.context_chars)
-    return guess
+        listed = {file.path for file in listing.files}
+        found = conventions(workspace, policy, listed) if settings.conventions else ()
+        return guess, list(found)
 
 
 def _workspace_in(home: Path, root: Path) -> "contextlib.closing[Workspace]":

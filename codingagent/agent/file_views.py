@@ -6,7 +6,7 @@ from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.plain_text import joined, without_halves
-from codingagent.prompt.render import FileView
+from codingagent.prompt.file_contents import FileView
 
 
 class FilesLike(Protocol):

@@ -12,8 +12,8 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
+from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing
-from codingagent.prompt.render import FileView
 from codingagent.workspace.workspace import Workspace
 
 # About two seconds of work; tests/benchmarks/choosing.py measures it.

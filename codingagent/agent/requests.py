@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import platform
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,7 +42,7 @@ from codingagent.model.session_state import Phase, Session, no_request_waits
 from codingagent.model.ui_events import OutboxReady, QuestionAsked, Remark, Waiting
 from codingagent.policy.rules import advice
 from codingagent.process import memory
-from codingagent.prompt import render, tokens
+from codingagent.prompt import file_contents, render, tokens
 from codingagent.prompt.file_list import Listing, shown_path
 from codingagent.storage.clock import now
 from codingagent.storage.homes import Home
@@ -244,7 +243,10 @@ class Requests:
         self.context.show(ready)
         for reason in context.listing.unread:
             self.context.show(Remark(f"left out of the file list: {reason}"))
-        for part in _cuts(text, (*context.views, *context.offered, *context.attached)):
+        for view in context.conventions if sequence == 1 else ():
+            told = f"{shown_path(view.path)} goes along as the repository's conventions"
+            self.context.show(Remark(f"{told} (--no-conventions leaves it out)"))
+        for part in file_contents.cuts(text, context.files):
             self.context.show(Remark(f"the request shows a part of {part}"))
         if size > _MUCH_TOKENS:
             self.context.show(Remark(_MUCH.format(tokens=size)))
@@ -259,7 +261,7 @@ class Requests:
     def _guess(self, context: render.Material) -> "Guess | None":
         """Return what chooses files for the request; None where there is nothing to choose from."""
         session = self.session
-        already = {view.path for view in (*context.views, *context.offered, *context.attached)}
+        already = {view.path for view in context.files}
         listing, is_first = context.listing, session.sequence == 1
         if not is_first:
             # A search of all files each turn would cost more than it finds.
@@ -277,10 +279,12 @@ class Requests:
     def _record_written(self, text: str, context: render.Material, guess: "Guess | None") -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
         chosen = () if guess is None else guess.whole
+        # A later short request holds none.
+        conventions = context.conventions if self.session.sequence == 1 else ()
         whole = {
             view.path: (view.digest, view.text)
-            for view in (*context.views, *context.offered, *chosen)
-            if render.shows_whole(text, view)
+            for view in (*context.views, *context.offered, *conventions, *chosen)
+            if file_contents.shows_whole(text, view)
         }
         for event in self.session.results:
             if isinstance(event, FileFetched) and event.encoding == "utf-8":
@@ -362,7 +366,7 @@ class Requests:
         return requests
 
     def _material(self) -> render.Material:
-        views: dict[tuple[str, int | None, int | None], render.FileView] = {}
+        views: dict[tuple[str, int | None, int | None], file_contents.FileView] = {}
         unread: list[str] = []
         requests = self._wanted_files()
         shown = Views(self.context.workspace)
@@ -387,6 +391,7 @@ class Requests:
         offered = tuple(self._offered(shown, listing, known))
         attached = tuple(self._attached_before(shown, known))
         seen = self._seen_before(listing, known | {view.path for view in attached})
+        conventions = self._conventions(listing, known | {view.path for view in attached})
         return render.Material(
             listing,
             tuple(views.values()),
@@ -395,9 +400,20 @@ class Requests:
             offered,
             attached,
             seen,
+            conventions,
         )
 
-    def _attached_before(self, shown: Views, known: set[str]) -> Iterator[render.FileView]:
+    def _conventions(self, listing: Listing, known: set[str]) -> tuple[file_contents.FileView, ...]:
+        """Return what the repository says about itself, unless it is shown anyway."""
+        if not (self.session.conventions and listing.files):
+            return ()
+        from codingagent.agent.attachments import conventions
+
+        listed = {file.path for file in listing.files}
+        found = conventions(self.context.workspace, self.context.policy, listed, known)
+        return tuple(view for view in found if view.path not in known)
+
+    def _attached_before(self, shown: Views, known: set[str]) -> Iterator[file_contents.FileView]:
         """Yield the attachments of earlier requests that still exist and are not requested anyway."""
         said = self.session.said
         for path in dict.fromkeys(path for each in said for path in each.attached):
@@ -419,7 +435,7 @@ class Requests:
 
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]
-    ) -> Iterator[render.FileView]:
+    ) -> Iterator[file_contents.FileView]:
         """Yield files that the outputs of failed commands name: the model would ask for them next."""
         session = self.session
         events = (*session.results, *filter(None, (session.checked,)))
@@ -465,24 +481,3 @@ def _wanted(requests: Iterable[FileRequested]) -> Iterator[tuple[str, int | None
     for path, start, end in wanted:
         if (start, end) == (None, None) or (path, None, None) not in wanted:
             yield path, start, end
-
-
-_CUT_FILE = re.compile(
-    r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
-)
-_CUT_OUTPUT = re.compile(r"\n    … (\d+) characters left out …\n")
-
-
-def _cuts(request: str, views: Iterable[render.FileView]) -> Iterator[str]:
-    """Yield what a request, as rendered, shows only in part for lack of room, for the person to read."""
-    for view in views:
-        start = f"\n--- {shown_path(view.path)} ("
-        at = request.find(start)
-        found = None if at < 0 else _CUT_FILE.match(request, at + len(start))
-        if found is not None and found[1]:
-            first, last, total = (f"{int(number):,}" for number in found.groups())
-            yield f"{view.path}: lines {first} to {last} of {total}"
-        elif found is not None:
-            yield f"{view.path}: none of its {view.total_lines:,} lines"
-    for left_out in _CUT_OUTPUT.findall(request):
-        yield f"the output of a command: all but {int(left_out):,} characters"

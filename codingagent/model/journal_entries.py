@@ -57,6 +57,8 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """Tokens for files that are chosen from the task; earlier versions chose none."""
     leave_out: tuple[str, ...] = ()
     """Globs of files that are never chosen."""
+    conventions: bool = False
+    """Requests show AGENTS.md, or a file like it; earlier versions showed none."""
 
 
 class RunStarted(Tagged, frozen=True, tag="run_started"):

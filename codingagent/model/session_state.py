@@ -167,6 +167,8 @@ class Session(Struct, frozen=True):
     context: int = 0
     """Tokens for such files, and globs of those that are never chosen."""
     leave_out: tuple[str, ...] = ()
+    conventions: bool = False
+    """Requests show AGENTS.md, or a file like it."""
     requested: int = 0
     """The number of the last request written."""
     written: AppendList[OperationStarted] = _NONE
@@ -237,6 +239,7 @@ def fold(session: Session | None, record: Record) -> Session:
                 check=record.check,
                 context=record.context,
                 leave_out=record.leave_out,
+                conventions=record.conventions,
             )
         case RunStarted():
             begun = Session(

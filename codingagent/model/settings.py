@@ -101,6 +101,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[Annotated[str, Meta(min_length=1)], ...],
         Meta(description="files that are never chosen, as globs: `docs/**`"),
     ] = ()
+    conventions: Annotated[
+        bool, Meta(description="show AGENTS.md, or a file like it, in requests")
+    ] = True
 
 
 class Source(Struct, frozen=True):

@@ -6,11 +6,9 @@ and the cut says how to ask for the rest.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from codingagent.model import plain_text, results
 from codingagent.model.effects import file_changes
@@ -18,29 +16,25 @@ from codingagent.model.events import CommandRan, Event, Refused, succeeded
 from codingagent.model.operations import Kind
 from codingagent.model.results import Result, check_result
 from codingagent.model.session_state import Said, Session
+from codingagent.prompt import file_contents, guide
 from codingagent.prompt import file_list as listing
-from codingagent.prompt import guide
-from codingagent.prompt.file_list import Listing, shown_path
+from codingagent.prompt.file_contents import FileView
+from codingagent.prompt.file_list import Listing
 
 CONTINUE = (
     "Continue working on the task based on the results above. If the task is complete, send [DONE]"
     " with a summary."
 )
 
-# Characters that a reader does not see, some of which begin a line.
-_UNSEEN = r"(?:[^\S\n]|[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
-_BREAK = r"[\v\f\x1c-\x1e\x85\u2028\u2029]"
-
-# A line in a file or an output that could be taken for one of the request's own.
-_LOOKALIKE = re.compile(
-    rf"(?:^|{_BREAK}){_UNSEEN}(?:--- .* ---|=== \w+ ===|## (?:Workspace Files"
-    rf"|Previous Command Results|Requested File Contents|Chosen Files|Environment)){_UNSEEN}(?:$|{_BREAK})",
-    re.MULTILINE,
-)
 _FEWEST_ENTRIES = 20
 # About 3,000 tokens: a longer list tells a model little that it can use.
 _LIST_CHARACTERS = 12_000
 _SHORT_LINE = 20
+
+_SEEN_CHARACTERS = 3_000
+
+# The share of what is left for files that nobody asked for.
+_OFFERED_SHARE = 3
 
 # Beyond this, changed files are not read one by one; nor are failures.
 _CHANGES_SHOWN = 100
@@ -57,40 +51,6 @@ _NEVER_AGAIN = frozenset({Kind.DONE, Kind.ANSWER, Kind.MESSAGE, Kind.CHECK})
 
 # The share of a request for the person's words from before the last two requests.
 _EARLIER_SHARE = 4
-
-# The share of what is left for files that nobody asked for.
-_OFFERED_SHARE = 3
-
-# How many files are named without being shown.
-_NAMED = 40
-_SEEN_CHARACTERS = 3_000
-
-# The text around a requested file, not counting its path, is shorter than this.
-_FRAME_CHARACTERS = 200
-
-
-class FileView(Struct, frozen=True):
-    """A requested file's lines from `first_line` on, of `total_lines`; `text` ends each with "\\n"."""
-
-    path: str
-    text: str
-    first_line: int
-    total_lines: int
-    reason: str = ""
-    """Why it is included though nobody asked for it."""
-    digest: str = ""
-    """The digest of the whole file."""
-
-    def clipped(self, limit: int) -> "FileView":
-        """Return the view with at most about `limit` characters, in whole lines."""
-        if len(self.text) <= limit:
-            return self
-        end = self.text.rfind("\n", 0, limit) + 1
-        return replace(self, text=self.text[:end] or f"{self.text[:limit]}\n")
-
-    @property
-    def is_whole(self) -> bool:
-        return self.first_line == 1 and self.text.count("\n") >= self.total_lines
 
 
 class Environment(Struct, frozen=True):
@@ -124,7 +84,14 @@ class Material(Struct, frozen=True):
     """Attachments of earlier requests, as they are now: for a chat that has not seen those requests."""
     seen: Sequence[str] = ()
     """Other files that earlier requests showed, or earlier answers wrote."""
+    conventions: Sequence[FileView] = ()
+    """Files in which the repository says how to work on it."""
     choose: Callable[[int], str] = lambda _: ""
+
+    @property
+    def files(self) -> tuple[FileView, ...]:
+        """All files that are shown, but for those that `choose` adds."""
+        return (*self.views, *self.offered, *self.attached, *self.conventions)
 
 
 class Budget(Struct, frozen=True):
@@ -168,16 +135,12 @@ def render(
     tail = f"{environment}\n=== PROMPT ===\n{prompt}"
     room = max(budget.characters - len(head) - len(tail), 0)
     files = _files(session, context.listing, room // 4, budget.entries)
+    files += file_contents.conventions(context.conventions, room // 4)
     room -= len(files)
     outcome = dialect.results(session, room // 2)
     room -= len(outcome)
     contents = _contents(context, room, is_whole=True)
     return head + files + outcome + contents + context.choose(room - len(contents)) + tail
-
-
-def shows_whole(request: str, view: FileView) -> bool:
-    """Return whether a request, as rendered, holds all lines of a file."""
-    return view.is_whole and f" ---\n{view.text}--- end {shown_path(view.path)} ---\n" in request
 
 
 def render_short(
@@ -272,7 +235,7 @@ def _prompt(
         if not is_short and plain_text.one_line(session.task) != session.task:
             parts.append(f"The whole task:\n{session.task}")
     parts += _words(session, room)
-    if room and (names := _names(context.seen, min(room, _SEEN_CHARACTERS))):
+    if room and (names := file_contents.names_of(context.seen, min(room, _SEEN_CHARACTERS))):
         parts.append(
             f"If this chat has not seen the earlier requests and answers: they showed, or wrote, {names}."
             f" {dialect.name(Kind.READ_FILE)} those that you need."
@@ -309,7 +272,9 @@ def _words(session: Session, room: int) -> list[str]:
     if any(said.text for said in new):
         parts.append(f"The person says:\n{text}")
     elif text:
-        parts.append(f"The person attaches {_list(session.attached)}: see Requested File Contents.")
+        parts.append(
+            f"The person attaches {file_contents.named(session.attached)}: see Requested File Contents."
+        )
     elif session.is_only_words:
         parts.append("The person has read your message and adds nothing: go on as you think best.")
     return parts
@@ -319,13 +284,9 @@ def _told(saids: Iterable[Said]) -> str:
     """Return what was said: each time the words, and the files that came with them."""
     parts = []
     for each in saids:
-        files = f"(attached: {_list(each.attached)})" if each.attached else ""
+        files = f"(attached: {file_contents.named(each.attached)})" if each.attached else ""
         parts.append("\n".join(filter(None, (each.text, files))))
     return "\n\n".join(filter(None, parts))
-
-
-def _list(paths: Iterable[str]) -> str:
-    return ", ".join(map(shown_path, paths))
 
 
 def _environment(environment: Environment, dialect: Dialect) -> str:
@@ -415,85 +376,14 @@ def _contents(context: Material, room: int, *, is_whole: bool = False) -> str:
         return ""
     heading = "## Requested File Contents\n"
     unread = "".join(f"({reason})\n" for reason in context.unread)
-    room -= len(heading) + len(unread) + _FRAME_CHARACTERS
-    views = list(_fitting(context.views, room))
+    room -= len(heading) + len(unread) + file_contents.FRAME_CHARACTERS
+    views = list(file_contents.fitting(context.views, room))
     if len(views) < len(context.views):
         left_out = len(context.views) - len(views)
         unread += f"({left_out} more files did not fit here: ask for fewer at a time)\n"
-    text = _shares(views, room)
+    text = file_contents.shares(views, room)
     room -= len(text)
-    before = _attached(attached, room // 2)
+    before = file_contents.attached(attached, room // 2)
     room = (room - len(before)) // _OFFERED_SHARE
-    offered = _shares(list(_fitting(context.offered, room)), room)
+    offered = file_contents.shares(list(file_contents.fitting(context.offered, room)), room)
     return f"{heading}{text}{unread}{before}{offered}\n"
-
-
-def _attached(views: Sequence[FileView], room: int) -> str:
-    """Return the files attached to earlier requests that fit whole, and the names of the others."""
-    text, left_out = "", list[str]()
-    for view in views:
-        shown = _view(view, _frame(view) + len(view.text))
-        if len(text) + len(shown) <= room and view.is_whole:
-            text += shown
-        else:
-            left_out.append(view.path)
-    names = _names(left_out, room - len(text))
-    return text + (
-        f"(attached by the person before, and too long for here: {names})\n" if names else ""
-    )
-
-
-def _names(paths: Sequence[str], room: int) -> str:
-    """Return paths as a list that fits, and how many more there are; empty if not even one fits."""
-    count = min(len(paths), _NAMED)
-    while count and len(_list(paths[:count])) > max(room - _FRAME_CHARACTERS, 0):
-        count //= 2
-    more = f" and {len(paths) - count} more" if count < len(paths) else ""
-    return _list(paths[:count]) + more if count else ""
-
-
-def _shares(views: Sequence[FileView], room: int) -> str:
-    """Show files in equal shares; what a short one does not use goes to the longer ones after it."""
-    parts: dict[int, str] = {}
-    by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
-    for taken, index in enumerate(by_length):
-        parts[index] = _view(views[index], room // (len(by_length) - taken))
-        room = max(room - len(parts[index]), 0)
-    return "".join(parts[index] for index in sorted(parts))
-
-
-def _fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
-    """Yield as many views, from the first, as have room at least for their frames."""
-    for view in views:
-        room -= _frame(view)
-        if room < 0:
-            return
-        yield view
-
-
-def _frame(view: FileView) -> int:
-    return _FRAME_CHARACTERS + 2 * len(shown_path(view.path))
-
-
-def _view(view: FileView, room: int) -> str:
-    path = shown_path(view.path)
-    text = view.text
-    room -= _frame(view)
-    cut = len(text) > room
-    if cut:
-        text = text[: text.rfind("\n", 0, max(room, 0)) + 1]
-    shown = text.count("\n")
-    last = view.first_line + shown - 1
-    if cut and not shown:
-        return (
-            f"--- {path} ---\n({view.total_lines} lines, none of which fitted here: ask for fewer files,"
-            f" or for a range with start_line and end_line)\n--- end {path} ---\n"
-        )
-    said = ""
-    if cut or not view.is_whole:
-        rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
-        said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
-    elif _LOOKALIKE.search(text.replace("\r", "\n")):
-        said = f"{view.total_lines} lines"
-    about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
-    return f"--- {path}{about} ---\n{text}--- end {path} ---\n"

@@ -21,8 +21,9 @@ from codingagent.model.operations import Kind
 from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
+from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import ListedFile, Listing
-from codingagent.prompt.render import RESULTS_SHOWN, Budget, FileView
+from codingagent.prompt.render import RESULTS_SHOWN, Budget
 from codingagent.protocols.tags import reply
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
 from tests.helpers import cpu_below

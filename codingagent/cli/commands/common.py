@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from codingagent.cli.output import fail
 from codingagent.cli.plain_output import Screen
@@ -100,12 +101,13 @@ class Given(Struct, frozen=True):
     accept_formats: bool = False
     context: str | None = None
     leave_out: list[str] | None = None
+    conventions: bool | None = None
 
     @property
     def settings(self) -> dict[str, object]:
         """Return them as settings, which override all others."""
-        names = ("policy", "sandbox", "network", "diff", "check", "context", "leave_out")
-        return {name: getattr(self, name) for name in names}
+        others = ("yes", "accept_formats")
+        return {name: value for name, value in asdict(self).items() if name not in others}
 
     @property
     def options(self) -> list[str]:

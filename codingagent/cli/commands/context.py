@@ -33,11 +33,16 @@ def _context(  # noqa: PLR0913, PLR0917  # one for each command-line option
     root, _ = trusted_home(context)
     given = {"context": tokens, "leave_out": leave_out}
     resolved, folder = homes.settings_for(root, given, os.environ, workspace or Path.cwd())
-    guess = guessed(root, folder, task, resolved.settings)
+    guess, conventions = guessed(root, folder, task, resolved.settings)
     for part in guess.chosen if json else ():
         about = {"path": part.file.path, "whole": part.is_whole, "shown_lines": len(part.shown)}
         write_json_line(sys.stdout, {**about, "lines": part.total, "tokens": part.tokens})
+    for view in conventions:
+        if json:
+            write_json_line(sys.stdout, {"path": view.path, "conventions": True})
+        else:
+            sys.stdout.write(f"{view.path}: the repository's conventions\n")
     for line in () if json else guess.told():
         sys.stdout.write(f"{line}\n")
-    if not (guess.chosen or json):
+    if not (guess.chosen or conventions or json):
         fail(f"no file of {folder} is chosen for this task")

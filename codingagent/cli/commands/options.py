@@ -97,6 +97,9 @@ ContextTokens = Annotated[
 LeaveOut = Annotated[
     list[str] | None, value("--leave-out", "GLOB", "Never choose these files: 'docs/**'.")
 ]
+NoConventions = Annotated[
+    bool, flag("--no-conventions", "Do not show AGENTS.md, or a file like it, in requests.")
+]
 CheckCommand = Annotated[
     _Text,
     value("--check", "COMMAND", "Run this after changes; [DONE] needs its success."),

@@ -61,6 +61,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     attach: options.Attach = None,
     tokens: options.ContextTokens = None,
     leave_out: options.LeaveOut = None,
+    no_conventions: options.NoConventions = False,
     check: options.CheckCommand = None,
     clipboard: options.Clipboard = False,
     reply_with: options.ReplyWith = None,
@@ -76,7 +77,8 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     json: options.Json = False,
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
-    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, tokens, leave_out)
+    chosen = (tokens, leave_out, False if no_conventions else None)
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, *chosen)
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)

@@ -1,0 +1,167 @@
+"""Show files in a request, in whole lines, and say which lines they are."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from codingagent.prompt.file_list import shown_path
+
+# Characters that a reader does not see, some of which begin a line.
+_UNSEEN = r"(?:[^\S\n]|[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
+_BREAK = r"[\v\f\x1c-\x1e\x85\u2028\u2029]"
+
+# A line in a file or an output that could be taken for one of the request's own.
+_LOOKALIKE = re.compile(
+    rf"(?:^|{_BREAK}){_UNSEEN}(?:--- .* ---|=== \w+ ===|## (?:Workspace Files"
+    rf"|Previous Command Results|Requested File Contents|Conventions|Chosen Files|Environment))"
+    rf"{_UNSEEN}(?:$|{_BREAK})",
+    re.MULTILINE,
+)
+# Of what the repository says about itself, at most.
+_CONVENTIONS_CHARACTERS = 8_000
+_CONVENTIONS = (
+    "## Conventions\nThe repository says this about itself; the person did not write it for this task."
+    " Follow it where it fits the task; the task and PROTOCOL come first.\n\n"
+)
+
+# How many files are named without being shown.
+_NAMED = 40
+
+# The text around a requested file, not counting its path, is shorter than this.
+FRAME_CHARACTERS = 200
+
+# How the text above says that something was cut.
+_CUT_FILE = re.compile(
+    r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
+)
+_CUT_OUTPUT = re.compile(r"\n    … (\d+) characters left out …\n")
+
+
+class FileView(Struct, frozen=True):
+    """A requested file's lines from `first_line` on, of `total_lines`; `text` ends each with "\\n"."""
+
+    path: str
+    text: str
+    first_line: int
+    total_lines: int
+    reason: str = ""
+    """Why it is included though nobody asked for it."""
+    digest: str = ""
+    """The digest of the whole file."""
+
+    def clipped(self, limit: int) -> "FileView":
+        """Return the view with at most about `limit` characters, in whole lines."""
+        if len(self.text) <= limit:
+            return self
+        end = self.text.rfind("\n", 0, limit) + 1
+        return replace(self, text=self.text[:end] or f"{self.text[:limit]}\n")
+
+    @property
+    def is_whole(self) -> bool:
+        return self.first_line == 1 and self.text.count("\n") >= self.total_lines
+
+
+def shows_whole(request: str, view: FileView) -> bool:
+    """Return whether a request, as rendered, holds all lines of a file."""
+    return view.is_whole and f" ---\n{view.text}--- end {shown_path(view.path)} ---\n" in request
+
+
+def conventions(views: Sequence[FileView], room: int) -> str:
+    """Return the section in which the repository says how to work on it."""
+    room = min(_CONVENTIONS_CHARACTERS, room) - len(_CONVENTIONS) - 1
+    views = list(fitting(views, room))
+    return f"{_CONVENTIONS}{shares(views, room)}\n" if views else ""
+
+
+def attached(views: Sequence[FileView], room: int) -> str:
+    """Return the files attached to earlier requests that fit whole, and the names of the others."""
+    text, left_out = "", list[str]()
+    for view in views:
+        shown = framed(view, frame_of(view) + len(view.text))
+        if len(text) + len(shown) <= room and view.is_whole:
+            text += shown
+        else:
+            left_out.append(view.path)
+    names = names_of(left_out, room - len(text))
+    return text + (
+        f"(attached by the person before, and too long for here: {names})\n" if names else ""
+    )
+
+
+def names_of(paths: Sequence[str], room: int) -> str:
+    """Return paths as a list that fits, and how many more there are; empty if not even one fits."""
+    count = min(len(paths), _NAMED)
+    while count and len(named(paths[:count])) > max(room - FRAME_CHARACTERS, 0):
+        count //= 2
+    more = f" and {len(paths) - count} more" if count < len(paths) else ""
+    return named(paths[:count]) + more if count else ""
+
+
+def named(paths: Iterable[str]) -> str:
+    return ", ".join(map(shown_path, paths))
+
+
+def shares(views: Sequence[FileView], room: int) -> str:
+    """Show files in equal shares; what a short one does not use goes to the longer ones after it."""
+    parts: dict[int, str] = {}
+    by_length = sorted(range(len(views)), key=lambda i: len(views[i].text))
+    for taken, index in enumerate(by_length):
+        parts[index] = framed(views[index], room // (len(by_length) - taken))
+        room = max(room - len(parts[index]), 0)
+    return "".join(parts[index] for index in sorted(parts))
+
+
+def fitting(views: Iterable[FileView], room: int) -> Iterator[FileView]:
+    """Yield as many views, from the first, as have room at least for their frames."""
+    for view in views:
+        room -= frame_of(view)
+        if room < 0:
+            return
+        yield view
+
+
+def frame_of(view: FileView) -> int:
+    """Return how many characters the markers of a file take, at most."""
+    return FRAME_CHARACTERS + 2 * len(shown_path(view.path))
+
+
+def framed(view: FileView, room: int) -> str:
+    """Return a file between its markers, in at most `room` characters; what is cut is said."""
+    path = shown_path(view.path)
+    text = view.text
+    room -= frame_of(view)
+    cut = len(text) > room
+    if cut:
+        text = text[: text.rfind("\n", 0, max(room, 0)) + 1]
+    shown = text.count("\n")
+    last = view.first_line + shown - 1
+    if cut and not shown:
+        return (
+            f"--- {path} ---\n({view.total_lines} lines, none of which fitted here: ask for fewer files,"
+            f" or for a range with start_line and end_line)\n--- end {path} ---\n"
+        )
+    said = ""
+    if cut or not view.is_whole:
+        rest = f'; ask for the rest with start_line="{last + 1}"' if cut else ""
+        said = f"lines {view.first_line}-{last} of {view.total_lines}{rest}"
+    elif _LOOKALIKE.search(text.replace("\r", "\n")):
+        said = f"{view.total_lines} lines"
+    about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
+    return f"--- {path}{about} ---\n{text}--- end {path} ---\n"
+
+
+def cuts(request: str, views: Iterable[FileView]) -> Iterator[str]:
+    """Yield what a request, as rendered, shows only in part for lack of room, for the person to read."""
+    for view in views:
+        start = f"\n--- {shown_path(view.path)} ("
+        at = request.find(start)
+        found = None if at < 0 else _CUT_FILE.match(request, at + len(start))
+        if found is not None and found[1]:
+            first, last, total = (f"{int(number):,}" for number in found.groups())
+            yield f"{view.path}: lines {first} to {last} of {total}"
+        elif found is not None:
+            yield f"{view.path}: none of its {view.total_lines:,} lines"
+    for left_out in _CUT_OUTPUT.findall(request):
+        yield f"the output of a command: all but {int(left_out):,} characters"
