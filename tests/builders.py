@@ -11,7 +11,7 @@ from codingagent.model.journal_entries import (
 )
 from codingagent.model.session_state import Session, replay
 from codingagent.prompt import file_contents, render
-from codingagent.prompt.file_list import ListedFile, Listing
+from codingagent.prompt.file_list import Listing
 
 SESSION_ID = "a1b2c3d4"
 CREATED_AT = "2025-01-15T10:30:00Z"
@@ -44,7 +44,7 @@ def session_of(*records: Record, task: str = "Create a calculator") -> Session:
 
 
 def listing_of(*paths: str) -> Listing:
-    return Listing(tuple(ListedFile(path, 10) for path in paths))
+    return Listing(dict.fromkeys(paths, 10))
 
 
 def context_of(

@@ -146,7 +146,7 @@ class AnswerReader:
         session = self._context.log.session
         if session.reply is None or not session.reply.files:
             listing = self._context.workspace.listing(session.touched)
-            return tuple(file.path for file in listing.files)
+            return tuple(listing.files)
         # As when it was taken: its effects since must not change the meaning of the rest.
         return session.reply.files
 

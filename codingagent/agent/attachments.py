@@ -121,7 +121,7 @@ def _files_of(workspace: Workspace, pattern: str, folder: Path) -> tuple[list[st
             # A linked folder is replaced by its target: the listing does not follow links.
             inner = workspace.resolved(inner)
         if listed is None:
-            listed = [file.path for file in workspace.listing().files]
+            listed = list(workspace.listing().files)
         glob = inner if paths.is_glob(inner) else "**" if inner == "." else f"{inner}/**"
         fits = paths.glob_matcher(glob)
         chosen = sorted(path for path in listed if fits(path))

@@ -500,7 +500,7 @@ class Agent:
             return FileRequested(path, (path,), *lines)
         fits = paths.glob_matcher(path)
         # No answer can ask for a name that is not UTF-8.
-        listed = (file.path for file in workspace.listing().files if _is_utf8(file.path))
+        listed = filter(_is_utf8, workspace.listing().files)
         found = sorted(filter(fits, listed))
         readable = list(filter(self._context.may_read, found))
         if not readable:

@@ -257,8 +257,7 @@ def guessed(
         listing = workspace.listing()
         guess = Guess(workspace, policy, listing, wanted, workspace.history())
         guess.show(settings.context_chars)
-        listed = {file.path for file in listing.files}
-        found = conventions(workspace, policy, listed) if settings.conventions else ()
+        found = conventions(workspace, policy, listing.files) if settings.conventions else ()
         return guess, list(found)
 
 

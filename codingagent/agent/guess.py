@@ -97,9 +97,9 @@ class Guess:
         """Count the task's words in the files, up to the limits: of too many, in the likeliest first."""
         left_out = [paths.glob_matcher(glob) for glob in self._wanted.leave_out]
         sizes = {
-            file.path: file.size_bytes or 0
-            for file in listing.files
-            if not (any(fits(file.path) for fits in left_out) or eligible.why_not_named(file.path))
+            path: size or 0
+            for path, size in listing.files.items()
+            if not (any(fits(path) for fits in left_out) or eligible.why_not_named(path))
         }
         order = list(sizes)
         self._listed = len(order)

@@ -266,8 +266,10 @@ class Requests:
         if not is_first:
             # A search of all files each turn would cost more than it finds.
             met = {*session.known, *session.parts, *session.touched}
-            listing = replace(listing, files=tuple(f for f in listing.files if f.path in met))
-        if not session.context or all(file.path in already for file in listing.files):
+            listing = replace(
+                listing, files={p: size for p, size in listing.files.items() if p in met}
+            )
+        if not session.context or listing.files.keys() <= already:
             return None
         # Imported late: an empty folder needs none of it.
         from codingagent.agent.guess import Guess, Wanted
@@ -409,8 +411,8 @@ class Requests:
             return ()
         from codingagent.agent.attachments import conventions
 
-        listed = {file.path for file in listing.files}
-        found = conventions(self.context.workspace, self.context.policy, listed, known)
+        workspace, policy = self.context.workspace, self.context.policy
+        found = conventions(workspace, policy, listing.files, known)
         return tuple(view for view in found if view.path not in known)
 
     def _attached_before(self, shown: Views, known: set[str]) -> Iterator[file_contents.FileView]:
@@ -426,12 +428,11 @@ class Requests:
         session = self.session
         if session.sequence == 1:
             return ()
-        there = {file.path for file in listing.files}
         # Events as JSON hold what they fetched.
         known = known.union(e.path for e in session.results if isinstance(e, FileFetched))
         # The latest file written comes first.
         paths = [*reversed([*session.known]), *sorted(session.touched)]
-        return tuple(p for p in dict.fromkeys(paths) if p in there and p not in known)
+        return tuple(p for p in dict.fromkeys(paths) if p in listing.files and p not in known)
 
     def _offered(
         self, shown: Views, listing: Listing, known: set[str]
@@ -446,9 +447,8 @@ class Requests:
         written = {each.path for each in file_changes(session.results) if each.after == "whole"}
         from codingagent.prompt import tracebacks
 
-        files = [file.path for file in listing.files]
         root = str(self.context.workspace.root)
-        for named in tracebacks.named_in("\n".join(outputs), root, files):
+        for named in tracebacks.named_in("\n".join(outputs), root, listing.files):
             if named.path in known or named.path in written:
                 continue
             try:

@@ -5,7 +5,6 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,16 +12,6 @@ from codingagent.model.paths import shown
 
 # Words of the task that may name a file or a folder; the shortest say nothing.
 _WORD = re.compile(r"[^\W_]{3,}")
-
-
-class ListedFile(NamedTuple):
-    """One file: its path with /, and its size in bytes. A tuple: there may be a hundred thousand.
-
-    The size is missing if the file has no line of its own.
-    """
-
-    path: str
-    size_bytes: int | None
 
 
 class Ignored(Struct, frozen=True):
@@ -34,9 +23,15 @@ class Ignored(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """All files of a workspace, what was excluded, and the ignore files that could not be read."""
+    """All files of a workspace, what was excluded, and the ignore files that could not be read.
 
-    files: tuple[ListedFile, ...]
+    Attributes:
+        files: their sizes in bytes by path, with /; None for one that has no line of its own.
+        ignored: what was excluded.
+        unread: what could not be read, with the reason.
+    """
+
+    files: Mapping[str, int | None]
     ignored: Ignored = Ignored()
     unread: tuple[str, ...] = ()
 
@@ -52,7 +47,7 @@ def lines(
         always: paths that are named whatever their folder, unless there are too many.
         wanted: folders to summarize only after all others.
     """
-    files = sorted(listing.files, key=lambda file: file.path)
+    files = sorted(listing.files.items())
     entries = _sum_up(files, limit, frozenset(always), wanted)
     if not entries:
         entries = ["(empty workspace)"]
@@ -81,8 +76,8 @@ def folders_for(listing: Listing, near: Iterable[str], task: str) -> set[str]:
     """Return the folders of some paths, and those that a task names by their name or a file's."""
     words = set(_WORD.findall(task.lower()))
     found = {path.rpartition("/")[0] for path in near}
-    for file in listing.files:
-        folder, _, name = file.path.rpartition("/")
+    for path in listing.files:
+        folder, _, name = path.rpartition("/")
         if folder not in found and not words.isdisjoint(
             _WORD.findall(f"{folder.rpartition('/')[2]} {name.partition('.')[0]}".lower())
         ):
@@ -131,27 +126,27 @@ def open_folders(
 
 
 def _sum_up(
-    files: list[ListedFile], limit: int, always: frozenset[str], wanted: Collection[str]
+    files: list[tuple[str, int | None]], limit: int, always: frozenset[str], wanted: Collection[str]
 ) -> list[str]:
     """Repeatedly summarize the innermost folder with the most entries."""
     if len(files) <= limit:
-        return [_entry(file.path, 1, file.size_bytes) for file in files]
+        return [_entry(path, 1, size) for path, size in files]
     if len(always) > limit // 2:
         always = frozenset()
     entries: dict[str, tuple[int, int | None]] = {
-        file.path: (1, file.size_bytes) for file in files if file.path in always
+        path: (1, size) for path, size in files if path in always
     }
-    others = [file for file in files if file.path not in always]
-    counts = Counter(file.path.rpartition("/")[0] for file in others)
+    others = [(path, size) for path, size in files if path not in always]
+    counts = Counter(path.rpartition("/")[0] for path, _ in others)
     open_ = open_folders(counts, limit - len(entries), wanted)
     lines = {path: _line_of(path, open_) for path in counts}
-    for file in others:
-        line = lines[file.path.rpartition("/")[0]]
+    for path, size in others:
+        line = lines[path.rpartition("/")[0]]
         if line is None:
-            entries[file.path] = (1, file.size_bytes)
+            entries[path] = (1, size)
         else:
-            number, size = entries.get(line, (0, 0))
-            entries[line] = (number + 1, _plus(size, file.size_bytes))
+            number, sizes = entries.get(line, (0, 0))
+            entries[line] = (number + 1, _plus(sizes, size))
     ordered = sorted(entries)
     # Only the root can still hold too many: no folder summarizes it.
     too_many = len(ordered) - limit + 1 if len(ordered) > limit else 0

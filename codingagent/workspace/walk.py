@@ -10,13 +10,12 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from codingagent.errors import WorkError
-from codingagent.prompt.file_list import ListedFile, open_folders, shown_path
+from codingagent.prompt.file_list import open_folders, shown_path
 from codingagent.workspace.dirfd import Folder, walk_names
 from codingagent.workspace.git_files import Belonging, Git, belonging, paths_below
 from codingagent.workspace.git_repository import RULES_LIMIT_BYTES, ignore_text
@@ -31,10 +30,6 @@ _IGNORED_COUNT_LIMIT = 1_000
 _UNREAD_LIMIT = 10
 # Where git can't list: deeper folders would hold too many handles.
 _DEPTH_LIMIT = 150
-
-
-# ListedFile(path, None) without a Python-level call: there may be a hundred thousand.
-_unmeasured: Callable[[tuple[str, None]], ListedFile] = partial(tuple.__new__, ListedFile)
 
 
 class ListingWalk(Struct):
@@ -52,14 +47,14 @@ class ListingWalk(Struct):
     hidden: tuple[Path, ...]
     git: Callable[[], Git | None]
     entries: int
+    files: dict[str, int | None] = field(default_factory=dict)
+    """All files with their sizes, folder by folder; None for one that was not measured."""
     links: list[str] = field(default_factory=list)
     ignored_files: int = 0
     ignored_bytes: int = 0
     is_partial: bool = False
     unread: list[str] = field(default_factory=list)
     """Ignore files, indexes and folders that were not read, or not to the end, with the reason."""
-    _measured: list[ListedFile] = field(default_factory=list)
-    _others: list[str] = field(default_factory=list)
 
     def walk(self, root: Folder, path: Path) -> None:
         """List everything below a folder, which is at `path`."""
@@ -74,11 +69,12 @@ class ListingWalk(Struct):
             names = self._without_own(root, path, names, ignored)
         if ".ca-" in text:
             names = [name for name in names if not is_temporary(name.rpartition("/")[2])]
+        others: list[str] = []
         if len(names) > _MEASURED_LIMIT:
             holders = [name.rpartition("/")[0] for name in names]
             open_ = open_folders(Counter(holders), self.entries)
             pairs = zip(names, holders, strict=True)
-            self._others = [name for name, holder in pairs if holder not in open_]
+            others = [name for name, holder in pairs if holder not in open_]
             pairs = zip(names, holders, strict=True)
             names = [name for name, holder in pairs if holder in open_]
         folders: dict[str, list[str]] = {}
@@ -87,17 +83,13 @@ class ListingWalk(Struct):
             folders.setdefault(folder + slash, []).append(last)
         for prefix, opened in _opened(root, sorted(folders)):
             self._measure(opened, prefix, sorted(folders[prefix]))
+        self.files.update(dict.fromkeys(others))
 
-    def files(self) -> Iterator[ListedFile]:
-        """Yield all listed files, folder by folder."""
-        yield from self._measured
-        yield from map(_unmeasured, zip(self._others, itertools.repeat(None)))
-
-    def uncount(self, file: ListedFile) -> None:
+    def uncount(self, size_bytes: int) -> None:
         """Uncount an ignored file that is listed after all."""
         if not self.is_partial:
             self.ignored_files -= 1
-            self.ignored_bytes -= file.size_bytes or 0
+            self.ignored_bytes -= size_bytes
 
     def _belonging(self, root: Folder, path: Path) -> Belonging:
         hidden = paths_below(path, self.hidden)
@@ -148,7 +140,7 @@ class ListingWalk(Struct):
         back = [name for name in back if rules.decides(name) is False]
         for name in back:
             with contextlib.suppress(OSError):
-                self.uncount(ListedFile(name, os.lstat(path / name).st_size))
+                self.uncount(os.lstat(path / name).st_size)
         return [name for name in names if name not in out] + back
 
     def _add(self, rules: PlainRules, folder: Folder, prefix: str, name: str) -> None:
@@ -167,7 +159,7 @@ class ListingWalk(Struct):
     def _measure(self, folder: Folder, prefix: str, names: list[str]) -> None:
         """Add the files of a folder with their sizes, and its links; skip what is neither."""
         # Thousands of files pass here, so every step counts.
-        look, add, is_regular = folder.lstat, self._measured.append, stat.S_ISREG
+        look, files, is_regular = folder.lstat, self.files, stat.S_ISREG
         for name in names:
             try:
                 seen = look(name)
@@ -176,7 +168,7 @@ class ListingWalk(Struct):
             if seen is None:
                 continue
             if is_regular(seen.st_mode):
-                add(ListedFile(prefix + name, seen.st_size))
+                files[prefix + name] = seen.st_size
             elif stat.S_ISLNK(seen.st_mode):
                 self.links.append(prefix + name)
 

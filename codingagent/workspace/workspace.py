@@ -12,7 +12,7 @@ from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.events import FolderEntry
 from codingagent.model.observations import Seen
-from codingagent.prompt.file_list import Ignored, ListedFile, Listing
+from codingagent.prompt.file_list import Ignored, Listing
 from codingagent.workspace.dirfd import (
     Folder,
     NotFoundError,
@@ -362,30 +362,22 @@ class Workspace(PathWalk):
 
         walk = ListingWalk(self._hidden_paths, self._git, self._entries)
         walk.walk(self._folder, self.root)
-        files = list(walk.files())
-        wanted = [path for path in sorted(always) if not _is_in_git(path)]
-        more = [*walk.links, *wanted]
-        listed = {file.path: number for number, file in enumerate(files)} if more else {}
-        for path in more:
-            number = listed.get(path)
-            if number is not None and files[number].size_bytes is not None:
+        files = walk.files
+        for path in (*walk.links, *sorted(always)):
+            if _is_in_git(path) or files.get(path) is not None:
                 continue
-            if (file := self._listed(path)) is None:
+            if (size := self._size_of(path)) is None:
                 continue
-            if number is not None:
-                files[number] = file
-                continue
-            listed[path] = len(files)
-            files.append(file)
-            if path in always and self._is_its_own(path):
-                walk.uncount(file)
+            if path not in files and path in always and self._is_its_own(path):
+                walk.uncount(size)
+            files[path] = size
         ignored = Ignored(walk.ignored_files, walk.ignored_bytes, walk.is_partial)
-        return Listing(tuple(files), ignored, tuple(walk.unread))
+        return Listing(files, ignored, tuple(walk.unread))
 
-    def _listed(self, path: str) -> ListedFile | None:
+    def _size_of(self, path: str) -> int | None:
         try:
             with self._walk(path) as place:
-                return ListedFile(path, regular(place, path).st_size)
+                return regular(place, path).st_size
         except OperationError:
             return None
 

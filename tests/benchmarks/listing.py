@@ -80,7 +80,7 @@ def listing() -> Iterator[Figure]:
 
         asked = Git(program, run_tool, own)
         with contextlib.closing(Workspace(root, git=lambda: asked)) as workspace:
-            listed = {file.path for file in workspace.listing().files}
+            listed = set(workspace.listing().files)
             assert listed == set(os.fsdecode(git()).split("\0")) - {""}
             what = f"a listing of {len(listed)} of 100,000 files against `git ls-files`"
             yield ratio(what, workspace.listing, git, 1.5, 15)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codingagent.prompt import file_list
-from codingagent.prompt.file_list import Ignored, ListedFile, Listing
+from codingagent.prompt.file_list import Ignored, Listing
 from tests.builders import listing_of
 from tests.helpers import cpu_below
 
@@ -13,11 +13,7 @@ from tests.helpers import cpu_below
 def test_files_are_listed_with_their_sizes() -> None:
     """Specification 003, workspace files: `  path (N bytes)`. Design: sorted by path."""
     found = Listing(
-        (
-            ListedFile("tests/CalculatorTests.cs", 512),
-            ListedFile("src/Program.cs", 180),
-            ListedFile("src/Calculator.cs", 245),
-        )
+        {"tests/CalculatorTests.cs": 512, "src/Program.cs": 180, "src/Calculator.cs": 245}
     )
     assert file_list.lines(found, 2000) == [
         "  src/Calculator.cs (245 bytes)",
@@ -28,7 +24,7 @@ def test_files_are_listed_with_their_sizes() -> None:
 
 def test_an_empty_workspace_is_said() -> None:
     """Specification 003, workspace files: or `(empty workspace)` if no files exist."""
-    assert file_list.lines(Listing(()), 2000) == ["(empty workspace)"]
+    assert file_list.lines(Listing({}), 2000) == ["(empty workspace)"]
 
 
 @pytest.mark.parametrize(
@@ -50,16 +46,12 @@ def test_an_empty_workspace_is_said() -> None:
 )
 def test_ignored_files_are_one_line(ignored: Ignored, line: str) -> None:
     """Design, the outbox, listing: one line that says how many files and bytes are left out."""
-    assert file_list.lines(Listing((ListedFile("a", 1),), ignored), 2000) == ["  a (1 bytes)", line]
+    assert file_list.lines(Listing({"a": 1}, ignored), 2000) == ["  a (1 bytes)", line]
 
 
 def test_beyond_the_budget_the_largest_folders_are_summed_up() -> None:
     """Design, the outbox, listing: `  assets/ (812 files, 40 MB)`."""
-    files = (
-        *(ListedFile(f"assets/{n}.png", 50_000) for n in range(812)),
-        ListedFile("src/a.py", 1),
-        ListedFile("b.py", 2),
-    )
+    files = {f"assets/{n}.png": 50_000 for n in range(812)} | {"src/a.py": 1, "b.py": 2}
     assert file_list.lines(Listing(files), 10) == [
         "  assets/ (812 files, 41 MB)",
         "  b.py (2 bytes)",
@@ -187,8 +179,8 @@ def test_deep_folders_take_no_time() -> None:
 
 def test_a_folder_whose_files_were_not_measured_has_a_count_only() -> None:
     """Design, the outbox, listing: of very many files only those are measured that have lines."""
-    files = [ListedFile(f"a/{n}", None if n else 5) for n in range(9)]
-    shown = file_list.lines(Listing((*files, ListedFile("b", 3))), 5)
+    files = {f"a/{n}": None if n else 5 for n in range(9)}
+    shown = file_list.lines(Listing({**files, "b": 3}), 5)
     assert shown == ["  a/ (9 files)", "  b (3 bytes)"]
     assert file_list.open_folders({"a": 9, "": 1}, 5) == {""}
 

@@ -22,7 +22,7 @@ from codingagent.model.session_state import Session
 from codingagent.prompt import guide
 from codingagent.prompt import render as outbox
 from codingagent.prompt.file_contents import FileView
-from codingagent.prompt.file_list import ListedFile, Listing
+from codingagent.prompt.file_list import Listing
 from codingagent.prompt.render import RESULTS_SHOWN, Budget
 from codingagent.protocols.tags import reply
 from tests.builders import BUDGET, LATER, context_of, listing_of, session_of, turn
@@ -163,7 +163,7 @@ def test_the_parts_of_the_context_come_in_order() -> None:
 
 def test_workspace_files_are_listed() -> None:
     """Specification 003, workspace files: the listing, or `(empty workspace)`."""
-    listing = Listing((ListedFile("src/Program.cs", 180), ListedFile("src/Calculator.cs", 245)))
+    listing = Listing({"src/Program.cs": 180, "src/Calculator.cs": 245})
     text = section(render(session_of(), listing=listing), "CONTEXT")
     assert text.startswith(
         "## Workspace Files\n  src/Calculator.cs (245 bytes)\n  src/Program.cs (180 bytes)\n\n"

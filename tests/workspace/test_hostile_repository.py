@@ -38,7 +38,7 @@ def listed(root: Path, *, with_git: bool = False) -> Listing:
 
 
 def paths(found: Listing) -> set[str]:
-    return {file.path for file in found.files}
+    return set(found.files)
 
 
 @needs_git

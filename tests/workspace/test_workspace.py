@@ -47,7 +47,7 @@ class Yard:
             pass
 
     def listed(self, always: frozenset[str] = frozenset()) -> list[str]:
-        return sorted(file.path for file in self.workspace.listing(always).files)
+        return sorted(self.workspace.listing(always).files)
 
 
 Act = Callable[[Yard, str], object]
@@ -748,7 +748,7 @@ def _files(root: Path, *paths: str) -> None:
 def test_a_listing_has_each_file_with_its_size(yard: Yard) -> None:
     """Specification 003, workspace files: all files in the workspace with sizes."""
     _files(yard.root, "a/b/c.txt", ".hidden", ".config/x", "empty/../two words.txt")
-    sizes = {file.path: file.size_bytes for file in yard.workspace.listing().files}
+    sizes = yard.workspace.listing().files
     assert sizes == {
         "ok.txt": 3,
         "sub/in.txt": 3,
@@ -883,6 +883,6 @@ def test_of_very_many_files_those_are_measured_that_have_a_line(tmp_path: Path) 
     (tmp_path / "few" / "in" / "0").write_text("123")
     with contextlib.closing(Workspace(tmp_path, entries=50)) as workspace:
         always = frozenset({"many/7"})
-        found = {file.path: file.size_bytes for file in workspace.listing(always).files}
+        found = workspace.listing(always).files
     assert len(found) == 10_006
     assert [found["few/in/0"], found["few/1"], found["many/7"], found["many/8"]] == [3, 0, 0, None]
