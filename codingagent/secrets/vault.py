@@ -1,0 +1,419 @@
+"""Secrets of one session under names: hide the values in text that leaves, put them back in what comes.
+
+A name is SECRET-<KIND>-<6 characters>: a keyed hash of the value and its check character, in Crockford's
+base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell, URL, JSON, XML and code.
+"""
+
+import hashlib
+import hmac
+import html
+import json
+import re
+import zlib
+from base64 import b64decode
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from functools import cached_property
+from typing import Any, Protocol
+from urllib.parse import quote, quote_plus
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from codingagent.secrets import files
+from codingagent.secrets.detect import find_secrets
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_HASHED = 5
+_NAME = re.compile(rf"SECRET-[A-Z0-9]{{1,16}}-[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
+# What a chat or a model may make of a name: other case, other hyphens, characters lost or added.
+_ALTERED = re.compile(
+    r"SECRET[-_ \\\u2010-\u2015]{0,3}([A-Z0-9]{1,16})[-_ \\\u2010-\u2015]{1,3}([0-9A-Z]{4,8})(?![0-9A-Z])",
+    re.IGNORECASE,
+)
+_CODE = re.compile(rf"(?<![0-9A-Za-z])[{_ALPHABET}]{{{_HASHED + 1}}}(?![0-9A-Za-z])")
+_FIRST = "SECRET-"
+
+# Base64 and hexadecimal digits, also wrapped in lines as `base64` and `xxd -p` do.
+_ENCODED = re.compile(
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{60,76}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]{2,76})+"
+    r"|[A-Za-z0-9+/_-]{10,})={0,2}"
+)
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+_REST_OF_WORD = re.compile(r"[0-9A-Za-z]*")
+
+# A shorter value is a word or a number that means something else in other places.
+_SHORTEST = 8
+# One without digits or signs may be a word up to this length.
+_LONGEST_WORD = 15
+# Beyond this many, only whole words of a text are compared with the values: the time stays linear.
+_SEARCHED = 1_000
+_WORD = re.compile(r"[^\s\"'`,;:=<>(){}\[\]]+")
+# Other characters of value lines say what they are: these may be seen.
+_FRAME = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
+
+LITERAL = "TEXT"
+"""The kind of a text that looks like a name and is none: it gets one, so that it comes back as it was."""
+
+
+class Entry(Struct):
+    """A hidden value, its name, and the first line of each file that held it."""
+
+    name: str
+    kind: str
+    value: str
+    is_wide: bool
+    """It is hidden wherever it stands, not only where it was found."""
+    places: dict[str, int] = {}
+    is_allowed: bool = False
+
+
+class Fault(Struct, frozen=True):
+    """A name in an answer that no request held, and the one that is nearest; empty: none is near."""
+
+    written: str
+    true: str
+
+
+class _Span(Struct):
+    start: int
+    end: int
+    kind: str
+    is_wide: bool
+
+
+class Rules(Struct, frozen=True):
+    """What the person says: names, files and globs that may be shown, and texts that must not."""
+
+    allow: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+
+
+class Hides(Protocol):
+    """Hide the secrets of a text, which is from the file of that path if one is given."""
+
+    def __call__(self, text: str, path: str = "", /) -> str: ...
+
+
+class Vault:
+    """The values of one session and their names; `warns` finds them and leaves them in the text."""
+
+    def __init__(self, key: bytes, entries: Iterable[Entry] = (), *, warns: bool = False) -> None:
+        self.key = key
+        self.warns = warns
+        self.rules = Rules()
+        self.is_changed = False
+        self.news: list[Entry] = []
+        """What was found since somebody was last told."""
+        self.by_name: dict[str, Entry] = {}
+        self._by_value: dict[str, Entry] = {}
+        self._forms: dict[str, Entry] = {}
+        for entry in entries:
+            self._add(entry)
+
+    # --- hide --------------------------------------------------------------------------------------
+
+    def hide(self, text: str, path: str = "", /) -> str:
+        """Return a text with names for its secrets; the number of lines stays the same."""
+        spans = self._spans(text, path)
+        if not spans:
+            return text
+        parts: list[str] = []
+        end = line = counted = 0
+        for span in spans:
+            line += text.count("\n", counted, span.start)
+            counted = span.start
+            parts.append(text[end : span.start])
+            for number, piece in enumerate(text[span.start : span.end].split("\n")):
+                bare = piece.strip()
+                name = self._named(bare, span, path, line + number + 1)
+                parts += ("\n" if number else "", piece.replace(bare, name, 1) if bare else piece)
+            end = span.end
+        parts.append(text[end:])
+        return text if self.warns else "".join(parts)
+
+    def hide_diff(self, text: str, path: str) -> str:
+        """Return the lines of a diff of one file with names for its secrets."""
+        lines = text.split("\n")
+        hidden = self.hide("\n".join(line[1:] for line in lines), path).split("\n")
+        pairs = zip(lines, hidden, strict=True)
+        return "\n".join(line[:1] + rest for line, rest in pairs)
+
+    def learn(self, value: str, kind: str, path: str = "") -> None:
+        """Hide a value from now on, unless it is too short or too plain to be told from other text."""
+        if _is_telling(value) and value not in self._by_value:
+            self._named(value, _Span(0, 0, kind, is_wide=True), path, 0)
+
+    def counts(self, text: str) -> dict[str, int]:
+        """Return how many different secrets are hidden in a text, by kind; of a vault that warns, shown."""
+        if self.warns:
+            held = [e for e in self.by_name.values() if not e.is_allowed and e.value in text]
+        else:
+            held = [self.by_name[name] for name in {*_NAME.findall(text)} if name in self.by_name]
+        return dict(sorted(Counter(each.kind for each in held).items()))
+
+    def _named(self, bare: str, span: _Span, path: str, line: int) -> str:
+        """Return the name of a line of a value; the line itself if it need not be hidden."""
+        if not bare or bare in self.by_name or _FRAME.fullmatch(bare):
+            return bare
+        value = _NAME.sub(self._value_of, bare) if _FIRST in bare else bare
+        entry = self._by_value.get(value)
+        if entry is None:
+            kind = re.sub(r"[^A-Z0-9]", "", span.kind.upper())[:16] or "VALUE"
+            is_wide = span.is_wide and _is_telling(value)
+            entry = Entry(self._new_name(kind, value), kind, value, is_wide)
+            self._add(entry)
+            self.news.append(entry)
+            self.is_changed = True
+        if path and path not in entry.places:
+            entry.places = {**entry.places, path: line}
+            self.is_changed = True
+        return bare if entry.is_allowed or self._allows(entry, path) else entry.name
+
+    def _allows(self, entry: Entry, path: str) -> bool:
+        """Return whether the person allows a value; then it is shown everywhere."""
+        allow = self.rules.allow
+        if not allow or not any(each in (entry.name, path) for each in allow if each):
+            return False
+        entry.is_allowed = self.is_changed = True
+        return True
+
+    def _value_of(self, match: re.Match[str]) -> str:
+        entry = self.by_name.get(match[0])
+        return match[0] if entry is None else entry.value
+
+    def _new_name(self, kind: str, value: str) -> str:
+        salt = 0
+        while True:
+            data = value.encode("utf-8", "surrogatepass") + bytes(salt)
+            number = int.from_bytes(hmac.digest(self.key, data, hashlib.sha256)[:8])
+            code = "".join(_ALPHABET[number >> 5 * i & 31] for i in range(_HASHED))
+            check = _ALPHABET[zlib.crc32(f"{kind}{code}".encode()) & 31]
+            if (name := f"{_FIRST}{kind}-{code}{check}") not in self.by_name:
+                return name
+            salt += 1
+
+    def _add(self, entry: Entry) -> None:
+        self.by_name[entry.name] = self._by_value[entry.value] = entry
+        self.__dict__.pop("_near_names", None)
+        if entry.is_wide:
+            self._forms.update(dict.fromkeys(_forms(entry.value), entry))
+
+    # --- find --------------------------------------------------------------------------------------
+
+    def _spans(self, text: str, path: str) -> list[_Span]:
+        """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
+        found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, path)]
+        if path and files.is_secret_file(path):
+            for variable in files.variable_names(text, path):
+                value = text[variable.start : variable.end]
+                is_wide = "://" not in value and "/" not in value[:2]
+                found.append(_Span(variable.start, variable.end, "VALUE", is_wide))
+            found += self._of_file(text, path)
+        found += self._known(text)
+        for words in self.rules.hide:
+            found += _at(text, words, "HIDDEN")
+        if _FIRST in text:
+            found = self._beside_names(text, found)
+        found = [each for each in found if each.start < each.end]
+        found.sort(key=lambda each: (each.start, -each.end))
+        merged: list[_Span] = []
+        for each in found:
+            each.end = _end_of_word(text, each.end)
+            if merged and each.start < merged[-1].end:
+                last = merged[-1]
+                if each.is_wide and each.end < last.end:
+                    # Inside a longer one here; elsewhere it may stand alone.
+                    self.learn(text[each.start : each.end].strip(), each.kind, path)
+                last.end = max(last.end, each.end)
+            else:
+                merged.append(each)
+        return merged
+
+    def _beside_names(self, text: str, found: list[_Span]) -> list[_Span]:
+        """Return the spans that are not in a name; a text that only looks like a name gets one."""
+        names: list[tuple[int, int]] = []
+        for match in _NAME.finditer(text):
+            if match[0] in self.by_name:
+                names.append(match.span())
+            else:
+                found.append(_Span(*match.span(), LITERAL, is_wide=False))
+        if not names:
+            return found
+        starts = [start for start, _ in names]
+
+        def is_inside(each: _Span) -> bool:
+            at = bisect(starts, each.start) - 1
+            return at >= 0 and each.end <= names[at][1]
+
+        return [each for each in found if not is_inside(each)]
+
+    def _known(self, text: str) -> Iterator[_Span]:
+        """Yield where known values are, as they are or encoded."""
+        yield from (_Span(*at, entry.kind, is_wide=True) for at, entry in self._plain(text))
+        if not self._forms:
+            return
+        runs = list(_ENCODED.finditer(text))
+        ends, meanings, length = [], [], 0
+        for match in runs:
+            meanings.append(_decoded(match[0]))
+            length += len(meanings[-1]) + 1
+            ends.append(length)
+        for (start, _), entry in self._plain("\0".join(meanings)):
+            yield _Span(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
+
+    def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], Entry]]:
+        if len(self._forms) > _SEARCHED:
+            for match in _WORD.finditer(text):
+                if (entry := self._forms.get(match[0])) is not None:
+                    yield match.span(), entry
+            return
+        for form, entry in self._forms.items():
+            at = text.find(form)
+            while at >= 0:
+                yield (at, at + len(form)), entry
+                at = text.find(form, at + len(form))
+
+    def _of_file(self, text: str, path: str) -> Iterator[_Span]:
+        """Yield where a text about a secret file has the values of that file, also the short ones."""
+        held = [e for e in self.by_name.values() if path in e.places and not e.is_wide]
+        for entry in held[:_SEARCHED]:
+            for span in _at(text, entry.value, entry.kind):
+                before = text[span.start - 1 : span.start]
+                if not before.isalnum() and not text[span.end : span.end + 1].isalnum():
+                    yield span
+
+    # --- put back ----------------------------------------------------------------------------------
+
+    def has_names(self, text: str) -> bool:
+        """Return whether a text holds a name, or what was one."""
+        return self.put_back(text) != (text, [])
+
+    def put_back(self, text: str) -> tuple[str, list[Fault]]:
+        """Return a text with the values for their names, and the names that stand for none."""
+        if not self.by_name and _FIRST not in text:
+            return text, []
+        faults: list[Fault] = []
+        parts: list[str] = []
+        end = 0
+        for match in _NAME.finditer(text):
+            entry = self.by_name.get(match[0])
+            if entry is None:
+                faults.append(Fault(match[0], self._nearest(*match[0].split("-")[1:])))
+                continue
+            faults += self._altered(text[end : match.start()])
+            parts += (text[end : match.start()], entry.value)
+            end = match.end()
+        faults += self._altered(text[end:])
+        parts.append(text[end:])
+        unique: dict[str, Fault] = {}
+        for fault in faults:
+            unique.setdefault(fault.true or fault.written, fault)
+        return "".join(parts), list(unique.values())
+
+    def _altered(self, text: str) -> Iterator[Fault]:
+        """Yield what was a name before a chat or a model altered it."""
+        near = self._near_names
+        for match in _ALTERED.finditer(text) if near else ():
+            if not _NAME.fullmatch(match[0]) and (true := self._nearest(match[1], match[2])):
+                yield Fault(match[0], true)
+        for match in _CODE.finditer(text) if near else ():
+            if true := near.get(("", match[0]), ""):
+                yield Fault(match[0], true)
+
+    def _nearest(self, kind: str, code: str) -> str:
+        """Return the name that a kind and a code come from, if at most one character is wrong."""
+        kind, code, near = kind.upper(), code.upper(), self._near_names
+        found = (near.get((kind, each), "") for each in (code, *_shorter(code)))
+        return next(filter(None, found), "") or near.get(("", code), "")
+
+    @cached_property
+    def _near_names(self) -> dict[tuple[str, str], str]:
+        """Return the names by kind and code, also codes without one character, and by the code alone."""
+        near: dict[tuple[str, str], str] = {}
+        for name in self.by_name:
+            _, kind, code = name.split("-")
+            near |= {(kind, each): name for each in (*_shorter(code), code)}
+            near["", code] = name
+        return near
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with all of its texts changed: of structs, tuples, lists and dicts, at any depth."""
+    match value:
+        case Enum() | None | bool() | int() | float():
+            return value
+        case str():
+            return change(value)
+        case bytes():
+            text = value.decode("utf-8", "surrogateescape")
+            changed = change(text)
+            return value if changed == text else changed.encode("utf-8", "surrogateescape")
+        case Struct():
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            new = {name: mapped(each, change) for name, each in fields.items()}
+            changes = {name: each for name, each in new.items() if each is not fields[name]}
+            return replace(value, **changes) if changes else value
+        case tuple() | list() | frozenset():
+            items = [mapped(each, change) for each in value]
+            return value if all(map(_is, items, value)) else type(value)(items)
+        case dict():
+            return {mapped(key, change): mapped(each, change) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _is_telling(value: str) -> bool:
+    """Return whether a value can't be a common word or number of other texts."""
+    if len(value) < _SHORTEST or len(set(value)) < _SHORTEST // 2 or value.isspace():
+        return False
+    return len(value) > _LONGEST_WORD or not (value.isalpha() or value.isdigit())
+
+
+def _at(text: str, wanted: str, kind: str) -> Iterator[_Span]:
+    at = text.find(wanted) if wanted else -1
+    while at >= 0:
+        yield _Span(at, at + len(wanted), kind, is_wide=True)
+        at = text.find(wanted, at + len(wanted))
+
+
+def _end_of_word(text: str, at: int) -> int:
+    """Return where the word ends that a value ends in: a name must not touch what follows it."""
+    rest = _REST_OF_WORD.match(text, at)
+    return at if rest is None else rest.end()
+
+
+def _shorter(code: str) -> Iterator[str]:
+    yield from (code[:i] + code[i + 1 :] for i in range(len(code)))
+
+
+def _forms(value: str) -> list[str]:
+    """Return a value as it is and as JSON, URLs and HTML write it."""
+    in_json = json.dumps(value)[1:-1]
+    plain = json.dumps(value, ensure_ascii=False)[1:-1]
+    in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
+    in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
+    in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
+    return list(dict.fromkeys((value, *in_jsons, *in_urls, html.escape(value))))
+
+
+def _decoded(run: str) -> str:
+    """Return what digits mean in hexadecimal and in base64, from each of the first characters on."""
+    digits = re.sub(r"[\s=]+", "", run)
+    if len(digits) % 2 == 0 and _HEX.fullmatch(digits):
+        return bytes.fromhex(digits).decode("utf-8", "replace")
+    if digits.islower() or digits.isupper():
+        return ""  # a word
+    digits = digits.translate({ord("-"): "+", ord("_"): "/"})
+    meanings = []
+    for start in range(4):
+        part = digits[start:]
+        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+        meanings.append(b64decode(part + "=" * (-len(part) % 4)).decode("utf-8", "replace"))
+    return "\0".join(meanings)

@@ -1,0 +1,178 @@
+"""Values are hidden under names wherever they stand, and come back byte for byte."""
+
+import base64
+import json
+import random
+import string
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codingagent.secrets.vault import LITERAL, Entry, Rules, Vault, mapped
+
+
+def token(seed: int = 0) -> str:
+    """Return a GitHub token that is none, made here so that no file holds one."""
+    letters = random.Random(seed).choices(string.ascii_letters + string.digits, k=36)
+    return "ghp_" + "".join(letters)
+
+
+def vault(*values: str) -> Vault:
+    made = Vault(b"k" * 32)
+    for value in values:
+        made.learn(value, "TEST")
+    return made
+
+
+def test_one_value_has_one_name_and_comes_back() -> None:
+    """In any file of the session, on any line; another key gives another name."""
+    ours = vault()
+    text = f"a = 1\nGITHUB = '{token()}'\n"
+    hidden = ours.hide(text, "a.py")
+    assert token() not in hidden
+    assert hidden.count("\n") == text.count("\n")
+    (entry,) = ours.by_name.values()
+    assert (entry.places, entry.kind, ours.news) == ({"a.py": 2}, "GITHUB", [entry])
+    assert ours.hide(f"see {token()}.") == f"see {entry.name}."
+    assert ours.put_back(hidden) == (text, [])
+    assert ours.hide(hidden) == hidden
+    assert Vault(b"j" * 32).hide(text) != Vault(b"k" * 32).hide(text)
+    assert ours.counts(hidden) == {"GITHUB": 1}
+
+
+_PIECES = st.one_of(
+    st.integers(0, 5).map(token),
+    st.sampled_from(
+        ["hunter22-x", "hunter22-xyz", 'q"uo\\te-1', "SECRET-GITHUB-", "SECRET-AB-7K2Q9D"]
+    ),
+    st.text(string.ascii_letters + " \n\t\r\"'=:-_\\\x0b\u2028é", max_size=12),
+)
+
+
+@given(st.lists(_PIECES, max_size=12))
+def test_every_text_comes_back_byte_for_byte(pieces: list[str]) -> None:
+    """Whatever stands beside a value, also another value, or what looks like a name."""
+    ours = vault("hunter22-x", "hunter22-xyz", 'q"uo\\te-1')
+    text = "".join(pieces)
+    hidden = ours.hide(text)
+    assert hidden.count("\n") == text.count("\n")
+    assert not any(entry.value in hidden for entry in ours.by_name.values() if entry.is_wide)
+    back, faults = ours.put_back(hidden)
+    assert back == text or faults
+    assert ours.hide(hidden) == hidden or faults
+
+
+def test_a_known_value_is_found_in_other_writings() -> None:
+    """In base64 at every alignment and wrapped, in hexadecimal, in URLs, in JSON, in HTML."""
+    value = 'pa"ss wörd/<x>&9'
+    raw = value.encode()
+    forms = [base64.b64encode(b"x" * n + raw + b"yz").decode() for n in range(4)]
+    forms += [base64.urlsafe_b64encode(raw).decode(), raw.hex(), raw.hex().upper(), quote(value)]
+    forms += [json.dumps(value), json.dumps([json.dumps({"a": value})]), quote(value).lower()]
+    forms += ["glued-" + base64.b64encode(raw).decode()]
+    long = base64.b64encode(b"w" * 50 + raw + b"w" * 50).decode()
+    forms += ["\n".join(long[i : i + 76] for i in range(0, len(long), 76))]
+    for form in forms:
+        ours = vault(value)
+        hidden = ours.hide(f"<{form}>")
+        assert "SECRET-TEST-" in hidden, form
+        assert form not in hidden
+        assert ours.put_back(hidden) == (f"<{form}>", [])
+
+
+def test_a_key_has_a_name_for_each_line() -> None:
+    """So that the numbers of the lines after it stay true; its frame stays readable."""
+    body = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(3)]
+    ours = Vault(
+        b"k" * 32, [Entry(f"SECRET-KEY-00000{i}", "KEY", v, True) for i, v in enumerate(body)]
+    )
+    text = "\n".join(["-----BEGIN X-----", *body, "-----END X-----", "after"])
+    assert [line[:6] for line in ours.hide(text).split("\n")[1:4]] == ["SECRET"] * 3
+    assert ours.put_back(ours.hide(text)) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        str.lower,
+        lambda name: name.replace("-", "_"),
+        lambda name: name.replace("-", "\u2011"),
+        lambda name: name[:-1],
+        lambda name: f"{name}X",
+        lambda name: name[:-2] + ("A" if name[-2] != "A" else "B") + name[-1],
+        lambda name: name.partition("-")[2].partition("-")[2],
+        lambda name: name.replace("SECRET-TEST", "SECRET-TSET"),
+    ],
+)
+def test_an_altered_name_is_reported_with_the_true_one(alter: Callable[[str], str]) -> None:
+    """And so is one that stands for nothing; text that has no name in it passes."""
+    ours = vault("hunter22-x")
+    (name,) = ours.by_name
+    for text in (f"a {alter(name)}.", f"{name} {alter(name)}"):
+        _, (fault,) = ours.put_back(text)
+        assert (fault.written, fault.true) == (alter(name), name)
+    fair = "secret token expires, SECRET_KEY_LENGTH, secrets-manager-client, SECRET_TEST_VALUE"
+    assert ours.put_back(fair) == (fair, [])
+
+
+def test_a_forged_name_comes_back_as_it_was() -> None:
+    """A file may hold what looks like a name; it must not become a value, nor be refused."""
+    ours, text = vault("hunter22-x"), "see SECRET-AB-7K2Q9D\n"
+    assert ours.put_back(text)[1][0].written == "SECRET-AB-7K2Q9D"
+    hidden = ours.hide(text, "a.md")
+    assert f"SECRET-{LITERAL}-" in hidden
+    assert ours.put_back(hidden) == (text, [])
+
+
+def test_a_secret_file_shows_names_only_and_common_words_stay_elsewhere() -> None:
+    """Every value of it is hidden in it, and where its lines are quoted; a short one nowhere else."""
+    ours = vault()
+    text = "PIN=1\nMODE=production\nKEY=x7!kd92jf0\n"
+    hidden = ours.hide(text, ".env")
+    assert "1\n" not in hidden
+    assert "production" not in hidden
+    assert "production" not in ours.hide("2| MODE=production", ".env")
+    assert ours.hide("production 1") == "production 1"
+    assert "kd92jf0" not in ours.hide("it is x7!kd92jf0")
+    assert ours.put_back(hidden) == (text, [])
+
+
+def test_what_the_person_says_counts() -> None:
+    """A file or a name that they allow is shown, everywhere; a text that they name is hidden."""
+    ours = vault()
+    ours.rules = Rules(allow=(".env",), hide=("Project Falcon",))
+    text = f"A={token()}\n"
+    assert ours.hide(text, ".env") == text
+    assert ours.hide(text) == text
+    assert "Falcon" not in ours.hide("the Project Falcon")
+
+
+def test_a_diff_is_hidden_in_its_lines() -> None:
+    ours = vault()
+    diff = f"@@ -1 +1 @@\n-A={token(1)}\n+A={token(2)}\n B=1\n"
+    hidden = ours.hide_diff(diff, ".env")
+    assert [line[:1] for line in hidden.split("\n")] == [line[:1] for line in diff.split("\n")]
+    assert "ghp_" not in hidden
+    assert "B=1" not in hidden
+
+
+def test_a_vault_that_warns_leaves_the_text() -> None:
+    ours = Vault(b"k" * 32, warns=True)
+    text = f"A={token()}"
+    assert ours.hide(text) == text
+    assert ours.counts(text) == {"GITHUB": 1}
+
+
+def test_texts_of_any_value_are_changed_and_the_rest_stays() -> None:
+    entry = Entry("a", "b", "c", True, {"d": 1})
+    assert mapped((entry, b"\xffa", 1, None), str.upper) == (
+        Entry("A", "B", "C", True, {"D": 1}),
+        b"\xffA",
+        1,
+        None,
+    )
+    same = (entry.name, b"\xff")
+    assert mapped(same, str) is same
