@@ -58,7 +58,7 @@ LITERAL = "TEXT"
 """The kind of a text that looks like a name and is none: it gets one, so that it comes back as it was."""
 
 
-class Entry(Struct):
+class HiddenValue(Struct):
     """A hidden value, its name, and the first line of each file that held it."""
 
     name: str
@@ -70,7 +70,7 @@ class Entry(Struct):
     is_allowed: bool = False
 
 
-class Fault(Struct, frozen=True):
+class WrongName(Struct, frozen=True):
     """A name in an answer that no request held, and the one that is nearest; empty: none is near."""
 
     written: str
@@ -100,16 +100,18 @@ class Hides(Protocol):
 class Vault:
     """The values of one session and their names; `warns` finds them and leaves them in the text."""
 
-    def __init__(self, key: bytes, entries: Iterable[Entry] = (), *, warns: bool = False) -> None:
+    def __init__(
+        self, key: bytes, entries: Iterable[HiddenValue] = (), *, warns: bool = False
+    ) -> None:
         self.key = key
         self.warns = warns
         self.rules = Rules()
         self.is_changed = False
-        self.news: list[Entry] = []
+        self.news: list[HiddenValue] = []
         """What was found since somebody was last told."""
-        self.by_name: dict[str, Entry] = {}
-        self._by_value: dict[str, Entry] = {}
-        self._forms: dict[str, Entry] = {}
+        self.by_name: dict[str, HiddenValue] = {}
+        self._by_value: dict[str, HiddenValue] = {}
+        self._forms: dict[str, HiddenValue] = {}
         for entry in entries:
             self._add(entry)
 
@@ -163,7 +165,7 @@ class Vault:
         if entry is None:
             kind = re.sub(r"[^A-Z0-9]", "", span.kind.upper())[:16] or "VALUE"
             is_wide = span.is_wide and _is_telling(value)
-            entry = Entry(self._new_name(kind, value), kind, value, is_wide)
+            entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
             self._add(entry)
             self.news.append(entry)
             self.is_changed = True
@@ -172,7 +174,7 @@ class Vault:
             self.is_changed = True
         return bare if entry.is_allowed or self._allows(entry, path) else entry.name
 
-    def _allows(self, entry: Entry, path: str) -> bool:
+    def _allows(self, entry: HiddenValue, path: str) -> bool:
         """Return whether the person allows a value; then it is shown everywhere."""
         allow = self.rules.allow
         if not allow or not any(each in (entry.name, path) for each in allow if each):
@@ -195,7 +197,7 @@ class Vault:
                 return name
             salt += 1
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: HiddenValue) -> None:
         self.by_name[entry.name] = self._by_value[entry.value] = entry
         self.__dict__.pop("_near_names", None)
         if entry.is_wide:
@@ -264,7 +266,7 @@ class Vault:
         for (start, _), entry in self._plain("\0".join(meanings)):
             yield _Span(*runs[bisect(ends, start)].span(), entry.kind, is_wide=False)
 
-    def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], Entry]]:
+    def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
         if len(self._forms) > _SEARCHED:
             for match in _WORD.finditer(text):
                 if (entry := self._forms.get(match[0])) is not None:
@@ -291,37 +293,37 @@ class Vault:
         """Return whether a text holds a name, or what was one."""
         return self.put_back(text) != (text, [])
 
-    def put_back(self, text: str) -> tuple[str, list[Fault]]:
+    def put_back(self, text: str) -> tuple[str, list[WrongName]]:
         """Return a text with the values for their names, and the names that stand for none."""
         if not self.by_name and _FIRST not in text:
             return text, []
-        faults: list[Fault] = []
+        faults: list[WrongName] = []
         parts: list[str] = []
         end = 0
         for match in _NAME.finditer(text):
             entry = self.by_name.get(match[0])
             if entry is None:
-                faults.append(Fault(match[0], self._nearest(*match[0].split("-")[1:])))
+                faults.append(WrongName(match[0], self._nearest(*match[0].split("-")[1:])))
                 continue
             faults += self._altered(text[end : match.start()])
             parts += (text[end : match.start()], entry.value)
             end = match.end()
         faults += self._altered(text[end:])
         parts.append(text[end:])
-        unique: dict[str, Fault] = {}
+        unique: dict[str, WrongName] = {}
         for fault in faults:
             unique.setdefault(fault.true or fault.written, fault)
         return "".join(parts), list(unique.values())
 
-    def _altered(self, text: str) -> Iterator[Fault]:
+    def _altered(self, text: str) -> Iterator[WrongName]:
         """Yield what was a name before a chat or a model altered it."""
         near = self._near_names
         for match in _ALTERED.finditer(text) if near else ():
             if not _NAME.fullmatch(match[0]) and (true := self._nearest(match[1], match[2])):
-                yield Fault(match[0], true)
+                yield WrongName(match[0], true)
         for match in _CODE.finditer(text) if near else ():
             if true := near.get(("", match[0]), ""):
-                yield Fault(match[0], true)
+                yield WrongName(match[0], true)
 
     def _nearest(self, kind: str, code: str) -> str:
         """Return the name that a kind and a code come from, if at most one character is wrong."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.secrets.vault import LITERAL, Entry, Rules, Vault, mapped
+from codingagent.secrets.vault import LITERAL, HiddenValue, Rules, Vault, mapped
 
 
 def token(seed: int = 0) -> str:
@@ -87,7 +87,7 @@ def test_a_key_has_a_name_for_each_line() -> None:
     """So that the numbers of the lines after it stay true; its frame stays readable."""
     body = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(3)]
     ours = Vault(
-        b"k" * 32, [Entry(f"SECRET-KEY-00000{i}", "KEY", v, True) for i, v in enumerate(body)]
+        b"k" * 32, [HiddenValue(f"SECRET-KEY-00000{i}", "KEY", v, True) for i, v in enumerate(body)]
     )
     text = "\n".join(["-----BEGIN X-----", *body, "-----END X-----", "after"])
     assert [line[:6] for line in ours.hide(text).split("\n")[1:4]] == ["SECRET"] * 3
@@ -167,9 +167,9 @@ def test_a_vault_that_warns_leaves_the_text() -> None:
 
 
 def test_texts_of_any_value_are_changed_and_the_rest_stays() -> None:
-    entry = Entry("a", "b", "c", True, {"d": 1})
+    entry = HiddenValue("a", "b", "c", True, {"d": 1})
     assert mapped((entry, b"\xffa", 1, None), str.upper) == (
-        Entry("A", "B", "C", True, {"D": 1}),
+        HiddenValue("A", "B", "C", True, {"D": 1}),
         b"\xffA",
         1,
         None,
