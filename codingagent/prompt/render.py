@@ -104,17 +104,24 @@ class Budget(Struct, frozen=True):
 class Dialect(Struct, frozen=True):
     """The parts of a request that depend on the protocol.
 
-    `guide` is PROTOCOL; `results` returns the outcomes of the last turn, within a number of characters;
-    `go_on` says what to do next, `reminder` how to answer; `done` is how the task is ended, and `name`
-    what an operation is called.
+    Attributes:
+        guide: PROTOCOL.
+        results: returns the outcomes of the last turn within a number of characters; True: for a chat
+            that has seen the requests before.
+        go_on: what to do next.
+        reminder: returns how to answer.
+        done: how the task is ended.
+        name: returns what an operation is called.
+        task: where `results` has the task; empty: PROMPT has it.
     """
 
     guide: str
-    results: Callable[[Session, int], str]
+    results: Callable[[Session, int, bool], str]
     go_on: str
     reminder: Callable[[Session], str]
     done: str
     name: Callable[[Kind], str] = str
+    task: str = ""
 
 
 def tag_dialect() -> Dialect:
@@ -137,7 +144,7 @@ def render(
     files = _files(session, context.listing, room // 4, budget.entries)
     files += file_contents.conventions(context.conventions, room // 4)
     room -= len(files)
-    outcome = dialect.results(session, room // 2)
+    outcome = dialect.results(session, room // 2, False)
     room -= len(outcome)
     contents = _contents(context, room, is_whole=True)
     return head + files + outcome + contents + context.choose(room - len(contents)) + tail
@@ -166,7 +173,7 @@ def render_short(
     news = "" if changed is None else f"## Changed Files\n{_changes(changed)}\n\n"
     tail = f"=== PROMPT ===\n{_again(session, dialect)}{_prompt(session, context, dialect, is_short=True)}"
     room = max(budget.characters - len(head) - len(news) - len(tail), 0)
-    outcome = dialect.results(session, room // 2)
+    outcome = dialect.results(session, room // 2, True)
     return head + news + outcome + _contents(context, room - len(outcome)) + tail
 
 
@@ -228,11 +235,12 @@ def _prompt(
     session: Session, context: Material, dialect: Dialect, room: int = 0, *, is_short: bool = False
 ) -> str:
     """Return the task; words from before the last request take at most `room` characters."""
-    parts = [session.task]
+    parts = [dialect.task or session.task]
     if session.sequence > 1:
         parts = [dialect.go_on]
         # HEADER names it; a chat that saw the earlier requests has read it.
-        if not is_short and plain_text.one_line(session.task) != session.task:
+        has_more = plain_text.one_line(session.task) != session.task and not dialect.task
+        if has_more and not is_short:
             parts.append(f"The whole task:\n{session.task}")
     parts += _words(session, room)
     if room and (names := file_contents.names_of(context.seen, min(room, _SEEN_CHARACTERS))):
@@ -323,7 +331,7 @@ def _files(session: Session, files: Listing, room: int, entries: int) -> str:
         entries = max(fitting, _FEWEST_ENTRIES)
 
 
-def _results(session: Session, room: int) -> str:
+def _results(session: Session, room: int, _is_short: bool) -> str:
     if session.sequence == 1:
         return ""
     check = check_lines(session)

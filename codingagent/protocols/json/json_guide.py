@@ -14,7 +14,7 @@ from codingagent.model.results import without_end_tags
 from codingagent.model.session_state import Session
 from codingagent.prompt.render import RESULTS_SHOWN, Dialect, check_lines
 from codingagent.protocols.json.convert import event_of
-from codingagent.protocols.json.events import Event, EventsMessage, UserMessageEvent
+from codingagent.protocols.json.events import Event, EventsMessage, ShellEvent, UserMessageEvent
 from codingagent.protocols.json.operations import (
     CreateFileOperation,
     DeleteFileOperation,
@@ -121,6 +121,8 @@ CONTINUE = (
     " operation that begins with DONE: and a summary."
 )
 
+TASK = "Do the task: it is the first event above, the userMessage."
+
 _CUT = (
     "what says that characters were left out was cut to fit here: read a long file in parts, with"
     " shell and sed -n '1,200p' FILE"
@@ -129,6 +131,7 @@ _CUT = (
 # What events may hold in length; the rest of them is short.
 _LONG = ("content", "stdout", "stderr", "error", "command")
 _SHORTEST = 200
+_COMMAND_SHOWN = 120
 
 
 @cache
@@ -160,7 +163,7 @@ def _example() -> str:
 
 def dialect() -> Dialect:
     """Return the parts of a request that differ from those of one in tags."""
-    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", type_of)
+    return Dialect(guide(), _results, CONTINUE, _reminder, "DONE:", type_of, TASK)
 
 
 def _reminder(session: Session) -> str:
@@ -172,24 +175,26 @@ def _reminder(session: Session) -> str:
     )
 
 
-def _results(session: Session, room: int) -> str:
-    """Return the events of the last turn, the task being the first, and notes."""
+def _results(session: Session, room: int, is_short: bool) -> str:
+    """Return the events of the last turn and notes; the first is the task, unless the chat has read it."""
     task = UserMessageEvent(
         timestamp=session.created_at, content=plain_text.without_halves(session.task)
     )
-    events: list[Event] = [task, *map(event_of, session.ends)]
+    events: list[Event] = [] if is_short else [task]
+    events += map(_without_echo, map(event_of, session.ends))
+    known = len(events)
     notes = list(session.all_notes)
     check = "".join(f"{line}\n" for line in check_lines(session))
     room -= len(check)
     # The first ones stay, and the last.
     del events[RESULTS_SHOWN // 2 : -RESULTS_SHOWN // 2]
-    left_out = len(session.ends) + 1 - len(events)
+    left_out = known - len(events)
     lines, is_cut = _fitting(events, room)
     while lines is None:
         # Even cut short they are too many.
         middle = len(events) // 2
         del events[max(middle, 1) : max(middle, 1) + max(len(events) // 4, 1)]
-        left_out = len(session.ends) + 1 - len(events)
+        left_out = known - len(events)
         lines, is_cut = _fitting(events, room)
     if is_cut:
         notes.append(_CUT)
@@ -198,6 +203,13 @@ def _results(session: Session, room: int) -> str:
     head = to_json(_message(session)).removesuffix("]}")
     said = "".join(f"Note: {without_end_tags(note)}\n" for note in notes)
     return f"## Previous Command Results\n{head}\n" + ",\n".join(lines) + f"\n]}}\n{check}{said}\n"
+
+
+def _without_echo(event: Event) -> Event:
+    """Return a command's event with the beginning of the command alone: the model wrote the rest."""
+    if not isinstance(event, ShellEvent):
+        return event
+    return replace(event, command=plain_text.one_line(event.command, _COMMAND_SHOWN))
 
 
 def _message(session: Session) -> EventsMessage:

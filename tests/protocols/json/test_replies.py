@@ -269,6 +269,11 @@ def render(session: Session, characters: int = 200_000) -> str:
     return outbox.render(session, context_of(), budget, json_guide.dialect())
 
 
+def render_short(session: Session) -> str:
+    budget = outbox.Budget(200_000, 100)
+    return outbox.render_short(session, context_of(), budget, json_guide.dialect(), None)
+
+
 def after(*events: Event, notes: tuple[str, ...] = ()) -> Session:
     return replace(session_of(*turn(*events, notes=notes)), protocol="json")
 
@@ -282,6 +287,25 @@ def told(request: str) -> tuple[dict[str, Any], str]:
         validated = validate_event(event)
         assert validated.success, validated.error
     return found, rest[end:].partition("\n\n")[0].strip()
+
+
+def test_the_task_is_in_a_request_once_and_in_a_short_one_only_named() -> None:
+    """The events have it, so PROMPT leads there; a chat that has seen the requests has read it."""
+    task = "Create a calculator\nthat adds and subtracts"
+    for session in (session_of(task=task), replace(after(), task=task)):
+        text = render(session)
+        assert text.count("that adds and subtracts") == 1
+    assert "it is the first event above" in render(session_of(task=task))
+    short = render_short(replace(after(), task=task))
+    assert "that adds and subtracts" not in short
+    assert "Task: Create a calculator" in short
+
+
+def test_a_command_is_not_echoed() -> None:
+    """The model wrote it: its beginning tells which one it was."""
+    command = f"python3 - <<'E'\n{'print(1)' * 500}\nE"
+    found, _ = told(render(after(CommandRan(command, 0, "", 1.0, stdout="1", stderr=""))))
+    assert found["events"][-1]["command"] == "python3 - <<'E' … (+2 lines)"
 
 
 def test_the_task_is_the_first_event() -> None:
@@ -407,7 +431,7 @@ SMALLEST_ROOM = 4_000
 def test_any_events_fit_any_room(events: list[Event], room: int) -> None:
     """The events part is valid JSON within its room, whatever happened; the task and the last stay."""
     session = after(*events)
-    text = json_guide.dialect().results(session, room)
+    text = json_guide.dialect().results(session, room, False)
     found, _ = told(text)
     assert len(text) <= room + 1_000, "the head and the notes"
     assert found["events"][0]["type"] == "userMessage"
