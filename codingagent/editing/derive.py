@@ -14,9 +14,8 @@ from functools import partial, reduce
 from msgspec import Struct
 from msgspec.structs import replace
 
-from codingagent.editing import blank_lines, characters, indentation, levels, shapes
+from codingagent.editing import blank_lines, characters, elisions, indentation, levels, shapes
 from codingagent.editing.characters import Ground
-from codingagent.editing.elisions import is_elision_line
 from codingagent.editing.levels import blanks
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip
 from codingagent.editing.places import (
@@ -78,12 +77,12 @@ def check_new_lines(
     there = set(lines)
     new = [line for _, line in pairs if line not in there]
     _check_characters(ground, sought, new, placed)
-    for line in () if sought.is_whole else new:
-        if is_elision_line(line, bare=False):
-            raise OperationError(
-                f"REPLACE has the line '{clip(line.strip())}' in place of others: a part never takes"
-                " the place of the whole; write all lines that belong there"
-            )
+    elided = elisions.first_elision(new, bare=False)
+    if elided is not None and not sought.is_whole:
+        raise OperationError(
+            f"REPLACE has the line '{clip(new[elided].strip())}' in place of others: a part never takes"
+            " the place of the whole; write all lines that belong there"
+        )
 
 
 def _again(sought: Sought) -> str:

@@ -395,7 +395,7 @@ def _check_tabs(file: HunkFile, hunk: PlacedHunk, adds: list[str], width: int) -
 
 def _check(file: HunkFile, hunk: PlacedHunk, fit: HunkFit, new: tuple[str, ...]) -> None:
     """Refuse new lines that replace others by dots, or that may have been damaged on their way."""
-    elided = None if hunk.said.is_counted else elisions.first_unknown(file.known, hunk.new)
+    elided = None if hunk.said.is_counted else elisions.first_elision(hunk.new, file.known)
     if elided is not None:
         raise OperationError(
             f"{hunk.label} adds '{hunk.new[elided].strip()}', which stands for text that was left out;"

@@ -8,7 +8,7 @@ looked for, and last a change that is there already.
 from collections.abc import Callable
 
 from codingagent.editing.derive import as_the_others, check_flush, check_new_lines, mended
-from codingagent.editing.elisions import is_elision_line
+from codingagent.editing.elisions import is_elision
 from codingagent.editing.indentation import is_alike
 from codingagent.editing.nearest import clip, nearest
 from codingagent.editing.places import (
@@ -64,17 +64,18 @@ def _elided(lines: list[str], sought: Sought) -> Found | None:
         OperationError: if SEARCH has such lines and it can't be told which ones they replace.
     """
     search = list(sought.search)
-    dots = [i for i, line in enumerate(search) if is_elision_line(line)]
+    dots = [i for i in range(len(search)) if is_elision(search, i)]
     if not dots:
         return None
-    kept = [line for line in sought.replace if is_elision_line(line)]
+    kept = [i for i in range(len(sought.replace)) if is_elision(sought.replace, i)]
     refusal = OperationError(
         f"{sought.label} has the line '{clip(search[dots[0]].strip())}' in place of others, and it can't be"
         " told which; write all lines, or only those that change with enough around them",
         detail=nearest(lines, search),
     )
     parts = _parts(search, dots)
-    if [line.strip() for line in kept] != [search[i].strip() for i in dots] or not all(parts):
+    same = [sought.replace[i].strip() for i in kept] == [search[i].strip() for i in dots]
+    if not same or not all(parts):
         raise refusal
     starts = [positions(lines, part) for part in parts]
     if any(len(each) != 1 for each in starts):
@@ -85,13 +86,8 @@ def _elided(lines: list[str], sought: Sought) -> Found | None:
     gaps = [lines[end : following[0]] for end, following in zip(ends, starts[1:], strict=False)]
     first, last = starts[0][0], ends[-1]
     new: list[str] = []
-    at = 0
-    for line in sought.replace:
-        if is_elision_line(line):
-            new.extend(gaps[at])
-            at += 1
-        else:
-            new.append(line)
+    for index, line in enumerate(sought.replace):
+        new += gaps[kept.index(index)] if index in kept else [line]
     there = lines[first:last]
     note = (
         f"fitted with {sum(map(len, gaps))} lines of the file for '{clip(search[dots[0]].strip())}'"

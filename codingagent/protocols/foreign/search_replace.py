@@ -59,7 +59,7 @@ def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replace
         both = [chat_damage.without_entities(line) for line in both]
     count = len(edit.old) - first
     old, new = both[:count], both[count:]
-    elided = elisions.added_elision(old, new)
+    elided = elisions.first_elision(new, {line.strip() for line in old})
     if elided is not None:
         raise OperationError(
             f"its new text has '{new[elided].strip()}', which stands for text that was left out; write"

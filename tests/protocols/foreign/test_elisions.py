@@ -2,7 +2,7 @@
 
 import pytest
 
-from codingagent.editing.elisions import added_elision, first_elision
+from codingagent.editing.elisions import first_elision
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,7 @@ def test_a_line_that_stands_for_others(line: str) -> None:
         "tuple[int, ...]",
         "raise NotImplementedError",
         "# other functions call this",
+        "# ...but not twice",
     ],
 )
 def test_a_line_of_code_is_none(line: str) -> None:
@@ -71,5 +72,5 @@ def test_dots_as_the_whole_body_of_a_function_are_python(lines: list[str]) -> No
 
 
 def test_a_line_that_the_old_text_has_is_kept() -> None:
-    assert added_elision(["# ...", "a"], ["# ...", "b"]) is None
-    assert added_elision(["a"], ["b", "# ..."]) == 1
+    assert first_elision(["# ...", "b"], {"# ...", "a"}) is None
+    assert first_elision(["b", "# ..."], {"a"}) == 1
