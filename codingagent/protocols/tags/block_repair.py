@@ -52,7 +52,7 @@ class _Mender:
         self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY), unseen=is_unseen)
         self._changes: list[tuple[int, int, str]] = []
         self._said: list[str] = []
-        self._lines = _LineCounter(text)
+        self._lines = scanner.LineCounter(text)
         self._looks_left, self._looked_to = _TAG_LIMIT, 0
         self._header_how: frozenset[str] = frozenset()
         self._how_before: set[str] = set()
@@ -66,7 +66,7 @@ class _Mender:
 
     def is_needed(self) -> bool:
         """Return whether a tag is damaged, a block doubtful or moved, or there are too many."""
-        if any(block.is_doubtful or self._is_moved(block) for block in self._found.odd):
+        if any(block.is_doubtful or self._is_moved(block) for block in self._found.blocks):
             return True
         is_damaged = any(tag.how for part in self._found.around for tag in self._tags_in(*part))
         return is_damaged or not self._looks_left
@@ -110,7 +110,7 @@ class _Mender:
                 self._put_alone(tag)
             else:
                 inside = self._put_block(tag, closings, every[index + 1 : index + 2])
-        for block in self._found.odd:
+        for block in self._found.blocks:
             if not block.is_doubtful and self._is_moved(block):
                 self._move(block)
         parts: list[str] = []
@@ -314,23 +314,6 @@ class _Closings:
             if self._openings[index].start >= end:
                 return
             yield self._openings[index]
-
-
-class _LineCounter:
-    """Count the lines up to an offset; one near the last one costs little."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._counted = (0, 1)
-
-    def of(self, offset: int) -> int:
-        at, line = self._counted
-        if offset < at:
-            line -= self._text.count("\n", offset, at)
-        else:
-            line += self._text.count("\n", at, offset)
-        self._counted = (offset, line)
-        return line
 
 
 def _without_lead(body: str, lead: str, *, blank_may_lack: bool = False) -> str | None:

@@ -7,7 +7,7 @@ and no byte of it is changed. Lines keep their numbers.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -25,14 +25,6 @@ _TAG_ENCODED_TWICE = re.compile(
     re.MULTILINE,
 )
 _NOT_ENCODED_TWICE = re.compile(rf"[<>\"]|&(?!amp;{chat_damage.ENTITY.pattern.removeprefix('&')})")
-_MARK = r"[^A-Za-z0-9\n]"
-_REQUEST = {
-    name: re.compile(
-        rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE
-    )
-    for name in ("HEADER", "PROTOCOL")
-}
-
 _Said = Mapping[str, object] | None
 """The values in the note of a rule that was applied; None if it was not."""
 
@@ -112,7 +104,7 @@ def _encoded_twice(mended: Mended) -> _Said:
     text = mended.text
     if "&amp;" not in text or _NOT_ENCODED_TWICE.search(text):
         return None
-    openings = [(b.start, scanner.line_end(text, b.start)) for b in mended.scan.odd]
+    openings = [(b.start, scanner.line_end(text, b.start)) for b in mended.scan.blocks]
     parts = [*mended.scan.around, *openings]
     if not any(_TAG_ENCODED_TWICE.search(text, *part) for part in parts):
         return None
@@ -144,7 +136,7 @@ def _second_copy(mended: Mended) -> _Said:
         is_half = len(blocks) == 2 * count and _is_same(blocks[0], again[0])
         is_once = is_half and not any(_is_same(blocks[0], b) for b in blocks[1:count])
         changes = any(block.name in ("CREATE_FILE", "EDIT_FILE") for block in again)
-        is_sure = is_once and changes and not any(block.is_doubtful for block in mended.scan.odd)
+        is_sure = is_once and changes and not any(block.is_doubtful for block in mended.scan.blocks)
         is_same = is_sure and (text[first : blocks[count - 1].end] == text[start : again[-1].end])
     if not is_same:
         return None
@@ -175,11 +167,8 @@ def _linked_paths(mended: Mended) -> _Said:
     linked = [b for b in found.blocks if any("http" in value for _, value in b.attributes)]
     made = {b.start: whole for b in linked if (whole := _unlinked(b)) is not b}
     if made:
-        blocks, odd = (
-            tuple(made.get(block.start, block) for block in each)
-            for each in (found.blocks, found.odd)
-        )
-        mended.scan = replace(found, blocks=blocks, odd=odd)
+        blocks = tuple(made.get(block.start, block) for block in found.blocks)
+        mended.scan = replace(found, blocks=blocks)
         mended.ways[Damage.LINKS] = min(block.line for block in made.values())
     return None
 
@@ -206,28 +195,6 @@ def _encoded_markers(mended: Mended) -> _Said:
         ):
             mended.ways[Damage.ANGLES] = 1
             break
-    return None
-
-
-def _damaged_request(mended: Mended) -> _Said:
-    found = mended.scan
-    if found.has_outbox:
-        return None
-    doubtful = ((block.start, block.end) for block in found.odd if block.is_doubtful)
-    parts = sorted([*found.around, *doubtful])
-    header, protocol = (_first(name, mended.text, parts) for name in _REQUEST)
-    if header is not None and protocol is not None and header < protocol:
-        mended.scan = replace(found, has_outbox=True)
-    return None
-
-
-def _first(name: str, text: str, parts: Iterable[tuple[int, int]]) -> int | None:
-    """Return where a heading of a request is first, in these parts of a text."""
-    for start, end in parts:
-        if text.find(name, start, end) >= 0:
-            found = _REQUEST[name].search(text, start, end)
-            if found is not None:
-                return found.start()
     return None
 
 
@@ -295,13 +262,5 @@ RULES: tuple[Rule[Callable[[Mended], _Said]], ...] = (
         "takes the bodies from there on as encoded",
         "",
         _encoded_markers,
-    ),
-    Rule(
-        "damaged request",
-        "`HEADER` and `PROTOCOL` headings in any form, outside of whole blocks",
-        "a request of ours has both",
-        "executes nothing",
-        "",
-        _damaged_request,
     ),
 )

@@ -4,11 +4,8 @@ How it works. The text is searched for `[NAME` and `[/NAME`, and only those at t
 trimmed line count (specification 003, parsing rules 1 and 4). An opening that has a body is followed
 to its own closing line; all between is body, whatever it looks like (rule 3). Everything is found by
 offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
-copying them a few times. A block is plain if its opening fills a line and the next tag of ours is its
-closing line: one search over the body shows that. The two hard cases are an opening with text behind
-it and one whose attributes can't be read; each has its own function below.
-
-Over 500 lines: it is one grammar, read in one pass.
+copying them a few times. The two hard cases are an opening with text after it and one whose attributes
+can't be read; each has its own function below.
 """
 
 import re
@@ -19,21 +16,24 @@ from typing import NamedTuple
 from codingagent.model.commands import HAS_BODY
 from codingagent.model.operations import EqualByMeaning
 
-HEADER_HEADING = "=== HEADER ==="
-PROTOCOL_HEADING = "=== PROTOCOL ==="
-
 _CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)(?![^ \t\]\n])")
 _ATTRIBUTE = re.compile(
     r'[^\S\n]*(?:,[^\S\n]*)?([A-Za-z_][A-Za-z0-9_-]*)[^\S\n]*=[^\S\n]*"([^"\\\n]*(?:\\.[^"\\\n]*)*)"'
 )
-_PLAIN_ATTRIBUTE = re.compile(r' ([a-z_]+)="([^"\\\n]*)"')
-_PLAIN_ATTRIBUTES = r'(?: [a-z_]+="[^"\\\n]*")*'
 _HEAD_END = re.compile(r"[^\S\n]*\]")
 # What may be after a bare [DONE]: the end of the answer, and that of a fence round all of it.
 _BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
 _HEADER_VALUE = re.compile(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
 _ESCAPE = re.compile(r'\\(["\\])')
 _UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
+# The headings of a request of ours, in whatever form a chat gives them back.
+_MARK = r"[^A-Za-z0-9\n]"
+_HEADINGS = {
+    name: re.compile(
+        rf"^{_MARK}{{0,20}}={{3}}{_MARK}{{1,9}}{name}{_MARK}{{1,9}}={{3}}", re.MULTILINE
+    )
+    for name in ("HEADER", "PROTOCOL")
+}
 
 # Notes are for the model to learn from; a page of the same remark teaches no more than a few.
 _NOTE_LIMIT = 12
@@ -82,11 +82,10 @@ class Scan(EqualByMeaning, frozen=True):
 
     `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
     met, `has_outbox` whether the headings of a request are outside of all blocks. `around` is where
-    the text around the blocks is, but for single line ends. `odd` are the blocks that are not
-    plain; all others are closed, readable and without doubt, and their tags fill their lines.
+    the text around the blocks is, but for single line ends.
     """
 
-    incidental = ("around", "odd", "unread")
+    incidental = ("around", "unread")
 
     blocks: tuple[Block, ...]
     header: Mapping[str, str] | None
@@ -94,7 +93,6 @@ class Scan(EqualByMeaning, frozen=True):
     has_outbox: bool
     notes: tuple[str, ...]
     around: tuple[tuple[int, int], ...] = ()
-    odd: tuple[Block, ...] = ()
     unread: tuple[str, ...] = ()
     """Those of the notes that are about what was meant as a block, and is none."""
 
@@ -157,10 +155,23 @@ def _tag_of(names: Iterable[str], bracket: str = r"\[/?") -> re.Pattern[str]:
 
 _TAG = _tag_of(HAS_BODY)
 _OPENING = _tag_of(HAS_BODY, r"\[")
-# An opening as it is nearly always written, with its line end.
-_PLAIN_OPENING = re.compile(
-    rf"\[({'|'.join(name for name in HAS_BODY if HAS_BODY[name])})({_PLAIN_ATTRIBUTES})\]\n"
-)
+
+
+class LineCounter:
+    """Count the lines up to an offset; one near the last one costs little."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._counted = (0, 1)
+
+    def of(self, offset: int) -> int:
+        at, line = self._counted
+        if offset < at:
+            line -= self._text.count("\n", offset, at)
+        else:
+            line += self._text.count("\n", at, offset)
+        self._counted = (offset, line)
+        return line
 
 
 class _Scanner:
@@ -169,17 +180,12 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
         self._blocks: list[Block] = []
-        self._odd: list[Block] = []
-        self._around: list[tuple[int, int]] = []
-        # Blocks that may be none, but an unclosed one with a whole request after it.
-        self._unsure: list[tuple[int, int]] = []
         self._header: dict[str, str] | None = None
         self._ended = False
         self._notes: list[str] = []
         self._unread: list[str] = []
         self._at = 0
-        self._behind_last = 0
-        self._counted = (0, 1)
+        self._line_number = LineCounter(text).of
         self._lookups = 0
         self._passed_over = False
         self._ends_of: dict[str, dict[int, int]] = {}
@@ -188,55 +194,21 @@ class _Scanner:
         while (found := _CANDIDATE.search(self._text, self._at)) is not None:
             self._at = found.end()
             start = found.start()
-            if self._is_line_start(start) and not self._read_plain(start):
+            if self._is_line_start(start):
                 self._read_tag(found)
-        self._pass_to(len(self._text))
+        parts = gaps(self._blocks, len(self._text))
+        around = tuple((start, end) for start, end in parts if end - start > 1)
         return Scan(
             tuple(self._blocks),
             self._header,
             self._ended,
-            self._has_outbox(),
+            self._has_outbox(around),
             tuple(self._notes),
-            tuple(self._around),
-            tuple(self._odd),
+            around,
             tuple(self._unread),
         )
 
     # --- one tag -------------------------------------------------------------------------------
-
-    def _read_plain(self, start: int) -> bool:
-        """Read the plain blocks that follow one another from here on; return whether there was one.
-
-        It says nothing of them that the rest would not: it only finds it sooner. So what is not plainly
-        so is left to the rest, and so is all that is after it.
-        """
-        text = self._text
-        if (start and text[start - 1] != "\n") or self._passed_over:
-            return False
-        at = start
-        while (opening := _PLAIN_OPENING.match(text, at)) is not None:
-            name, written = opening.groups()
-            body = opening.end()
-            attributes = tuple(_PLAIN_ATTRIBUTE.findall(written))
-            closing = closing_tag(name, _until_of(attributes) if "until" in written else None)
-            if (found := _TAG.search(text, body)) is None:
-                break
-            close = found.start()
-            end = close + len(closing)
-            is_closing = text[close - 1] == "\n" and text.startswith(closing, close)
-            if not is_closing or (end < len(text) and text[end] != "\n"):
-                break
-            self._pass_to(at)
-            line = self._line_number(at)
-            self._blocks.append(
-                Block(name, attributes, text[body:close], line, True, "", (), self._ended, at, end)
-            )
-            self._behind_last = end
-            at = end + 1
-        if at == start:
-            return False
-        self._at = self._behind_last
-        return True
 
     def _read_tag(self, found: re.Match[str]) -> None:
         name, start = found[1], found.start()
@@ -263,17 +235,13 @@ class _Scanner:
 
     def _read_head(self, at: int) -> _Head:
         """Read attributes from after the name up to the bracket that is outside of quotes."""
-        attributes: list[tuple[str, str]] = []
-        while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
-            name, value = attribute.groups()
-            attributes.append((name, _ESCAPE.sub(r"\1", value) if "\\" in value else value))
-            at = attribute.end()
+        attributes, at = _attributes(self._text, at)
         until = _until_of(attributes)
         if (end := _HEAD_END.match(self._text, at)) is not None:
-            return _Head(tuple(attributes), end.end(), until)
+            return _Head(attributes, end.end(), until)
         line_end = self._line_end(at)
         junk = self._text[at:line_end].strip() or "no ]"
-        return _Head(tuple(attributes), line_end, until or until_of(junk), junk)
+        return _Head(attributes, line_end, until or until_of(junk), junk)
 
     def _read_self_closing(self, name: str, start: int, head: _Head) -> None:
         notes: tuple[str, ...] = ()
@@ -361,7 +329,7 @@ class _Scanner:
         found: InnerTag | None = None
         has_inner = False
         if inner and (opening := self._next_opening(body_start - 1, text_end)) < text_end:
-            line = self._line_number_ahead(opening)
+            line = self._line_number(opening)
             note = (
                 f"an opening tag is inside this body, at line {line} of the answer, and was taken"
                 f" as text: if a [/{name}] is missing before it, send the block again; if it is"
@@ -389,41 +357,31 @@ class _Scanner:
         while at < end:
             tag = _OPENING.match(self._text, at)
             assert tag is not None, "an opening begins here"
-            inner_name, line_end = tag[0][1:], self._line_end(at)
-            behind, at = at, line_end
-            if self._indentation(behind) <= depth and self._is_tag(behind, tag.end()):
-                close = line_end
-                if HAS_BODY[inner_name] and not self._is_one_line(behind, inner_name):
-                    until = until_of(self._line(behind))
+            here, at = at, self._line_end(at)
+            if self._indentation(here) <= depth and self._is_tag(here, tag.end()):
+                line, inner_name = self._line(here), tag[0][1:]
+                if first is None:
+                    first = InnerTag(self._line_number(here), line.strip(), closed=True)
+                if HAS_BODY[inner_name] and not line.rstrip().endswith(f"[/{inner_name}]"):
+                    until = until_of(line)
                     closing = closing_tag(inner_name, until)
                     is_own = inner_name == name and until is None
-                    found = None if is_own else self._find_closing(closing, line_end, end)
+                    found = None if is_own else self._find_closing(closing, at, end)
                     if found is None:
-                        line = self._line_number_ahead(behind)
-                        text = self._line(behind).strip()
-                        return (first or InnerTag(line, text, closed=False))._replace(closed=False)
-                    close = self._line_end(found)
-                if first is None:
-                    line = self._line_number_ahead(behind)
-                    first = InnerTag(line, self._line(behind).strip(), closed=True)
-                at = close
+                        return first._replace(closed=False)
+                    at = self._line_end(found)
             at = self._next_opening(at, end)
         return first
 
     def _is_tag(self, start: int, at: int) -> bool:
         """Return whether a line opens a block, or tries to; prose has words after the name or the bracket."""
-        while (attribute := _ATTRIBUTE.match(self._text, at)) is not None:
-            at = attribute.end()
-        end = _HEAD_END.match(self._text, at)
-        line_end = self._line_end(start)
+        line = self._line(start)
+        end = _HEAD_END.match(self._text, _attributes(self._text, at)[1])
         if end is None:
-            return "=" in self._text[start:line_end]
-        name = self._text[start + 1 : line_end].partition("]")[0].partition(" ")[0]
-        behind = self._text[end.end() : line_end].strip()
+            return "=" in line
+        behind = line[end.end() - start :].strip()
+        name = line[1:].partition("]")[0].partition(" ")[0]
         return not behind or behind.endswith(f"[/{name}]")
-
-    def _is_one_line(self, start: int, name: str) -> bool:
-        return self._line(start).rstrip().endswith(f"[/{name}]")
 
     def _indentation(self, offset: int) -> int:
         return offset - (self._text.rfind("\n", 0, offset) + 1)
@@ -434,24 +392,24 @@ class _Scanner:
             return ends
         ends = self._ends_of[name] = {}
         found = [m for m in _tag_of([name]).finditer(self._text) if self._is_line_start(m.start())]
+        tags = [(tag.start(), tag.end(), self._line(tag.start()).strip()) for tag in found]
         closings: dict[str, list[int]] = {}
-        for tag in found:
-            if tag[0][1] == "/":
-                closings.setdefault(self._line(tag.start()).strip(), []).append(tag.start())
+        for start, _, line in tags:
+            if line.startswith("[/"):
+                closings.setdefault(line, []).append(start)
         opened: list[int] = []
         shielded_to = 0
-        for tag in found:
-            start = tag.start()
+        for start, end, line in tags:
             if start < shielded_to:
                 continue
-            if tag[0][1] == "/":
-                if opened and self._line(start).strip() == f"[/{name}]":
+            if line.startswith("[/"):
+                if opened and line == f"[/{name}]":
                     ends[opened.pop()] = start
-            elif (until := until_of(self._line(start))) is not None:
+            elif (until := until_of(line)) is not None:
                 closes = closings.get(closing_tag(name, until), [])
                 index = bisect_left(closes, start)
                 shielded_to = closes[index] + 1 if index < len(closes) else start
-            elif self._is_tag(start, tag.end()) and not self._is_one_line(start, name):
+            elif self._is_tag(start, end) and not line.endswith(f"[/{name}]"):
                 opened.append(start)
         return ends
 
@@ -494,17 +452,8 @@ class _Scanner:
             is_doubtful,
             inner,
         )
-        self._pass_to(start)
         self._blocks.append(block)
-        self._odd.append(block)
-        if has_inner or not closed:
-            self._unsure.append((start, end))
-        self._at = self._behind_last = end
-
-    def _pass_to(self, offset: int) -> None:
-        """Keep in mind what is between the last block and an offset."""
-        if offset - self._behind_last > 1:
-            self._around.append((self._behind_last, offset))
+        self._at = end
 
     def _note(self, offset: int, text: str) -> None:
         if len(self._notes) < _NOTE_LIMIT:
@@ -572,44 +521,37 @@ class _Scanner:
                 return found.start()
         return stop
 
-    def _line_number(self, offset: int) -> int:
-        """Return the 1-based line of an offset; offsets come in rising order, so each is counted once."""
-        counted, line = self._counted
-        if offset >= counted:
-            line += self._text.count("\n", counted, offset)
-            self._counted = (offset, line)
-            return line
-        return self._text.count("\n", 0, offset) + 1
+    def _has_outbox(self, around: Iterable[tuple[int, int]]) -> bool:
+        """Return whether the headings of a request are outside of blocks, or in one that may be none."""
+        doubtful = ((block.start, block.end) for block in self._blocks if block.is_doubtful)
+        parts = sorted([*around, *doubtful])
+        header = self._find_heading("HEADER", parts, 0)
+        return header is not None and self._find_heading("PROTOCOL", parts, header) is not None
 
-    def _line_number_ahead(self, offset: int) -> int:
-        counted, line = self._counted
-        return line + self._text.count("\n", counted, offset)
-
-    def _has_outbox(self) -> bool:
-        outside = sorted([*self._around, *self._unsure])
-        header = self._find_heading(HEADER_HEADING, outside, 0)
-        return header is not None and (
-            self._find_heading(PROTOCOL_HEADING, outside, header) is not None
-        )
-
-    def _find_heading(
-        self, heading: str, parts: Iterable[tuple[int, int]], start: int
-    ) -> int | None:
+    def _find_heading(self, name: str, parts: list[tuple[int, int]], start: int) -> int | None:
         for first, end in parts:
-            at = self._text.find(heading, max(first, start), end)
-            while at >= 0:
-                if self._is_line_start(at):
-                    return at
-                at = self._text.find(heading, at + len(heading), end)
+            at = max(first, start)
+            if self._text.find(name, at, end) >= 0:
+                found = _HEADINGS[name].search(self._text, at, end)
+                if found is not None:
+                    return found.start()
         return None
 
 
 def is_opening(line: str, at: int) -> bool:
     """Return whether a line ends as an opening tag, from after its name on: attributes and a bracket."""
-    while (attribute := _ATTRIBUTE.match(line, at)) is not None:
-        at = attribute.end()
-    end = _HEAD_END.match(line, at)
+    end = _HEAD_END.match(line, _attributes(line, at)[1])
     return end is not None and not line[end.end() :].strip()
+
+
+def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return the attributes from an offset on, and the offset after them."""
+    found: list[tuple[str, str]] = []
+    while (attribute := _ATTRIBUTE.match(text, at)) is not None:
+        name, value = attribute.groups()
+        found.append((name, _ESCAPE.sub(r"\1", value) if "\\" in value else value))
+        at = attribute.end()
+    return tuple(found), at
 
 
 def closing_tag(name: str, until: str | None) -> str:

@@ -1,8 +1,4 @@
-"""A plain block is read at once, and its body is not looked into: neither may change what is said.
-
-A blank behind an opening is nothing to the grammar, and no block is plain with it. So each text is read
-twice: as it is, and with such blanks, which takes every block the long way.
-"""
+"""A blank after an opening tag is nothing to the grammar: each text is read with such blanks, too."""
 
 import re
 
@@ -75,7 +71,7 @@ _TEXTS = st.lists(st.sampled_from(_PLAIN + _PIECES)).map("".join)
 _CASES = sorted({case.reply for case in reply_table.cases()})
 
 
-def the_long_way(text: str) -> str:
+def with_blanks(text: str) -> str:
     return _OPENING.sub(r"\1 ", text)
 
 
@@ -92,33 +88,6 @@ def as_said(found: Scan) -> object:
     return blocks, found.header, found.ended, found.has_outbox, found.notes
 
 
-def test_the_long_way_is_another_way() -> None:
-    """Without this, the properties below would compare a thing with itself."""
-    text = "".join(_PLAIN)
-    short, long = scanner.scan(text), scanner.scan(the_long_way(text))
-    assert [block.name for block in short.odd] == ["CREATE_FILE", "READ_FILE"]
-    assert long.odd == long.blocks
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '  [CREATE_FILE path="a"]\nx\n[/CREATE_FILE]\n',
-        '[CREATE_FILE path="a"]\nx\n [/CREATE_FILE]\n',
-        '[CREATE_FILE path="a"]\nx\n[/CREATE_FILE] \n',
-        '[CREATE_FILE path="a"] \nx\n[/CREATE_FILE]\n',
-        '[CREATE_FILE path="a"]\n[DONE]\n[/CREATE_FILE]\n',
-        '[CREATE_FILE path="a"]\n  [/DONE]\n[/CREATE_FILE]\n',
-        '[CREATE_FILE path="a"]\nx\n',
-        "[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n",
-    ],
-)
-def test_a_block_that_may_be_meant_otherwise_is_not_plain(text: str) -> None:
-    """Design, replies as chats really give them: only of what is plain nothing more is asked."""
-    found = scanner.scan(text)
-    assert found.odd == found.blocks != ()
-
-
 def test_a_closing_tag_beside_other_text_puts_the_next_block_in_doubt() -> None:
     """Design, replies as chats really give them: perhaps it was meant, and all behind it is body."""
     (block,) = scanner.scan("[MESSAGE] x\n> [/MESSAGE]\n[DONE]\nx\n[/DONE]\n").blocks
@@ -132,20 +101,20 @@ def test_a_request_is_seen_in_a_block_that_may_be_none(mark: str, end: str) -> N
     request = f"{mark}=== HEADER ===\n{mark}=== PROTOCOL ===\n"
     assert reply.read(f"[MESSAGE]\n{request}{end}").has_outbox
     assert not reply.read(f"[MESSAGE]\n{request}[/MESSAGE]\n").has_outbox
-    assert scanner.scan(f"[MESSAGE]\n{request}{end}").has_outbox is (not mark)
+    assert scanner.scan(f"[MESSAGE]\n{request}{end}").has_outbox
 
 
 @given(_TEXTS)
-def test_a_plain_block_is_read_as_any_other(text: str) -> None:
+def test_a_blank_after_an_opening_is_nothing(text: str) -> None:
     """Specification 003, parsing rules: blanks behind a tag are nothing, and a clean reply no exception."""
-    plain, long = scanner.scan(text), scanner.scan(the_long_way(text))
+    plain, long = scanner.scan(text), scanner.scan(with_blanks(text))
     assert without_blanks(as_said(plain)) == without_blanks(as_said(long))
 
 
 @given(_TEXTS)
-def test_a_reply_of_plain_blocks_is_read_as_any_other(text: str) -> None:
+def test_a_reply_is_read_alike_with_blanks_after_its_openings(text: str) -> None:
     """Design, replies as chats really give them: what is certain does not depend on how it was found."""
-    assert without_blanks(reply.read(text)) == without_blanks(reply.read(the_long_way(text)))
+    assert without_blanks(reply.read(text)) == without_blanks(reply.read(with_blanks(text)))
 
 
 @pytest.mark.one_in(24)
@@ -154,7 +123,7 @@ def test_a_mangled_reply_is_read_alike_both_ways(name: str) -> None:
     """Design, replies as chats really give them: all replies and all that happens to them."""
     for case in _CASES:
         text = MANGLINGS[name](case)
-        assert without_blanks(reply.read(text)) == without_blanks(reply.read(the_long_way(text)))
+        assert without_blanks(reply.read(text)) == without_blanks(reply.read(with_blanks(text)))
 
 
 @given(_TEXTS)
