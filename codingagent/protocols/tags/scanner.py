@@ -6,6 +6,8 @@ to its own closing line; all between is body, whatever it looks like (rule 3). E
 offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
 copying them a few times. The two hard cases are an opening with text after it and one whose attributes
 can't be read; each has its own function below.
+
+Over 500 lines: it is one grammar, read in one pass.
 """
 
 import re
