@@ -1,5 +1,6 @@
 """Parse an answer in the protocol of its request; join it to a truncated one; else try other formats."""
 
+import contextlib
 import locale
 from collections.abc import Sized
 
@@ -7,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context
+from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.observations import digest_of
-from codingagent.model.operations import Kind
+from codingagent.model.operations import CreateFile, Kind
 from codingagent.protocols.tags import continuation, prose, reply, scanner, transcript
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.mailbox import Mailbox
@@ -129,6 +131,10 @@ class AnswerReader:
         if not other.items:
             is_json = self._context.log.session.protocol == "json"
             words = prose.items_of(text, files, is_json=is_json)
+            if (new := self._only_file(text)) is not None:
+                accepted = self._context.person.accepts_formats
+                step = Step(new, 1, foreign="accepted" if accepted else "asked")
+                words, said = (words[0], step), (*said, _FOREIGN)
             return replace(found, items=words, notes=said, files=files or ("",))
         if len(other.items) > _FOREIGN_LIMIT:
             return replace(found, items=(_too_many(other.items),))
@@ -140,6 +146,17 @@ class AnswerReader:
             for item in other.items
         )
         return replace(found, items=items, notes=(*said, _FOREIGN), files=files or ("",))
+
+    def _only_file(self, text: str) -> CreateFile | None:
+        """Return the new text of the only file that the person attached, if that is all an answer has."""
+        attached = {path for said in self._context.log.session.said for path in said.attached}
+        if len(attached) != 1:
+            return None
+        with contextlib.suppress(OperationError):
+            (path,) = attached
+            old = encoding.decode_file(self._context.workspace.read(path).data)
+            return None if old is None else prose.whole_file(text, path, old.text)
+        return None
 
     def _files(self) -> tuple[str, ...]:
         """Return the file names by which paths in other formats are resolved."""

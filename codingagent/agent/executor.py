@@ -298,7 +298,7 @@ class Agent:
         if seen is not None and not operation.overwrite:
             if order.foreign == "no" or _bytes_of(operation, seen) != seen.data:
                 raise OperationError(
-                    f"File '{path}' already exists; say that it is to be overwritten, or name another"
+                    f"File '{path}' already exists; set overwrite to true, or name another path"
                 )
             event = FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
             return _Change(path, seen, seen.data, workspace.digest(path), event)

@@ -1,5 +1,6 @@
 """Choose files of a workspace for a request; nothing goes out that a person could not attach by a glob."""
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
@@ -86,7 +87,7 @@ class Guess:
 
     def told(self) -> Iterator[str]:
         """Yield what the person reads before pasting: a line a file, and how far the search went."""
-        yield from show.for_person(self.chosen)
+        yield from show.for_person(self.chosen, time.time())
         if len(self._rows) < self._listed and self._is_cut:
             yield (
                 f"files for the task were looked for in {len(self._rows):,} of {self._listed:,} files;"

@@ -72,12 +72,13 @@ class Row(NamedTuple):
 
 
 class Ranked(Struct, frozen=True):
-    """A file with its score and the reasons: words counted, and how many commits ago it last changed."""
+    """A file with its score and the reasons: words counted, and when it was last committed."""
 
     path: str
     score: float
     words: Mapping[str, int] = {}
-    commits_ago: int | None = None
+    changed_s: int | None = None
+    """In seconds since the epoch."""
     is_named: bool = False
 
 
@@ -143,8 +144,9 @@ def rank(
             score += _ASIDE
         elif _CONFIGURED.search(path):
             score += _SETTINGS
+        changed_s = log[last[path]].at_s if path in last else None
         words = {word: count for word, count in zip(asked.words, row.counts, strict=True) if count}
-        ranked.append(Ranked(path, score, words, last.get(path), path in named))
+        ranked.append(Ranked(path, score, words, changed_s, path in named))
     return sorted(ranked, key=lambda file: (not file.is_named, -file.score, file.path))
 
 

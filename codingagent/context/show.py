@@ -11,6 +11,7 @@ _NOTE = (
     " edit. A part is not the file: its lines have their numbers, and what is left out can be read, too."
 )
 _WORDS_SHOWN = 3
+_DAY_S = 24 * 60 * 60
 
 
 def for_model(chosen: Sequence[Chosen], texts: Mapping[str, str]) -> str:
@@ -45,21 +46,26 @@ def _file(part: Chosen, text: str) -> str:
     return f"--- {path} (a part: {len(part.shown)} of {count}, with their numbers) ---\n{''.join(body)}{end}"
 
 
-def for_person(chosen: Sequence[Chosen]) -> Iterable[str]:
-    """Yield one line a file: how much of it goes, its tokens, and what speaks for it."""
+def for_person(chosen: Sequence[Chosen], now_s: float) -> Iterable[str]:
+    """Yield one line a file: how much of it goes, its tokens, and what speaks for it.
+
+    Args:
+        chosen: the files.
+        now_s: the present, in seconds since the epoch.
+    """
     for part in chosen:
         much = "whole" if part.is_whole else f"{len(part.shown)} of {part.total} lines of"
-        said = "; ".join(_reasons(part))
+        said = "; ".join(_reasons(part, now_s))
         path = shown_path(part.file.path)
         yield f"{much} {path} {part.tokens:,} tokens{': ' if said else ''}{said}"
 
 
-def _reasons(part: Chosen) -> Iterable[str]:
+def _reasons(part: Chosen, now_s: float) -> Iterable[str]:
     if part.file.is_named:
         yield "named in the task"
     most = sorted(part.file.words.items(), key=lambda each: -each[1])[:_WORDS_SHOWN]
     if most:
         yield ", ".join(f'"{word}" ×{count}' for word, count in most)
-    ago = part.file.commits_ago
-    if ago is not None:
-        yield "changed by the last commit" if not ago else f"changed {ago + 1} commits ago"
+    if part.file.changed_s is not None:
+        days = int(now_s - part.file.changed_s) // _DAY_S
+        yield f"changed {days} days ago" if days > 1 else "changed lately"

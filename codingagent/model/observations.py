@@ -72,7 +72,8 @@ def digest_of(data: bytes) -> str:
 
 
 class PastCommit(NamedTuple):
-    """A past commit: its message, and the files that it changed."""
+    """A past commit: its message, the files that it changed, and when, in seconds since the epoch."""
 
     message: str
     paths: tuple[str, ...]
+    at_s: int = 0

@@ -77,7 +77,9 @@ def _read(
             "LC_ALL": "C",
         }
         try:
-            done = git.run([git.program, *words, "--format=%x01%B%x02", head, "--"], variables, b"")
+            done = git.run(
+                [git.program, *words, "--format=%x01%ct %B%x02", head, "--"], variables, b""
+            )
         except WorkError:
             return []
     # What was told before git failed holds: a partial clone lacks trees.
@@ -90,9 +92,10 @@ def _commits(told: str, before: str) -> list[PastCommit]:
     found = []
     for part in told.split(_START)[1:]:
         message, _, rest = part.partition(_END)
+        at_s, _, message = message.partition(" ")
         paths = (path.strip("\n") for path in rest.split("\0"))
         kept = tuple(
             path.removeprefix(before) for path in paths if path and path.startswith(before)
         )
-        found.append(PastCommit(message.strip(), kept))
+        found.append(PastCommit(message.strip(), kept, int(at_s)))
     return found

@@ -154,7 +154,7 @@ def test_past_commits_count_and_no_configuration_is_obeyed(shop: Path) -> None:
         subprocess.run((git, "-C", os.fspath(shop), *words), check=True)
     chosen, seen = new(shop)
     assert "--- stock.py (" in chosen
-    assert "changed by the last commit" in seen
+    assert "changed lately" in seen
     assert not (shop / "obeyed").exists()
 
 

@@ -89,9 +89,9 @@ def test_history_speaks_for_files() -> None:
 
 def test_reasons_say_when_a_file_changed() -> None:
     """One line a file tells the person why: the words, and how long ago."""
-    log = (Commit("a", ("shop/stock.py",)), Commit("b", ("shop/stock.py", "shop/cart.py")))
-    ago = {file.path: file.commits_ago for file in ranked("discount", *log)}
-    assert (ago["shop/stock.py"], ago["shop/cart.py"], ago["shop/orders.py"]) == (0, 1, None)
+    log = (Commit("a", ("shop/stock.py",), 90), Commit("b", ("shop/stock.py", "shop/cart.py"), 50))
+    at = {file.path: file.changed_s for file in ranked("discount", *log)}
+    assert (at["shop/stock.py"], at["shop/cart.py"], at["shop/orders.py"]) == (90, 50, None)
 
 
 def test_without_words_or_files_there_is_an_order_still() -> None:

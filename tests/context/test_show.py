@@ -42,9 +42,12 @@ def test_a_whole_file_is_as_it_is() -> None:
 def test_the_person_sees_one_line_a_file() -> None:
     """Each line of the choice is shown to the person, with what speaks for it."""
     words = {"cart": 2, "discount": 9, "a1": 1, "b1": 1}
-    whole = part(*range(1, 121), words=words, commits_ago=1)
-    assert [*for_person([whole, part(3, is_named=True, commits_ago=0), part(3)])] == [
-        'whole shop/cart.py 1,204 tokens: "discount" ×9, "cart" ×2, "a1" ×1; changed 2 commits ago',
-        "1 of 120 lines of shop/cart.py 1,204 tokens: named in the task; changed by the last commit",
+    day = 24 * 60 * 60
+    whole = part(*range(1, 121), words=words, changed_s=10)
+    assert [
+        *for_person([whole, part(3, is_named=True, changed_s=2 * day), part(3)], 2.5 * day)
+    ] == [
+        'whole shop/cart.py 1,204 tokens: "discount" ×9, "cart" ×2, "a1" ×1; changed 2 days ago',
+        "1 of 120 lines of shop/cart.py 1,204 tokens: named in the task; changed lately",
         "1 of 120 lines of shop/cart.py 1,204 tokens",
     ]

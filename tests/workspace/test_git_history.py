@@ -14,11 +14,14 @@ GIT = shutil.which("git") or "git"
 RUNS = Git(GIT, run_tool)
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *words: str, **more: str) -> str:
     who = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgSign=false")
-    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}
     command = (GIT, "-C", os.fspath(folder), *who, *words)
     return subprocess.run(command, check=True, capture_output=True, env=quiet).stdout.decode()
+
+
+_FIRST_S = 1_700_000_000
 
 
 def repository(folder: Path) -> Path:
@@ -28,14 +31,16 @@ def repository(folder: Path) -> Path:
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text("x\n")
         git(folder, "add", "-A")
-        git(folder, "commit", "-m", f"Add {path}\n\nNumber {number}")
+        message = f"Add {path}\n\nNumber {number}"
+        date = f"@{_FIRST_S + number} +0000"
+        git(folder, "commit", "--date", date, "-m", message, GIT_COMMITTER_DATE=date)
     return folder
 
 
 EXPECTED = [
-    PastCommit("Add sub/d.py\n\nNumber 2", ("sub/d.py",)),
-    PastCommit("Add sub/b c.py\n\nNumber 1", ("sub/b c.py",)),
-    PastCommit("Add a.py\n\nNumber 0", ("a.py",)),
+    PastCommit("Add sub/d.py\n\nNumber 2", ("sub/d.py",), _FIRST_S + 2),
+    PastCommit("Add sub/b c.py\n\nNumber 1", ("sub/b c.py",), _FIRST_S + 1),
+    PastCommit("Add a.py\n\nNumber 0", ("a.py",), _FIRST_S),
 ]
 
 

@@ -4,8 +4,11 @@ import json
 import re
 from collections.abc import Iterable
 
+from codingagent.editing import elisions
 from codingagent.model import commands
-from codingagent.model.operations import Kind, ShowMessage
+from codingagent.model.chat_damage import Arrival
+from codingagent.model.operations import CreateFile, Kind, ShowMessage
+from codingagent.model.plain_text import joined
 from codingagent.protocols.tags.reply import NO_BLOCK, Problem, Step
 
 _OUR_LINES = re.compile(r"^[ \t]*\[(?:REPLY\b[^\]\n]*|END)\][ \t]*$\n?", re.MULTILINE)
@@ -36,6 +39,33 @@ def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | 
         return (Problem(Kind.ANSWER, reason, 1, example),)
     reason = reason.replace("nothing was done.", _SHOWN)
     return Step(ShowMessage(words), 1), Problem(Kind.ANSWER, reason, 1, example)
+
+
+def whole_file(text: str, path: str, old: str) -> CreateFile | None:
+    """Return a new text of a file, if an answer without a command can mean nothing else.
+
+    Its only code block follows a sentence that names the file, and has at least half of its lines.
+
+    Args:
+        text: the answer.
+        path: the only file that the person attached.
+        old: its text.
+    """
+    lines = text.split("\n")
+    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
+    if len(fences) != 2 or lines[fences[1]].strip().strip("`~"):
+        return None
+    above = "\n".join(lines[: fences[0]]).strip()
+    sentence = re.split(r"(?<=[.!?])\s|\n[ \t]*\n", above)[-1]
+    name = re.escape(path.rpartition("/")[2])
+    if not re.search(rf"(?<![\w.-]){name}(?![\w-]|\.\w)", sentence):
+        return None
+    body = lines[fences[0] + 1 : fences[1]]
+    known = {line.strip() for line in old.splitlines()} - {""}
+    has_most = 2 * len(known & {line.strip() for line in body}) >= len(known) > 0
+    if not has_most or elisions.first_elision(body) is not None:
+        return None
+    return CreateFile(path, joined(body), arrival=Arrival(in_code=True))
 
 
 def _named(words: str, files: Iterable[str]) -> str:

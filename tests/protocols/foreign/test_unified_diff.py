@@ -175,7 +175,7 @@ def test_a_difference_done_before_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_new_file_that_exists_is_replaced_only_where_that_is_said(tmp_path: Path) -> None:
     refused = do(fenced("--- /dev/null\n+++ b/n.py\n" + ADDED), {"n.py": OLD}, tmp_path / "refused")
-    assert "say that it is to be overwritten" in refused.failures[0]
+    assert "set overwrite to true" in refused.failures[0]
     answer = '[CREATE_FILE path="n.py" overwrite="true"]\na\nb\n[/CREATE_FILE]\n'
     assert do(answer, {"n.py": OLD}, tmp_path / "taken").files == {"n.py": b"a\nb\n"}
 
