@@ -12,22 +12,18 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from codingagent.secrets.files import NAMES
-
-
-def _words(*lines: str) -> frozenset[str]:
-    return frozenset(" ".join(lines).split())
-
+from codingagent.secrets.words import words
 
 # Names of files and folders, with or without a leading dot or underscore. Elsewhere the names added here are
 # common ones without a secret; inside a tool folder they are credentials.
-_NAMES = NAMES | _words(
+_NAMES = NAMES | words(
     "git-credentials.d authorized_keys known_hosts keyring keyrings private-keys-v1.d uv.toml pip.conf",
     "pip.ini condarc condarc.d yarnrc yarnrc.yml bunfig.toml gemrc auth.json gradle.properties nuget.config",
     "hosts.yml token tokens passwd",
 )
 
 # Folders that are entirely one application's data: only their `bin` is shown.
-PRIVATE = _words(
+PRIVATE = words(
     ".ssh .gnupg .pki .password-store .vault .aws .azure .oci .gcloud .docker .kube .gh .terraform.d",
     ".config .cache .mozilla .thunderbird .gem .m2 .gradle .npm .pip .composer .fly .heroku .pulumi",
     ".databricks .snowflake .claude .codex .gemini keyrings",
@@ -35,15 +31,15 @@ PRIVATE = _words(
 
 # Dot folders that are not secret: programs of dotnet, pnpm, npm, asdf, gcloud, mise and opam, and
 # what commonly accompanies source code.
-_OPEN = _words(
+_OPEN = words(
     ".store .pnpm .tools .bin .npm .install .mise.backend .opam-switch .keep .gitkeep .gitignore",
     ".gitattributes .github .editorconfig .dockerignore .travis.yml",
 )
 
 # Package folders with thousands of files, none of them the person's; never searched.
-_PACKAGES = _words("registry git pkg mod node_modules site-packages dist-packages pkgs __pycache__")
+_PACKAGES = words("registry git pkg mod node_modules site-packages dist-packages pkgs __pycache__")
 # The same, but only below a tool folder.
-_CODE = _words(
+_CODE = words(
     "lib lib32 lib64 libexec include src man doc docs info locale icons terminfo zoneinfo jmods legal",
     "licenses examples test tests",
 )

@@ -4,13 +4,10 @@ import re
 
 from msgspec import Struct
 
-
-def _words(*lines: str) -> frozenset[str]:
-    return frozenset(" ".join(lines).split())
-
+from codingagent.secrets.words import words
 
 # Files and folders of credentials, in lower case, with or without a leading dot or underscore.
-NAMES = _words(
+NAMES = words(
     # Logins and keys.
     "netrc authinfo authinfo.gpg git-credentials id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk",
     # pip, npm, cargo, gem, Maven.

@@ -1,0 +1,196 @@
+"""Find values that a name calls a secret, in the syntaxes of code, of data and of people."""
+
+import re
+from collections.abc import Iterator
+
+from codingagent.secrets import values
+from codingagent.secrets.values import Form
+from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, TRAILING
+
+_STEMS = ("pass", "pwd", "secret", "token", "key", "cred", "auth", "salt")
+_OTHER_LANGUAGES = (
+    "kennwort",
+    "contraseñ",
+    "senha",
+    "wachtwoord",
+    "hasło",
+    "пароль",
+    "密码",
+    "パスワード",
+)
+_NAME_CHARACTERS = 48
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+# The kind of secret that the last word of a name promises, tried in turn.
+_KINDS = (
+    (
+        "PASSWORD",
+        re.compile(
+            r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
+            r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
+            r"|sa|require)?pass|passe"
+        ),
+    ),
+    ("SECRET", re.compile(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
+    ("TOKEN", re.compile(r".*tokens?")),
+    ("KEY", re.compile(rf"(?:{'|'.join(sorted(KEYS))})keys?")),
+)
+# What is between the name of a secret and its value.
+_SEPARATOR = re.compile(
+    r"""(?P<rest>[\w-]{0,48})(?:"""
+    r"""(?P<close>\\{0,3}["'`]\]?|["'`]?\]|\})?[ \t]*(?P<sep>"""
+    # password: str = "…"; password string = "…"
+    r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
+    # password="…", password: …, $_['password'] => …, ?password=…
+    r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?"""
+    # password == "…", password or "…", set_password("…"), ("password", "…")
+    r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
+    r"""|,(?!\s{0,40}["']?\w{0,9}value)|\.equals\("""
+    # name="password" value="…"; name: PASSWORD, value: …; variable "password" { default = … }
+    r"""|,?\s{0,40}["']?(?:parameter)?value["']?[ \t]*[:=]|\{\s{1,40}default[ \t]*=)"""
+    # <password>…</password>, <key>password</key><string>…
+    r"""|(?P<xml>(?:[ ][^<>\n]{0,80})?>|</key>\s{0,40}<string>)"""
+    # The password of the server is …; password (for today): …
+    r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?[ \t]+(?:is|was|ist|lautet|es|est|to|are|é)\b:?"""
+    r"""|(?:[ \t]+(?:\(|for|of|to|für|on)(?:[ \t]*[\w@.'’()/&-]{1,30}){1,5}?)?[ \t]*"""
+    r"""(?::\*\*|[:=→—–：|]|->|- ))"""
+    # --password …, password …
+    r"""|["']?(?P<blank>)(?=[ \t]+[^ \t\n])"""
+    r""")[ \t]*(?:\n\n?[ \t]*)?""",
+    re.IGNORECASE,
+)
+_QUOTE = re.compile(
+    r"(?:&?[A-Za-z_][\w.:]{0,60}[(<]{1,2}[ \t]*){0,2}[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
+)
+_BARE = re.compile(r"[^\s\"'`<>]{1,1000}")
+_LINE_CHARACTERS = 300
+_QUOTED_CHARACTERS = 1000
+_AFTER_A_SENTENCE = ".,;:!?)}]"
+_BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define"}
+_COMMENTS = ("#", "//", "*", "/*", "--", "<!--")
+_VERBS = {"pass", "key", "auth"}
+_KEY_WORDS = [[word] for word in KEYS]
+_ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("}
+
+
+def spans(text: str, lower: str, form: Form) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, end and kind of each value that its name makes a secret."""
+    for stem in (*_STEMS, *_OTHER_LANGUAGES):
+        at = lower.find(stem)
+        end = 0
+        while at >= 0:
+            if at >= end and (found := _value(text, at, stem, form)):
+                yield found
+                end = found[1]
+            at = lower.find(stem, at + len(stem))
+
+
+def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | None:
+    match = _SEPARATOR.match(text, at + len(stem))
+    if match is None:
+        return None
+    start = at
+    while start > max(0, at - _NAME_CHARACTERS) and (
+        text[start - 1].isalnum() or text[start - 1] in "_-.$"
+    ):
+        start -= 1
+    name = text[start : match.end("rest")]
+    kind = "PASSWORD" if stem in _OTHER_LANGUAGES else _kind(name)
+    if (
+        kind == "MAYBE"
+        and text[max(0, start - 20) : start].lower().rstrip("-").split()[-1:] in _KEY_WORDS
+    ):
+        kind = "KEY"  # API key
+    elif name.lower() in _VERBS and (
+        match["blank"] is not None or " " in (match["said"] or "").strip()
+    ):
+        return None
+    if kind is None:
+        return None
+    place = _literal(text, match, start, form)
+    if place is None:
+        return None
+    first, last, is_quoted = place
+    value = text[first:last]
+    if kind == "PASSWORD":
+        fits = values.is_password(value, form, quoted=is_quoted)
+    else:
+        fits = values.is_token(value, form, quoted=is_quoted, named=kind != "MAYBE")
+    return (first, last, kind.replace("MAYBE", "KEY")) if fits else None
+
+
+def _kind(name: str) -> str | None:
+    """Return which kind of secret a name promises; None if none, MAYBE for a key of any sort."""
+    parts = [word.lower() for word in _WORDS.findall(name)]
+    while parts and (parts[-1].isdigit() or parts[-1] in TRAILING):
+        parts.pop()
+    last = parts[-1] if parts else ""
+    if not last or last in ABOUT or not PUBLIC.isdisjoint(parts):
+        return None
+    for kind, expression in _KINDS:
+        if expression.fullmatch(last):
+            return kind
+    if last not in {"key", "keys"}:
+        return None
+    is_telling = not KEYS.isdisjoint(parts) or (name.isupper() and len(parts) > 1)
+    return "KEY" if is_telling else "MAYBE"
+
+
+def _literal(
+    text: str, match: re.Match[str], begin: int, form: Form
+) -> tuple[int, int, bool] | None:
+    """Return the span of the value after a separator, and whether it is quoted."""
+    start = match.end()
+    is_blank = match["blank"] is not None
+    is_flag = text.startswith("-", begin)
+    line = text[max(0, begin - _LINE_CHARACTERS) : begin].rpartition("\n")[2].lstrip()
+    prefix = line.split()[-1:]
+    is_bare_name = not prefix or prefix[0] in _BEFORE_A_NAME
+    if quote := _QUOTE.match(text, start):
+        is_list = match["sep"] == "," and (
+            not match["close"] or "\n" in match[0] or form is Form.DATA
+        )
+        if is_list or (is_blank and form is Form.CODE and not (is_bare_name or is_flag)):
+            return None
+        place = _quoted(text, quote.end(), quote[1])
+        if place is None or (match["said"] and not values.is_said(text[place[0] : place[1]])):
+            return None
+        return place
+    if form is Form.CODE and line.startswith(_COMMENTS):
+        form = Form.PROSE
+    bare = _BARE.match(text, start)
+    if (
+        bare is None
+        or match["sep"] in _ONLY_QUOTED
+        or (form is Form.DATA and "\n" in match[0] and not match["xml"])
+    ):
+        return None
+    end = bare.end()
+    before = text[begin - 1 : begin]
+    if match["xml"]:
+        is_element = before in {"<", ":"} or "string" in match["xml"]
+        return (start, end, True) if is_element and text.startswith("</", end) else None
+    is_parameter = before in {"?", "&", ";"}
+    if form is Form.CODE and not (is_parameter or match["said"]):
+        return None
+    if is_parameter:
+        ends = (at for sign in "&;" if (at := text.find(sign, start, end)) >= 0)
+        return start, min(ends, default=end), True
+    if form is not Form.DATA or match["close"]:
+        while end > start and text[end - 1] in _AFTER_A_SENTENCE:
+            end -= 1
+    if is_blank and not (is_flag or form is Form.PROSE or is_bare_name):
+        return None
+    is_sentence = match["said"] or (is_blank and form is Form.PROSE)
+    if is_sentence and not is_flag and not values.is_said(text[start:end]):
+        return None
+    return start, end, False
+
+
+def _quoted(text: str, start: int, mark: str) -> tuple[int, int, bool] | None:
+    end = text.find(mark, start, start + _QUOTED_CHARACTERS)
+    while end > 0 and len(mark) == 1 and text[end - 1] == "\\" and text[end - 2] != "\\":
+        end = text.find(mark, end + 1, start + _QUOTED_CHARACTERS)
+    if end < 0 or (len(mark) < 3 and "\n" in text[start:end]):
+        return None
+    return start, end, True

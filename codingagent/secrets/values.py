@@ -1,0 +1,173 @@
+"""Judge a value that a name or a word calls a secret: a literal, or a reference, a type, an example."""
+
+import re
+from enum import Enum
+
+from codingagent.secrets.words import CODE, PLAIN, PROSE
+
+
+class Form(Enum):
+    """How the text of a file is written."""
+
+    CODE = "code"  # a bare word is a variable
+    DATA = "data"  # a bare word is a value
+    PROSE = "prose"  # anything
+
+
+def form_of(path: str) -> Form:
+    """Return the form of a file by its name; text of no file is prose."""
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    suffix = name.rpartition(".")[2] if "." in name else ""
+    if suffix in CODE:
+        return Form.CODE
+    return Form.PROSE if not name or suffix in PROSE else Form.DATA
+
+
+# Fragments of keys that the documentation of a service prints for everyone; none is a key by itself.
+_DOCUMENTED = "ixmjm0nty3odkw|wxrnfemi|4ec39hqlyjwd|tyooqehbtdzt|bpxrficyex"
+_EXAMPLE = re.compile(
+    r"example|sample|placeholder|redact|dummy|fake|changeme|change[-_. ](?:me|it|this)"
+    r"|replace[-_. ]?(?:me|this|with|by)|your[-_. ]|^your|insert[-_. ]|x{5}|\*{3}|\.{3}|…|123456789|abcdefg"
+    rf"|0{{8}}|deadbeef|foobar|not[-_. ]?(?:a[-_. ])?real|{_DOCUMENTED}"
+)
+_REFERENCE = re.compile(
+    r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|^\{[\w.:!\[\]]*\}$|^\[.*\]$"
+    r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;$|^:\w+$"
+    r"|(?i:^(?:enc|env|vault|op|ref|arn|file|secret|ssm|kms|keychain|keyring|credstash|awssm|gcpsm|https?|s3|data"
+    r"|urn)[:(\[]|\benviron\b|\bgetenv\b|process\.env|^projects/"
+    r"|^(?:secrets|var|local|data|module|config|self|this|settings|env)\.)"
+)
+# What a bare word is in code: a call, an attribute, a variable.
+_CALL = re.compile(
+    r"[A-Za-z_][\w.:>-]{0,100}[(\[]|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+$|[A-Za-z_]\w*\*?$"
+)
+# Shapes with digits that are no secret: versions, dates, sizes, colours, encodings, file names, addresses.
+_TECHNICAL = re.compile(
+    r"v?\d+(?:[._:/-]\d+)*(?:[-+.]?(?:alpha|beta|rc|dev|post|a|b)\.?\d*)?|\d{4}-\d\d-\d\d[T ]?[\d:.Z+-]*"
+    r"|0x[0-9a-f]{1,8}|#[0-9a-f]{3,8}"
+    r"|\d+[-_ ]?(?:bits?|bytes?|chars?|characters?|digits?|[smhd]|ms|min|days?|hours?|kb|mb|gb|px|th|st|nd)"
+    r"|(?:utf|sha|md|base|x|iso|rfc|aes|rsa|hmac|oauth|ipv|http|hs|rs|es|ps|win|web|latin|cp|ed|secp|p|blake"
+    r"|ripemd|chacha|des|k?b)[-_/]?\d+(?:[-_/.]\w{1,10})*"
+    r"|[\w./\\-]*\.(?:py|js|ts|json|ya?ml|txt|pem|key|crt|cer|html?|md|go|java|rb|php|xml|sh|env|toml|csv|png|svg"
+    r"|git|com|org|net|io)|[a-z][a-z0-9+.-]*://[^@]*",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"[~.]{0,2}/[\w.-]+(?:/[\w.@-]*)*")
+_UUID = re.compile(r"\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
+_DIGEST = re.compile(
+    r"(?:sha\d+|md5)[-:].*|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128}", re.IGNORECASE
+)
+# A bare word with these is an expression of code.
+_SYNTAX = re.compile(r"[(){}\[\],;]|^\w+(?:\.[a-z_]\w*)+$")
+_VOWELS = re.compile("[aeiouy0-9]")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
+
+
+def is_example(value: str) -> bool:
+    """Return whether a value says itself that it is none, as documentation writes it."""
+    low = value[:300].lower()
+    return bool(_EXAMPLE.search(low)) or len(set(low)) < (8 if len(low) >= 20 else 3)
+
+
+def is_reference(value: str) -> bool:
+    """Return whether a value is only the name of where the secret is, or to be filled in."""
+    return bool(_REFERENCE.search(value[:300])) or value.strip("\"'`.,;:!?()").lower() in PLAIN
+
+
+def _consonants(word: str) -> int:
+    """Return the length of the longest run of consonants, which is 3 in most words."""
+    return max(map(len, _VOWELS.split(word.lower().replace("ngth", "e").replace("ght", "e"))))
+
+
+def is_random(value: str) -> bool:
+    """Return whether letters and digits alternate as they do in no word."""
+    pieces = _PIECE.findall(value)
+    digits = sum(piece.isdigit() for piece in pieces)
+    letters = sum(map(str.isalpha, value))
+    if not letters or not digits:  # letters alone: only where upper and lower case alternate
+        words = [piece for piece in pieces if not piece.isupper()]
+        mixed = len(pieces) * 3.2 > len(value) or (
+            len(words) > 1 and max(map(_consonants, words)) > 3
+        )
+        return letters >= 16 and mixed
+    if len(value) >= 16 and value.isalnum() and max(map(_consonants, pieces)) > 3:
+        return True
+    return len(pieces) * 2.9 >= len(value) or (digits >= 3 and len(value) >= 10)
+
+
+def _is_plain(value: str, *, bare: bool) -> bool:
+    return (
+        is_example(value)
+        or is_reference(value)
+        or _TECHNICAL.fullmatch(value) is not None
+        or (_PATH.fullmatch(value) is not None and not is_random(value))
+        or (bare and _CALL.match(value) is not None and not any(map(str.isdigit, value)))
+    )
+
+
+def is_password(value: str, form: Form, *, quoted: bool = True) -> bool:
+    """Return whether the value of something called password is one.
+
+    In data, nearly every value is. Elsewhere it needs a digit, or signs that no word has.
+    """
+    if not 4 <= len(value) <= 1000 or (
+        _is_plain(value, bare=not quoted and form is not Form.DATA) and not _is_number(value)
+    ):
+        return False
+    if " " in value:  # words: seldom a password
+        said = value.endswith((".", "?", "!", ":")) or len(value) > 100
+        return form is Form.DATA and quoted and not said and any(map(str.isdigit, value))
+    if form is Form.DATA:
+        return quoted or not _SYNTAX.search(value)
+    if not quoted and (form is Form.CODE or _SYNTAX.search(value)):
+        return False
+    letters = any(map(str.isalpha, value))
+    digits = any(map(str.isdigit, value))
+    if letters and digits:
+        return len(value) >= (5 if quoted else 6)
+    if digits:
+        return len(value) >= 6 and quoted
+    signs = len(value) >= 8 and not value.endswith(tuple(":?!*")) and bool(_signs(value))
+    return letters and (signs or is_random(value))
+
+
+def _is_number(value: str) -> bool:
+    """Return whether a number or date can be a password: it has many digits."""
+    return value.isdigit() and len(value) >= 6 and not is_example(value)
+
+
+def is_token(value: str, form: Form, *, quoted: bool = True, named: bool = True) -> bool:
+    """Return whether the value of something called token, secret or key is one: long and random.
+
+    Without a telling name (`named`), identifiers and digests are none.
+    """
+    if (
+        not 8 <= len(value) <= 4000
+        or " " in value
+        or _is_plain(value, bare=not quoted and form is not Form.DATA)
+    ):
+        return False
+    if not named and (_UUID.fullmatch(value) or _DIGEST.fullmatch(value)):
+        return False
+    if not quoted and form is not Form.DATA and _SYNTAX.search(value):
+        return False
+    letters = any(map(str.isalpha, value))
+    digits = sum(map(str.isdigit, value))
+    if not letters or (not digits and not is_random(value) and len(_signs(value)) < 2):
+        return False
+    if not named:
+        return len(value) >= 20 and digits >= 2 and is_random(value)
+    if is_random(value) or (value.isalnum() and digits > 1 and len(value) >= 16):
+        return len(value) >= (8 if form is Form.DATA or quoted else 12)
+    return form is Form.DATA and len(value) >= 12 and digits > 0
+
+
+def _signs(value: str) -> set[str]:
+    return {each for each in value if not each.isalnum() and each not in "-_./: ,'"}
+
+
+def is_said(word: str) -> bool:
+    """Return whether a bare word in a sentence is a value: it has a digit, or signs inside."""
+    if any(map(str.isdigit, word)) and any(map(str.isalpha, word)):
+        return len(word) >= 6
+    return len(word) >= 8 and word.isascii() and bool(set(word) & set("!@#$%^&*+=?~"))
