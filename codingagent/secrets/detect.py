@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from codingagent.secrets import assigned, containers, values
-from codingagent.secrets.rules import CONTEXT, RULES, Rule, compiled
+from codingagent.secrets.rules import CONTEXT, RULES, Pattern, compiled
 
 
 class Secret(Struct, frozen=True):
@@ -60,7 +60,7 @@ _ESCAPE = re.compile(
 )
 
 
-def _is_direct(rule: Rule, lead: str) -> bool:
+def _is_direct(rule: Pattern, lead: str) -> bool:
     return "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
 
 
@@ -92,7 +92,7 @@ def _known(text: str) -> Iterator[Secret]:
             at = where.find(lead, at + len(lead))
 
 
-def _match(rule: Rule, lead: str, text: str, at: int) -> re.Match[str] | None:
+def _match(rule: Pattern, lead: str, text: str, at: int) -> re.Match[str] | None:
     expression = compiled(rule.expression)
     if rule.back:
         return expression.search(text, max(0, at - rule.back), at + rule.back + 250)

@@ -22,7 +22,7 @@ def any_value(value: str, form: Form) -> bool:
     return not values.is_example(value)
 
 
-class Rule(Struct, frozen=True):
+class Pattern(Struct, frozen=True):
     """One kind of secret: a literal lead, and the expression that matches from there.
 
     The secret is group 1 if the expression has one. With `back`, the lead is inside the secret, which
@@ -371,7 +371,7 @@ _BESIDE = (
     ),
 )
 CONTEXT = tuple(
-    Rule(
+    Pattern(
         kind,
         tuple(leads.split("|")),
         f"(?i:{expression})",
@@ -382,15 +382,15 @@ CONTEXT = tuple(
 )
 
 
-def _after(kind: str, leads: str, rest: str) -> Rule:
+def _after(kind: str, leads: str, rest: str) -> Pattern:
     words = tuple(leads.split())
-    return Rule(kind, words, f"(?:{'|'.join(map(re.escape, words))})(?:{rest})(?![0-9A-Za-z])")
+    return Pattern(kind, words, f"(?:{'|'.join(map(re.escape, words))})(?:{rest})(?![0-9A-Za-z])")
 
 
 RULES = (
     *(_after(*row) for row in _AFTER),
     *(
-        Rule(kind, (lead,), f"(?:{whole})(?![0-9A-Za-z])", back)
+        Pattern(kind, (lead,), f"(?:{whole})(?![0-9A-Za-z])", back)
         for kind, lead, back, whole in _AROUND
     ),
 )
