@@ -7,7 +7,7 @@ model, and may be cut, mangled or meant as something else.
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from codingagent.editing import apply, body_repair, edit_markers, nearest, substitute, syntax_check
+from codingagent.editing import apply, body_repair, edit_markers, nearest, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model.effects import effects
 from codingagent.model.events import Hunk
@@ -42,7 +42,7 @@ def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> 
         OperationError: if the edit does not fit.
     """
     if isinstance(operation.change, Substitutions):
-        return substitute.apply(operation.change.edits, text)
+        return apply.substitute(operation.change.edits, text)
     return apply.apply(operation.change, text, operation.arrival, earlier, operation.path)
 
 

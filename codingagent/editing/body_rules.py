@@ -17,7 +17,7 @@ from codingagent.editing.places import split
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import blanks, joined
 from codingagent.model.rule import Rule
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?: ?(\||│|:|→)|(\t))")
@@ -186,8 +186,8 @@ def _marks(case: BodyCase) -> list[str] | None:
         return None
     bare = [line[1:] for line in case.lines]
     old = _first_word(case.ground.replaced)
-    is_deep = bool(levels.blanks(old)) and file_kinds.is_program(case.path)
-    is_deep = is_deep and levels.blanks(_first_word(bare)) == levels.blanks(old)
+    is_deep = bool(blanks(old)) and file_kinds.is_program(case.path)
+    is_deep = is_deep and blanks(_first_word(bare)) == blanks(old)
     parses = [case.ground.parses_with(each) for each in (case.lines, bare)]
     if case.is_proven(bare) or is_deep or parses == [False, True]:
         return bare
@@ -208,7 +208,7 @@ def _lead(case: BodyCase) -> list[str] | None:
     if as_is != shifted:
         return back if shifted > as_is else None
     old, new = (_first_word(part) for part in (case.ground.replaced, case.lines))
-    depth, here = len(levels.blanks(old)), len(levels.blanks(new))
+    depth, here = len(blanks(old)), len(blanks(new))
     if old and depth in (here, here - len(lead)):
         return None if depth == here else back
     parses = [case.ground.parses_with(lines) for lines in (case.lines, back)]
@@ -320,8 +320,8 @@ def _whole_file(case: BodyCase) -> None:
         return
     within = case.ground.text_among(case.lines)
     code = [line for i, line in enumerate(case.lines) if i not in within and line.strip()]
-    leads = set(map(levels.blanks, code))
-    is_flat = not any(map(levels.blanks, case.lines)) and not file_kinds.is_markup(case.path)
+    leads = set(map(blanks, code))
+    is_flat = not any(map(blanks, case.lines)) and not file_kinds.is_markup(case.path)
     if (is_flat or leads == {"", " "}) and levels.has_levels(code):
         is_yaml = file_kinds.ending(case.path) in ("yml", "yaml")
         if is_yaml or file_kinds.is_code(case.path) or file_kinds.is_markup(case.path):
@@ -358,7 +358,7 @@ _NOT_IN_COMMANDS = (
 
 def _shell_indentation(case: BodyCase) -> list[str] | None:
     words = [line for line in case.lines if line.strip()]
-    lead = min(map(levels.blanks, words), default="", key=len)
+    lead = min(map(blanks, words), default="", key=len)
     if not lead or not all(line.startswith(lead) for line in words):
         return None
     ends = re.findall(r"<<[ \t]*['\"]?(\w+)", "\n".join(case.lines))

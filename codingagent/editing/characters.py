@@ -16,7 +16,7 @@ from codingagent.editing import file_kinds, syntax_check
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import ROWS, Arrival, Channel, Damage, DamageRow
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import blanks, joined
 
 
 class Ground:
@@ -148,8 +148,8 @@ class _Look:
         is_lead = self.row.trace is chat_damage.LEADING_BLANK
         if not is_lead or any(map(self.row.trace.search, self.ground.lines)):
             return False
-        leads = [lead for lead in map(_lead, self.ground.replaced) if lead][:1]
-        return leads == [_lead(self.undone[i]) for i in self._changed[:1]]
+        leads = [lead for lead in map(blanks, self.ground.replaced) if lead][:1]
+        return leads == [blanks(self.undone[i]) for i in self._changed[:1]]
 
     @cached_property
     def is_all_that_changes(self) -> bool:
@@ -374,7 +374,3 @@ def refusal(what: str, arrival: Arrival) -> str:
         else "send this block again, inside of a code block"
     )
     return f"The body looks damaged on its way: {what}. Nothing was done; {how}"
-
-
-def _lead(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from codingagent.editing import blank_lines, characters, elisions, indentation, levels, shapes
 from codingagent.editing.characters import Ground
-from codingagent.editing.levels import blanks
 from codingagent.editing.nearest import EXCERPT_LIMIT_LINES, around, clip
 from codingagent.editing.places import (
     AS_IT_CAME,
@@ -31,7 +30,7 @@ from codingagent.editing.places import (
 from codingagent.errors import OperationError
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import UNHARMED, Damage, DamageRow
-from codingagent.model.plain_text import joined
+from codingagent.model.plain_text import blanks, joined
 
 _ROWS = [row for row in chat_damage.ROWS if row.trace is not chat_damage.LEADING_BLANK]
 _UNDO = tuple((row.damage, row.undo) for row in _ROWS)

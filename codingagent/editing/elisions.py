@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Sequence
 
+from codingagent.model.plain_text import blanks
+
 _DOTS = re.compile(r"(?:\.{3,}|…|\. \. \.)")
 # "rest of the file", "unchanged", "existing code", "same as before", "omitted": in a comment only.
 _WORDS = re.compile(
@@ -97,13 +99,11 @@ def _is_claim(said: str) -> bool:
 
 def _is_stub(lines: Sequence[str], index: int) -> bool:
     """Return whether `...` is Python's: the whole body of what the line above opens."""
-    indent = _indent(lines[index])
+    indent = blanks(lines[index])
     above = next((line for line in reversed(lines[max(index - 3, 0) : index]) if line.strip()), "")
     below = next((line for line in lines[index + 1 : index + 6] if line.strip()), "")
-    opens = above.rstrip().endswith(":") and _indent(above) < indent
-    documented = above.rstrip().endswith(('"""', "'''")) and _indent(above) == indent
-    return bool(indent) and (opens or documented) and (not below or _indent(below) < indent)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    opens = above.rstrip().endswith(":") and len(blanks(above)) < len(indent)
+    documented = above.rstrip().endswith(('"""', "'''")) and blanks(above) == indent
+    return (
+        bool(indent) and (opens or documented) and (not below or len(blanks(below)) < len(indent))
+    )

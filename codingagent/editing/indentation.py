@@ -14,7 +14,6 @@ from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground, MendedLines
 from codingagent.editing.levels import (
     CLOSER,
-    blanks,
     check_kind,
     depth,
     has_levels,
@@ -25,6 +24,7 @@ from codingagent.editing.levels import (
 )
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import Arrival, Kept
+from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 
 LIKENESS = 0.6

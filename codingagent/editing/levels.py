@@ -11,7 +11,7 @@ from itertools import pairwise
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
-from codingagent.model.plain_text import clip_middle
+from codingagent.model.plain_text import blanks, clip_middle
 
 _ITEM = re.compile(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
 _NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
@@ -31,11 +31,6 @@ _OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _CUT_COLUMN = 40
 _STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
 MEANT = 'if it is meant so, send it with until="TOKEN" and close it with [/EDIT_FILE TOKEN]'
-
-
-def blanks(line: str) -> str:
-    """Return the blanks at the start of a line."""
-    return line[: len(line) - len(line.lstrip())]
 
 
 def depth(line: str) -> int:

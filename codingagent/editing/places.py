@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codingagent.editing import indentation
-from codingagent.editing.levels import blanks
 from codingagent.editing.nearest import around
 from codingagent.errors import OperationError
 from codingagent.model.chat_damage import UNHARMED, Channel
 from codingagent.model.operations import FileEnd
+from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 
 SHOWN_PLACES = 3

@@ -20,6 +20,11 @@ def joined(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def blanks(line: str) -> str:
+    """Return the blanks at the start of a line."""
+    return line[: len(line) - len(line.lstrip())]
+
+
 def without_controls(text: str) -> str:
     """Return the text without terminal control sequences.
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from codingagent.protocols.foreign.file_names import words
+from codingagent.editing.file_kinds import words
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
 

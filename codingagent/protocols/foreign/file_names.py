@@ -6,18 +6,14 @@ A path is made out from the files of the workspace; between two of them nothing 
 import re
 from collections import defaultdict
 from collections.abc import Collection
+from functools import cached_property
 
 from msgspec import Struct
 
+from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.protocols.foreign import elements
-
-
-def words(text: str) -> frozenset[str]:
-    """Return the words of a text: a list of names reads better without quotes."""
-    return frozenset(text.split())
-
 
 # A longer line is no heading, whatever it says.
 _LINE_LIMIT = 300
@@ -113,37 +109,35 @@ class Files:
 
     def __init__(self, listed: Collection[str]) -> None:
         self._listed = listed if isinstance(listed, set | frozenset) else frozenset(listed)
-        self._by_name: dict[str, list[str]] | None = None
-        self._fits: dict[str, list[str]] = {}
-        self._folders: set[str] | None = None
-        self._parents: set[str] | None = None
 
     def __contains__(self, path: str) -> bool:
         return path in self._listed
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for listed in self._listed:
+            found[listed.rpartition("/")[2]].append(listed)
+        return found
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        return frozenset(listed.rpartition("/")[0] for listed in self._listed)
+
+    @cached_property
+    def _top_folders(self) -> frozenset[str]:
+        return frozenset(folder.partition("/")[0] for folder in self._folders)
 
     def fits(self, path: str) -> list[str]:
         """Return the files whose path ends so, sorted; a file of exactly that path comes alone."""
         if path in self._listed:
             return [path]
-        if self._by_name is None:
-            self._by_name = defaultdict(list)
-            for listed in self._listed:
-                self._by_name[listed.rpartition("/")[2]].append(listed)
-        if path not in self._fits:
-            same = self._by_name.get(path.rpartition("/")[2], [])
-            self._fits[path] = sorted(listed for listed in same if listed.endswith(f"/{path}"))
-        return self._fits[path]
+        same = self._by_name.get(path.rpartition("/")[2], [])
+        return sorted(listed for listed in same if listed.endswith(f"/{path}"))
 
     def has_folder(self, name: str) -> bool:
         """Return whether some file is under a folder at the root."""
-        if self._folders is None:
-            self._folders = {listed.partition("/")[0] for listed in self._listed if "/" in listed}
-        return name in self._folders
-
-    def _all_folders(self) -> set[str]:
-        if self._parents is None:
-            self._parents = {listed.rpartition("/")[0] for listed in self._listed if "/" in listed}
-        return self._parents
+        return name in self._top_folders
 
     def plain(self, text: str) -> str:
         r"""Return a path of the workspace; `a\b` and `/a/b` are ones where that file or its folder exists.
@@ -155,7 +149,7 @@ class Files:
         if written == text or text in self._listed:
             return paths.workspace_path(text)
         folder = written.rpartition("/")[0]
-        is_known = self.fits(written) or ("\\" in text and folder in self._all_folders())
+        is_known = self.fits(written) or ("\\" in text and folder in self._folders and bool(folder))
         return paths.workspace_path(written if is_known else text)
 
     def existing(self, text: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import re
 from msgspec.structs import replace
 
 from codingagent.editing.edit_markers import MarkedEdit
+from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.protocols.foreign import fences, whole_files
@@ -19,7 +20,6 @@ from codingagent.protocols.foreign.file_names import (
     is_path,
     name_in,
     name_in_info,
-    words,
 )
 
 # How far above a part its path may be, in lines that are not blank.

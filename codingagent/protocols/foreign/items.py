@@ -1,5 +1,6 @@
 """Collect the operations that an answer in other formats asks for, in its order, and notes on the rest."""
 
+import re
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -15,11 +16,14 @@ from codingagent.model.operations import (
     MoveFile,
     Replacement,
 )
+from codingagent.protocols.foreign import unified_diff
 from codingagent.protocols.foreign.file_names import Files, Name
+from codingagent.protocols.foreign.headings import TITLE
 from codingagent.protocols.tags.reply import Problem, Step
 
 _NOTE_LIMIT = 12
 _SHOWN_LINES = 10
+_SAYS_FILE = re.compile(r"(?i)\bfile\b")
 
 _WORDS = {
     Kind.SEARCH_REPLACE: "SEARCH/REPLACE",
@@ -57,10 +61,9 @@ class Items:
         self._unnamed: list[int] = []
         self._wholes: dict[str, int] = {}
         self._run: _Run | None = None
-        self.deleted: set[str] = set()
-        """The paths that operations delete."""
-        self.refused: set[str] = set()
-        """The paths of parts that were not used."""
+        self._deleted: set[str] = set()
+        # Of parts that were not used.
+        self._refused: set[str] = set()
 
     def all(self) -> tuple[Step | Problem, ...]:
         """Return the operations and problems, in the order of the answer."""
@@ -163,7 +166,7 @@ class Items:
     def _put(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
         self._items.append(Step(operation, line, notes))
         if isinstance(operation, DeleteFile):
-            self.deleted.add(operation.path)
+            self._deleted.add(operation.path)
 
     # --- notes ---------------------------------------------------------------------------------
 
@@ -175,7 +178,7 @@ class Items:
         what = _WORDS.get(kind, "The block")
         text = f"{what} at line {line} was not used: {reason}"
         self._items.append(Problem(kind, text, line, subject=subject[:300]))
-        self.refused.add(subject)
+        self._refused.add(subject)
         if keep_run is not None and len(keep_run.texts) == 1:
             # The blocks after a broken one are of the same file.
             self._run = _Run(keep_run.texts[0], "", line, [], ())
@@ -195,6 +198,42 @@ class Items:
     def pass_over_unnamed(self, line: int) -> None:
         """Keep the line of a code block that names no file."""
         self._unnamed.append(line)
+
+    # --- what is only told of --------------------------------------------------------------------
+
+    def take_said(self, name: Name, written: str) -> None:
+        """Do what a line says of a deletion or a renaming, where no part does it, or say what to send."""
+        if name.is_moved:
+            self._refuse_renaming(name)
+            return
+        text, line = name.texts[0], name.line + 1
+        shown = paths.shown(text)
+        try:
+            path = self._files.existing(text)[0]
+        except OperationError as fault:
+            self.refuse(Kind.DELETE_FILE, line, fault.reason, text)
+            return
+        if path in self._deleted:
+            return
+        is_title = TITLE.match(written) or _SAYS_FILE.search(written)
+        if path in self._files and is_title:
+            self.add(DeleteFile(path), line, ())
+        elif path in self._files:
+            self.note(
+                f"line {line} tells of the deletion of '{shown}', and it was not deleted; send"
+                f' [DELETE_FILE path="{shown}"]'
+            )
+        elif is_title:
+            self.note(f"line {line} says that '{shown}' is deleted; there is no such file")
+
+    def _refuse_renaming(self, name: Name) -> None:
+        old, new = name.texts
+        if old not in self._files and new in self._files:
+            old, new = new, old
+        is_said = not self._refused.isdisjoint((new, f"b/{new}"))
+        if old in self._files and new not in self._files and not is_said:
+            reason = unified_diff.renaming(old, new, edited=False)
+            self.refuse(Kind.RENAME, name.line + 1, reason, new)
 
 
 def _blocks_at(lines: list[int], one: str, several: str) -> tuple[str, str]:

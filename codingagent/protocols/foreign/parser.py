@@ -17,15 +17,16 @@ from functools import partial
 from msgspec import Struct
 
 from codingagent.editing.edit_markers import MarkedEdit
+from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import Kind
+from codingagent.model.plain_text import blanks
 from codingagent.model.rule import Rule
 from codingagent.protocols.foreign import (
     begin_patch,
     elements,
     fences,
-    said_changes,
     search_replace,
     unified_diff,
     whole_files,
@@ -38,7 +39,6 @@ from codingagent.protocols.foreign.file_names import (
     is_path,
     name_in,
     name_in_info,
-    words,
 )
 from codingagent.protocols.foreign.headings import (
     TEXT_LANGUAGES,
@@ -167,7 +167,7 @@ class _AnswerReader:
                     self._changes.append(name)
         self._items.flush()
         for name in self._changes:
-            said_changes.take(name, self._lines[name.line], self._items, self._files)
+            self._items.take_said(name, self._lines[name.line])
         items = self._items.all()
         return ForeignAnswer(items, self._items.notes(), self._items.asides())
 
@@ -411,7 +411,7 @@ class _AnswerReader:
 
     def _take_edit(self, edit: MarkedEdit, fence: Fence | None) -> None:
         name = self._names.of_edit(edit, fence, self._items.run_name())
-        indent = scanner.indentation(self._lines[edit.start])
+        indent = blanks(self._lines[edit.start])
         line = edit.start + 1
         try:
             found, way = search_replace.replacement(edit, indent, fenced=fence is not None)

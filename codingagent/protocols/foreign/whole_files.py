@@ -4,13 +4,14 @@ import re
 from itertools import pairwise
 
 from codingagent.editing import elisions
+from codingagent.editing.file_kinds import words
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile
 from codingagent.model.plain_text import joined
 from codingagent.protocols.foreign import elements
-from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment, words
+from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
 _EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")

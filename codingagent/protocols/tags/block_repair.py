@@ -14,6 +14,7 @@ from functools import cached_property
 
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
+from codingagent.model.plain_text import blanks
 from codingagent.protocols.tags import scanner, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
 from codingagent.protocols.tags.scanner import Block
@@ -238,7 +239,7 @@ class _Mender:
                 return
             self._put_moved(opening, closing, body, "")
             return
-        there, here = (scanner.indentation(self._text[t.start : t.end]) for t in (opening, closing))
+        there, here = (blanks(self._text[t.start : t.end]) for t in (opening, closing))
         is_item = "a list item" in opening.how and len(here) == len(opening.prefix)
         self._put_moved(opening, closing, body, here if here == there or is_item else "")
 

@@ -123,11 +123,6 @@ def line_end(text: str, offset: int) -> int:
     return len(text) if end < 0 else end
 
 
-def indentation(line: str) -> str:
-    """Return the blanks that a line begins with."""
-    return line[: len(line) - len(line.lstrip())]
-
-
 def gaps(blocks: Iterable[Block], end: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text around some blocks, the empty ones too."""
     at = 0
