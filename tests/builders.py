@@ -9,7 +9,8 @@ from codingagent.model.journal_entries import (
     SessionStarted,
     TurnEnded,
 )
-from codingagent.model.session_state import Session, replay
+from codingagent.model.session_fold import replay
+from codingagent.model.session_state import Session
 from codingagent.prompt import file_contents, render
 from codingagent.prompt.file_list import Listing
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent, Chat, Order
+from codingagent.agent.executor import Agent
+from codingagent.agent.plan import Chat, Order
 from codingagent.editing import file_kinds
 from codingagent.model import encoding
 from codingagent.model.approval import Question

@@ -560,7 +560,7 @@ def forgetful_agent() -> "Agent":
 
 def approval_is_for_exactly_that() -> bool:
     """A yes to one content is no yes to another under the same path."""
-    from codingagent.agent.executor import Order
+    from codingagent.agent.plan import Order
     from codingagent.model.approval import Question
     from codingagent.model.operations import CreateFile
 
@@ -574,7 +574,8 @@ def approval_is_for_exactly_that() -> bool:
 def order_of_work(case: str) -> bool:
     """The start is on record before the change is made, and durable before a command runs."""
     from codingagent.agent.context import bare_context
-    from codingagent.agent.executor import Agent, Order
+    from codingagent.agent.executor import Agent
+    from codingagent.agent.plan import Order
     from codingagent.model.events import CommandRan
     from codingagent.model.operations import CreateFile, RunCommand
     from codingagent.policy.rules import PRESETS
@@ -639,7 +640,7 @@ def same_reply_not_twice() -> bool:
     from msgspec.structs import replace
 
     from codingagent.model.journal_entries import SessionStarted
-    from codingagent.model.session_state import fold
+    from codingagent.model.session_fold import fold
     from codingagent.protocols.tags import reply
 
     begun = fold(None, SessionStarted("00000000", "task", "/ws", "", "standard", "auto"))
@@ -872,9 +873,7 @@ class Row:
     needs: str = ""
 
 
-_START = (
-    "        self._start(order, change.path, (made,), change.event, is_unseen=change.is_unseen)\n"
-)
+_START = "            self._start(order, plan)\n"
 BOX, FLOW, RUN, SUP = (
     "process/bubblewrap.py",
     "agent/executor.py",
@@ -1146,19 +1145,12 @@ ROWS: dict[str, Row] = {
         ("start",),
         (
             FLOW,
-            f"{_START}        if change.data is None:",
-            "        if change.data is None:",
-        ),
-        (
-            (
-                FLOW,
-                "        return change.event\n",
-                f"{_START}        return change.event\n",
-            ),
+            f"{_START}            return plan.act()\n",
+            f"            event = plan.act()\n{_START}            return event\n",
         ),
     ),
     "the start of a command is durable first": Row(
-        order_of_work, ("command",), (FLOW, "            self._context.log.sync()\n", "")
+        order_of_work, ("command",), (FLOW, "            log.sync()\n", "            pass\n")
     ),
     "all is durable before the request appears": Row(
         synced_before_the_request,
@@ -1189,15 +1181,15 @@ ROWS: dict[str, Row] = {
         command_not_run,
         ("mkfs.nothing",),
         (
-            FLOW,
-            "case Deny():\n                return _denied(",
-            "case Deny():\n                return None\n                return _denied(",
+            "agent/run_command.py",
+            "if isinstance(verdict, Deny):",
+            "if False:",
         ),
     ),
     "what is asked for is not done unasked": Row(
         command_not_run,
         ("rm -f nothing",),
-        (FLOW, "if order.is_check or digest == approved:", "if True:"),
+        (FLOW, "if question.digest != approved:", "if False:"),
     ),
     "a doubtful command is asked for": Row(
         command_not_run,
@@ -1212,8 +1204,8 @@ ROWS: dict[str, Row] = {
         protected_file_not_made,
         (),
         (
-            FLOW,
-            "real = self._context.workspace.resolved(effect.path, follow_last=effect.follows)",
+            "agent/file_operations.py",
+            "real = context.workspace.resolved(effect.path, follow_last=effect.follows)",
             "real = effect.path",
         ),
     ),
@@ -1253,7 +1245,11 @@ ROWS: dict[str, Row] = {
     "terminal controls are taken out": Row(
         output_harmless,
         ("controls",),
-        (FLOW, "output = plain_text.without_controls(outcome.output)", "output = outcome.output"),
+        (
+            "agent/run_command.py",
+            "output = plain_text.without_controls(outcome.output)",
+            "output = outcome.output",
+        ),
     ),
     "output is indented": Row(
         output_harmless,

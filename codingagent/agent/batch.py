@@ -12,7 +12,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context
-from codingagent.agent.executor import Agent, Chat, Order, subject_of
+from codingagent.agent.executor import Agent
+from codingagent.agent.plan import Chat, Order, subject_of
 from codingagent.checkpoints.file_changes import NAMED_LIMIT
 from codingagent.checkpoints.protected import NAME, Protection
 from codingagent.errors import ApprovalError, OperationError, UsageError

@@ -13,7 +13,8 @@ from codingagent.agent.requests import Requests
 from codingagent.checkpoints.layout import GIT_S, LazyStore, WorkLayout, place_of
 from codingagent.errors import UsageError
 from codingagent.model.journal_entries import Protocol, SessionStarted
-from codingagent.model.session_state import Session, fold
+from codingagent.model.session_fold import fold
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice, Remark
 from codingagent.policy.rules import PRESETS, Policy

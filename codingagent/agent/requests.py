@@ -308,7 +308,7 @@ class Requests:
         """Return the texts of files as the last answer wrote them, by digest."""
         session, found = self.session, dict[str, str]()
         limit = _VIEWS_PER_BUDGET * self.context.settings.context_chars
-        written = [e.path for e in file_changes(session.results) if e.after != "nothing"]
+        written = [e.path for e in file_changes(session.results) if not e.removes]
         views = Views(self.context.workspace)
         for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
             digest = session.known.get(path)

@@ -28,7 +28,8 @@ from codingagent.checkpoints.layout import WorkLayout
 from codingagent.errors import UsageError, WorkError
 from codingagent.model.journal_entries import RunStarted
 from codingagent.model.observations import digest_of
-from codingagent.model.session_state import Session, fold
+from codingagent.model.session_fold import fold
+from codingagent.model.session_state import Session
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Remark
 from codingagent.process.select_sandbox import policy_of

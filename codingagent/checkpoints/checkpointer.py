@@ -255,7 +255,5 @@ def _outlasting(events: Iterable[Event]) -> tuple[str, ...]:
         first.setdefault(change.path, change)
         last[change.path] = change
     return tuple(
-        path
-        for path, change in first.items()
-        if not (change.is_new and last[path].after == "nothing")
+        path for path, change in first.items() if not (change.is_new and last[path].removes)
     )

@@ -176,7 +176,7 @@ def _is_mended(path: str, text: str, later: Iterable[Operation]) -> bool:
                     continue
             case _:
                 # A command; or there is no text of that file any more.
-                return all(each.after == "nothing" for each in effects(operation))
+                return all(each.removes for each in effects(operation))
         if syntax_check.find_fault(path, text) is None:
             return True
     return False

@@ -59,6 +59,11 @@ class PathChange(Struct, frozen=True):
         """Whether a link at the end of the path is followed, so that its target is changed."""
         return self.after not in ("moved", "nothing")
 
+    @property
+    def removes(self) -> bool:
+        """Whether no file is there any more."""
+        return self.after == "nothing"
+
     def may_be_at(self, path: str) -> bool:
         """Return whether this may change a path."""
         return self.path == path or self.after == "anything"

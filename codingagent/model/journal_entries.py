@@ -1,6 +1,6 @@
 """Journal records: one for each thing that happened in a session, or in a run.
 
-`session_state` folds them into a state. In all of them `at` is UTC, ISO 8601 with Z.
+`session_fold` folds them into a state. In all of them `at` is UTC, ISO 8601 with Z.
 """
 
 import re

@@ -5,13 +5,43 @@ known file makes the result known, unless someone else had changed the file in b
 while one of our commands, checks or undos ran counts as ours. Every other difference is the person's.
 """
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from codingagent.model.effects import file_changes
+from codingagent.model.events import Refused
+from codingagent.model.journal_entries import OperationStarted, RequestWritten
 from codingagent.model.session_state import Session
 
 # A kernel may set a modification time one tick before the clock; the record has milliseconds.
 _TICK_NS = 20 * 10**6
 _ROUNDED_NS = 10**6
+
+
+def after_request(session: Session, record: RequestWritten) -> Mapping[str, str]:
+    """Return what the chat knows once it has the request, including files that the person changed."""
+    told = {e.subject: e.digest for e in session.results if isinstance(e, Refused) and e.digest}
+    shown = {file.path: file.digest for file in record.shown}
+    return {**session.known, **told, **shown} if told or shown else session.known
+
+
+def after_changes(
+    known: Mapping[str, str], written: Iterable[OperationStarted]
+) -> Mapping[str, str]:
+    """Return what the chat knows of files after its own changes, in their order."""
+    found = dict(known)
+    for start in written:
+        made = () if start.event is None else file_changes((start.event,))
+        kinds = {change.path: change.after for change in made}
+        were = [found.get(change.path) for change in start.changes]
+        for change in start.changes:
+            kind = kinds.get(change.path)
+            is_known = change.path in found and not start.is_unseen
+            if kind == "moved" and change.after not in were:
+                found.pop(change.path, None)
+            elif kind != "part" or is_known:
+                found[change.path] = change.after or ""
+    return found
 
 
 def digest_known(session: Session, path: str) -> str | None:

@@ -18,7 +18,8 @@ from typing import Any
 from msgspec import Struct
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent, Order
+from codingagent.agent.executor import Agent
+from codingagent.agent.plan import Order
 from codingagent.errors import OperationError, UsageError, WorkError
 from codingagent.model import paths
 from codingagent.model.approval import Question

@@ -19,7 +19,8 @@ from codingagent.model.journal_entries import (
     is_run_id,
     is_session_id,
 )
-from codingagent.model.session_state import Session, replay
+from codingagent.model.session_fold import replay
+from codingagent.model.session_state import Session
 from codingagent.storage import atomic_write
 from codingagent.storage.session_file import document
 

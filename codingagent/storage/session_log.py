@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from codingagent.model.journal_entries import Record
-from codingagent.model.session_state import Session, fold
+from codingagent.model.session_fold import fold
+from codingagent.model.session_state import Session
 
 
 class JournalLike(Protocol):

@@ -14,7 +14,7 @@ import pytest
 from codingagent.agent import context, factory, guess
 from codingagent.model.approval import Answer
 from codingagent.model.journal_entries import decode_record
-from codingagent.model.session_state import fold
+from codingagent.model.session_fold import fold
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import ApprovalAwaited
 from codingagent.storage.homes import Home

@@ -10,11 +10,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent, Order
+from codingagent.agent.executor import Agent
+from codingagent.agent.plan import Order
 from codingagent.checkpoints.store import Checkpoints, Site
 from codingagent.model.journal_entries import SessionStarted
 from codingagent.model.operations import CreateFile
-from codingagent.model.session_state import Phase, fold
+from codingagent.model.session_fold import fold
+from codingagent.model.session_state import Phase
 from codingagent.policy.rules import PRESETS
 from codingagent.process.bubblewrap import Unconfined
 from codingagent.process.runner import Runner, environment, find_program, run_tool

@@ -48,7 +48,8 @@ from codingagent.model.journal_entries import (
     is_session_id,
 )
 from codingagent.model.operations import Kind
-from codingagent.model.session_state import Phase, Session, fold, replay
+from codingagent.model.session_fold import fold, replay
+from codingagent.model.session_state import Phase, Session
 from codingagent.model.timeline import TurnTold, entries
 from codingagent.storage.session_file import document
 from tests.builders import CREATED_AT, LATER, SESSION_ID, session_of, started, turn

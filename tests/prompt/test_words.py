@@ -24,7 +24,8 @@ from codingagent.model.journal_entries import (
     UndoEnded,
 )
 from codingagent.model.operations import Kind
-from codingagent.model.session_state import Phase, Session, fold, replay
+from codingagent.model.session_fold import fold, replay
+from codingagent.model.session_state import Phase, Session
 from codingagent.prompt import render as outbox
 from tests.builders import BUDGET, LATER, context_of, session_of, started, turn
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codingagent.agent.context import bare_context
-from codingagent.agent.executor import Agent, Chat, Order
+from codingagent.agent.executor import Agent
+from codingagent.agent.plan import Chat, Order
 from codingagent.model.approval import Question
 from codingagent.model.events import Denied, Event, Interrupted, Refused
 from codingagent.policy.rules import PRESETS

@@ -1,0 +1,411 @@
+"""Plan the operations that change files: what each would write, and why it may not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from codingagent.agent.context import Context
+from codingagent.agent.plan import Order, Plan
+from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
+from codingagent.errors import OperationError
+from codingagent.model import encoding, known_files, paths, plain_text
+from codingagent.model.effects import changes_of
+from codingagent.model.events import (
+    Event,
+    FileCreated,
+    FileDeleted,
+    FileEdited,
+    FileMoved,
+    Hunk,
+    Refused,
+)
+from codingagent.model.journal_entries import ContentChange
+from codingagent.model.observations import Seen, digest_of
+from codingagent.model.operations import (
+    CreateFile,
+    DeleteFile,
+    Diff,
+    EditFile,
+    LineEnd,
+    LineRange,
+    MoveFile,
+    Substitutions,
+)
+from codingagent.model.ui_events import FileChanged, Remark
+from codingagent.policy.rules import Ask, Deny, judge_change
+
+_THERE_ALREADY = "it is there already, to the byte: nothing was to be done"
+_FOREIGN = Ask(
+    ("format.foreign",),
+    ("it came in another format than was asked for, and may have been meant otherwise",),
+    ("changes in another format than asked for",),
+)
+_UNSEEN = (
+    "the person changed this file since you saw it whole: READ_FILE before you replace more of it"
+)
+_EDIT_MEANT = (
+    "the body holds edits, so they were applied to the file; EDIT_FILE is the command for them"
+)
+
+
+class _Change(Struct, frozen=True):
+    """A change of one file that is known to be possible: its bytes before and after, and its event."""
+
+    path: str
+    seen: Seen | None
+    data: bytes | None
+    """None: there is no file any more."""
+    before: str | None
+    event: Event
+    is_unseen: bool = False
+    """The person had changed the file since the chat last saw it whole."""
+
+    def as_diff(self) -> str:
+        """Return it as a unified diff, for approval."""
+        old = b"" if self.seen is None else self.seen.data
+        return diff.text_of(self.path, old, self.data)
+
+
+# --- the operations --------------------------------------------------------------------------------
+
+
+def create(context: Context, order: Order, operation: CreateFile) -> Plan | Event:
+    """Plan to write a whole file."""
+    workspace, path = context.workspace, operation.path
+    workspace.check_writable(path)
+    exists = workspace.exists(path)
+    # Of a file too large to read, the beginning is enough: only its line ends matter here.
+    seen = workspace.read(path, whole=False) if exists else None
+    if seen is not None and not operation.overwrite:
+        if order.foreign == "no" or _bytes_of(operation, seen) != seen.data:
+            raise OperationError(
+                f"File '{path}' already exists; set overwrite to true, or name another path"
+            )
+        event = FileCreated(path, len(seen.data), replaced=True, notes=(_THERE_ALREADY,))
+        return _write(context, order, _Change(path, seen, seen.data, workspace.digest(path), event))
+    if not exists:
+        paths.check_new_name(path)
+    if order.chat is not None:
+        meant = answer_checks.edit_meant(operation, _text_of(seen))
+        if meant is not None:
+            return edit(context, order, meant, (_EDIT_MEANT,))
+    operation, notes = _as_meant(operation, seen)
+    _check_whole(operation, seen)
+    data = _bytes_of(operation, seen)
+    before = workspace.digest(path) if exists else None
+    notes += _check_reading(order, operation, seen, data)
+    event = FileCreated(path, len(data), exists, notes)
+    return _write(context, order, _Change(path, seen, data, before, event))
+
+
+def edit(
+    context: Context, order: Order, operation: EditFile, notes: tuple[str, ...] = ()
+) -> Plan | Event:
+    """Plan to change part of a file."""
+    path = operation.path
+    context.workspace.check_writable(path)
+    seen = context.workspace.read(path)
+    text = encoding.decode_file(seen.data)
+    if text is None:
+        raise OperationError(
+            f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
+        )
+    earlier = _earlier_hunks(path, order.earlier)
+    try:
+        edited = answer_checks.apply_edit(operation, text.text, earlier)
+    except OperationError as fault:
+        raise OperationError(f"'{path}': {fault.reason}", fault.detail) from fault
+    data = text.encode(edited.text)
+    notes += edited.notes + _shift_notes(operation, earlier)
+    notes += _check_reading(order, operation, seen, data)
+    if edited.text == text.text:
+        notes += ("the new lines are the same as the old ones: the file is as it was",)
+    excerpt = apply.excerpt(edited.text, edited.hunks)
+    event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes)
+    return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
+
+
+def delete(context: Context, order: Order, operation: DeleteFile) -> Plan | Event:
+    """Plan to remove a file."""
+    path = operation.path
+    context.workspace.check_deletable(path)
+    before = context.workspace.digest(path, follow_last=False)
+    return _write(context, order, _Change(path, None, None, before, FileDeleted(path)))
+
+
+def move(context: Context, order: Order, operation: MoveFile) -> Plan | Event:
+    """Plan to give a file another path."""
+    workspace, path, to = context.workspace, operation.path, operation.to
+    state, replaces = workspace.check_movable(path, to, overwrite=operation.overwrite)
+    if not replaces:
+        paths.check_new_name(to)
+    moved = workspace.digest(path, follow_last=False)
+    before = workspace.digest(to, follow_last=False) if replaces else None
+    event = FileMoved(path, to, state[2], replaces)
+    seen = workspace.read(to, whole=False) if replaces else None
+    replaced = _Change(to, seen, None, before, event)
+    if _known_otherwise(order, replaced) is not None:
+        raise OperationError(
+            f"The person changed '{to}' since you saw it last, and this would take that back: READ_FILE"
+            " it first"
+        )
+
+    def act() -> Event:
+        workspace.move(path, to, state, overwrite=operation.overwrite)
+        return event
+
+    def shown() -> str:
+        return f"'{path}' is moved to '{to}'\n{replaced.as_diff() if replaces else ''}"
+
+    asked = (_FOREIGN,) if order.foreign == "asked" else ()
+    plan = Plan(path, (to, moved or "", before or ""), shown, act, asked, event=event)
+    return _judged(context, order, plan, {path: (moved, None), to: (before, moved)}, state[2])
+
+
+# --- what a change needs ---------------------------------------------------------------------------
+
+
+def _write(context: Context, order: Order, change: _Change) -> Plan | Event:
+    """Plan a change, unless it would overwrite a change by the person that the chat has not seen."""
+    known = _known_otherwise(order, change)
+    if known is not None:
+        refused = _refusal(context, order, change, known)
+        if refused is not None:
+            return refused
+        event = replace(change.event, notes=(*change.event.notes, _UNSEEN))
+        change = replace(change, event=event, is_unseen=True)
+    after = None if change.data is None else digest_of(change.data)
+    plan = Plan(
+        change.path,
+        (change.before or "", after or ""),
+        change.as_diff,
+        partial(_make, context, change),
+        tuple(_doubts(order, change)),
+        event=change.event,
+        is_unseen=change.is_unseen,
+    )
+    digests = {change.path: (change.before, after)}
+    return _judged(context, order, plan, digests, len(change.data or b""))
+
+
+def _make(context: Context, change: _Change) -> Event:
+    if change.data is None:
+        context.workspace.delete(change.path)
+    else:
+        context.workspace.write(change.path, change.data, change.seen)
+        old = None if change.seen is None else change.seen.data
+        context.show(FileChanged(change.path, old, change.data))
+    return change.event
+
+
+def _judged(
+    context: Context,
+    order: Order,
+    plan: Plan,
+    digests: Mapping[str, tuple[str | None, str | None]],
+    size_bytes: int,
+) -> Plan | Event:
+    """Return a plan with its changes and what needs approval, or the denial by the policy.
+
+    Args:
+        context: the context of the session.
+        order: the operation.
+        plan: the plan, whose event says what it changes.
+        digests: by path, what is there before and after.
+        size_bytes: of the file that is written.
+    """
+    assert plan.event is not None, "it changes files"
+    asked, changes = list(plan.asked), list[ContentChange]()
+    for effect in changes_of(plan.event):
+        # A path may lead through links to a protected file.
+        real = context.workspace.resolved(effect.path, follow_last=effect.follows)
+        verdict = judge_change(context.policy, effect.after, real, size_bytes)
+        if isinstance(verdict, Deny):
+            return order.denied(effect.path, verdict)
+        before, after = digests[effect.path]
+        if before not in (None, after) and _is_lost(context, real):
+            asked.append(_loss(paths.shown(real)))
+        if isinstance(verdict, Ask):
+            asked.append(verdict)
+        changes.append(
+            ContentChange(effect.path, before, after, "" if real == effect.path else real)
+        )
+    return replace(plan, asked=tuple(asked), changes=tuple(changes))
+
+
+def _is_lost(context: Context, path: str) -> bool:
+    """Return whether no undo covers a change, unless the policy asks for nothing."""
+    asks = context.policy.filesystem.approval_required
+    return bool(asks) and context.checkpointer.is_uncovered(path)
+
+
+def _loss(shown: str) -> Ask:
+    reason = (
+        f"undo does not cover '{shown}': there is no checkpoint of it, or too much of what git ignores,"
+        " or is large, is kept already"
+    )
+    return Ask(("undo.uncovered",), (reason,), (f"replacing '{shown}' without undo",))
+
+
+def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
+    """Yield what needs approval whatever the policy says about the path."""
+    path, seen, data = paths.shown(change.path), change.seen, change.data
+    session = None if order.chat is None else order.chat.session
+    is_replaced = seen is not None and isinstance(change.event, FileCreated)
+    if is_replaced and session is not None and change.path in session.parts - session.known.keys():
+        reason = f"the model saw only a part of '{path}', and replaces all of it"
+        yield Ask(("context.part",), (reason,), (f"'{path}' may be replaced unseen",))
+    if order.foreign == "no" or (seen is not None and data == seen.data):
+        return
+    if order.foreign == "asked":
+        yield _FOREIGN
+    old, new = 0 if seen is None else len(seen.data), len(data or b"")
+    if data is not None and new * 2 < old:
+        reason = f"the file would shrink from {old} to {new} bytes"
+        yield Ask(("format.shrinks",), (reason,), (f"'{path}' may shrink to less than half",))
+
+
+# --- what the person changed -----------------------------------------------------------------------
+
+
+def _known_otherwise(order: Order, change: _Change) -> str | None:
+    """Return the digest of a file as the chat knows it, if the person has changed it since."""
+    session = None if order.chat is None else order.chat.session
+    if session is None or change.seen is None or change.data == change.seen.data:
+        return None
+    # Most files are unchanged: search the journal only for the others.
+    if session.known.get(change.path) in (None, change.before):
+        return None
+    known = known_files.digest_known(session, change.path)
+    if known == change.before or known_files.is_ours(session, change.seen.state[3]):
+        return None
+    return known
+
+
+def _refusal(context: Context, order: Order, change: _Change, known: str) -> Refused | None:
+    """Return why a change would take back the person's; None if it is elsewhere in the file."""
+    assert order.chat is not None, "a chat knows it"
+    texts, path = order.chat.texts, change.path
+    old = "" if known == "" else None if texts is None else texts.read(known)
+    present = _text_of(change.seen)
+    present = None if present is None else present.replace("\r\n", "\n")
+    is_edit = isinstance(change.event, FileEdited)
+    if is_edit and _has_same_lines(order, old, present):
+        return None
+    detail = ""
+    if context.may_read(path) and old is not None and present is not None:
+        detail = diff.text_of(path, old.encode(), present.encode(errors="replace"))
+    context.show(
+        Remark(
+            f"{paths.shown(path)}: you changed it since the chat saw it last, so the answer did not"
+            " replace it; the next request shows your change"
+        )
+    )
+    reason = (
+        f"The person changed '{path}' since you saw it last, and this would take that back: nothing"
+        f" was written. {'Their change and the whole file are' if detail else 'The whole file is'} shown"
+        " in this request: keep what they changed, or drop it on purpose, and send"
+        f" {'these lines' if is_edit else 'it'} again"
+    )
+    assert change.before is not None, "the file is there"
+    return Refused(order.kind, reason, detail, path, digest=change.before)
+
+
+def _has_same_lines(order: Order, old: str | None, now: str | None) -> bool:
+    """Return whether an edit changes what the chat saw: its search matches, or its range is unchanged."""
+    operation = order.operation
+    if not isinstance(operation, EditFile) or not isinstance(operation.change, LineRange):
+        return True
+    if old is None or now is None:
+        return False
+    first, last = operation.change.start_line - 1, operation.change.end_line
+    return old.split("\n")[first:last] == now.split("\n")[first:last]
+
+
+# --- texts -----------------------------------------------------------------------------------------
+
+
+def _check_reading(
+    order: Order, operation: CreateFile | EditFile, seen: Seen | None, data: bytes
+) -> tuple[str, ...]:
+    """Refuse a change that makes a file unparsable; return notes."""
+    chat = order.chat
+    if chat is None or not syntax_check.is_known(operation.path):
+        return ()
+    new = encoding.decode_file(data)
+    return answer_checks.check_reading(
+        operation,
+        _text_of(seen),
+        "" if new is None else new.text,
+        chat.later(),
+        is_json=order.is_json,
+    )
+
+
+def _text_of(seen: Seen | None) -> str | None:
+    found = None if seen is None else encoding.decode_file(seen.data)
+    return None if found is None else found.text
+
+
+def _count(operation: EditFile) -> int:
+    match operation.change:
+        case LineRange():
+            return 1
+        case Substitutions(edits=parts) | Diff(hunks=parts) | parts:
+            return len(parts)
+
+
+def _shift_notes(operation: EditFile, earlier: Sequence[Hunk]) -> tuple[str, ...]:
+    """Return a note if earlier edits of this answer have moved the lines that this one counts."""
+    if not isinstance(operation.change, LineRange):
+        return ()
+    by = apply.shift_at(earlier, operation.change.start_line)
+    if not by:
+        return ()
+    note = (
+        f"earlier edits in this reply had moved these lines by {by:+d}; the numbers were counted"
+        " in the file as it stood after them: check the lines above"
+    )
+    return (note,)
+
+
+def _earlier_hunks(path: str, events: Sequence[Event]) -> list[Hunk]:
+    """Return the hunks of earlier edits of this answer in a file, in order."""
+    edited = [each for each in events if isinstance(each, FileEdited) and each.path == path]
+    return [hunk for event in edited for hunk in event.hunks]
+
+
+def _as_meant(operation: CreateFile, seen: Seen | None) -> tuple[CreateFile, tuple[str, ...]]:
+    """Return a file without certain damage from the chat, and notes about what was repaired."""
+    if isinstance(operation.content, bytes) or operation.arrival is None:
+        return operation, ()
+    body = body_repair.mend_file(
+        operation.content, operation.path, operation.arrival, _text_of(seen)
+    )
+    if body.text == operation.content:
+        return operation, body.notes
+    return replace(operation, content=body.text), body.notes
+
+
+def _check_whole(operation: CreateFile, seen: Seen | None) -> None:
+    """Refuse to replace a whole file by a part with a placeholder for the rest."""
+    if seen is None or isinstance(operation.content, bytes):
+        return
+    elision = elisions.elision_in(operation.content, _text_of(seen) or "", operation.path)
+    if elision:
+        raise OperationError(
+            f"The body has '{plain_text.one_line(elision, 60)}' in place of lines of '{operation.path}',"
+            " and a part never takes the place of a whole file; send all of its lines, or use EDIT_FILE"
+        )
+
+
+def _bytes_of(operation: CreateFile, seen: Seen | None) -> bytes:
+    if isinstance(operation.content, bytes):
+        return operation.content
+    text = operation.content
+    keeps_crlf = operation.line_end is None and seen is not None and apply.is_all_crlf(seen.data)
+    if keeps_crlf or operation.line_end is LineEnd.CRLF:
+        text = text.replace("\n", "\r\n")
+    return text.encode()

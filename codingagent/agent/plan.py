@@ -1,0 +1,86 @@
+"""An operation to do, and the plan of one that changes files or runs a command: judged, not yet begun."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from codingagent.model.events import Denied, Event
+from codingagent.model.journal_entries import ContentChange
+from codingagent.model.operations import Finish, Kind, Operation, RunCommand, ShowMessage
+from codingagent.model.session_state import Session
+from codingagent.policy.rules import Ask, Deny
+from codingagent.protocols.tags.reply import Foreign
+from codingagent.storage.shown_texts import ShownTexts
+
+
+class Chat(Struct, frozen=True):
+    """Context for checking the changes in a chat's answer; a program's are not checked.
+
+    `later` returns the operations that follow in the answer. `session` holds what the chat knows of files,
+    and `texts` the contents of such files, by digest.
+    """
+
+    later: Callable[[], Iterable[Operation]] = tuple
+    session: Session | None = None
+    texts: ShownTexts | None = None
+
+
+class Order(Struct, frozen=True):
+    """An operation to do, and its position in the answer, counted from 0.
+
+    `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
+    is the number of characters of contents and outputs that its event may hold. `foreign` says whether it
+    came in a format other than the protocol's. `is_check` means that it is the person's own check: the policy
+    does not ask. `chat` is set for operations of an answer.
+    """
+
+    index: int
+    operation: Operation
+    earlier: Sequence[Event] = ()
+    room: int = 2**62
+    id: str = ""
+    foreign: Foreign = "no"
+    is_check: bool = False
+    chat: Chat | None = None
+
+    @property
+    def is_json(self) -> bool:
+        """Return whether it came in a JSON message: only there operations have names."""
+        return bool(self.id)
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.CHECK if self.is_check else self.operation.kind
+
+    def denied(self, subject: str, verdict: Deny) -> Denied:
+        """Return the event of its denial by the policy."""
+        return Denied(self.kind, subject, (verdict.rule,), verdict.reason, verdict.suggestion)
+
+
+class Plan(Struct, frozen=True):
+    """What is about to be done, for the journal and for approval.
+
+    `parts` are everything that a yes depends on, `shown` what the person sees of it. `asked` is what needs
+    their approval. `changes` and `event` say what will be true once `act` is done; a command has neither.
+    """
+
+    subject: str
+    parts: tuple[str, ...]
+    shown: Callable[[], str]
+    act: Callable[[], Event]
+    asked: tuple[Ask, ...] = ()
+    changes: tuple[ContentChange, ...] = ()
+    event: Event | None = None
+    is_unseen: bool = False
+    """The person had changed the file since the chat last saw it whole."""
+
+
+def subject_of(operation: Operation) -> str:
+    """Return the subject of an operation: a path or a command; empty for messages."""
+    match operation:
+        case RunCommand():
+            return operation.command
+        case ShowMessage() | Finish():
+            return ""
+        case _:
+            return operation.path

@@ -1,0 +1,85 @@
+"""Plan the operations that change nothing: all of each is its event."""
+
+import base64
+
+from codingagent.agent.context import Context
+from codingagent.agent.file_views import Views
+from codingagent.agent.plan import Order
+from codingagent.errors import OperationError
+from codingagent.model import paths, plain_text
+from codingagent.model.events import Denied, Event, FileFetched, FileRequested, FolderListed
+from codingagent.model.operations import FetchFile, ListFolder, ReadFile
+from codingagent.policy.rules import Deny, judge_read
+
+# More files in one request do not help a model; it can narrow the glob.
+_GLOB_LIMIT_FILES = 100
+
+
+def request(context: Context, order: Order, operation: ReadFile, views: Views) -> Event:
+    """Return the files that the next request shows: one, or those that a glob matches."""
+    workspace, path = context.workspace, operation.path
+    lines = (operation.start_line, operation.end_line)
+    if not paths.is_glob(path) or workspace.exists(path):
+        if (denied := _denied(context, order, path)) is not None:
+            return denied
+        views.view(path, *lines)
+        return FileRequested(path, (path,), *lines)
+    fits = paths.glob_matcher(path)
+    # No answer can ask for a name that is not UTF-8.
+    listed = filter(_is_utf8, workspace.listing().files)
+    found = sorted(filter(fits, listed))
+    readable = list(filter(context.may_read, found))
+    if not readable:
+        which = "that the policy lets be read " if found else ""
+        raise OperationError(f"No file {which}fits '{path}'; see Workspace Files for what there is")
+    notes: tuple[str, ...] = ()
+    if len(readable) < len(found):
+        notes += (f"{len(found) - len(readable)} more files fit; the policy blocks them",)
+    if len(readable) > _GLOB_LIMIT_FILES:
+        notes += (f"{len(readable)} files fit; only the first {_GLOB_LIMIT_FILES} were read",)
+    return FileRequested(path, tuple(readable[:_GLOB_LIMIT_FILES]), *lines, notes)
+
+
+def fetch(context: Context, order: Order, operation: FetchFile) -> Event:
+    """Return a file's whole content, if there is room for it among the results."""
+    path = operation.path
+    if (denied := _denied(context, order, path)) is not None:
+        return denied
+    data = context.workspace.read(path).data
+    size_bytes = len(data)
+    if size_bytes > order.room:
+        raise OperationError(
+            f"File '{path}' has {size_bytes} bytes and no room is left for them among these results;"
+            " ask for fewer files at once"
+        )
+    try:
+        is_binary = operation.encoding == "base64"
+        content = base64.b64encode(data).decode() if is_binary else data.decode()
+    except UnicodeDecodeError as fault:
+        raise OperationError(
+            f"File '{path}' is not UTF-8 text (byte {fault.start + 1} of {size_bytes} can't"
+            " stand there); ask for it with encoding base64"
+        ) from fault
+    if plain_text.json_length(content) > order.room:
+        raise OperationError(
+            f"File '{path}' is full of control characters, which take more room than is left among these"
+            " results; ask for it with encoding base64"
+        )
+    return FileFetched(path, content, operation.encoding, size_bytes)
+
+
+def list_folder(context: Context, order: Order, operation: ListFolder) -> Event:
+    """Return the contents of a folder."""
+    denied = _denied(context, order, operation.path)
+    return denied or FolderListed(operation.path, context.workspace.entries(operation.path))
+
+
+def _denied(context: Context, order: Order, path: str) -> Denied | None:
+    # The root has no name of its own that a policy could block; what matters is whether it can be read.
+    is_root = path == "."
+    verdict = judge_read(context.policy, path) if is_root else context.verdict_on_reading(path)
+    return order.denied(path, verdict) if isinstance(verdict, Deny) else None
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isprintable() or not any("\ud800" <= c <= "\udfff" for c in name)

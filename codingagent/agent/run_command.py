@@ -1,0 +1,134 @@
+"""Plan RUN_COMMAND, and run the command."""
+
+import re
+import shlex
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from codingagent.agent.context import Context
+from codingagent.agent.plan import Order, Plan
+from codingagent.errors import OperationError
+from codingagent.model import paths, plain_text
+from codingagent.model.events import CommandRan, Denied
+from codingagent.model.observations import Extras, digest_of
+from codingagent.model.operations import RunCommand
+from codingagent.model.ui_events import Notice, OutputCame
+from codingagent.policy import evaluate
+from codingagent.policy.rules import Ask, Deny
+
+# How much of a command's output a result shows (specification 003, RUN_COMMAND).
+OUTPUT_LIMIT_CHARACTERS = 20_000
+
+# How much of a command's output the screen shows as it comes.
+_LIVE_LIMIT_CHARACTERS = 50_000
+
+_GIT_CAME = (
+    "this command made .git here: commands can only read it from now on, and the person should look"
+    " at its config and hooks before using git here"
+)
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def plan(context: Context, order: Order, operation: RunCommand) -> Plan | Denied:
+    """Return the plan of a command, or its denial."""
+    command, variables = operation.command, operation.variables
+    _check_command(operation)
+    verdict = evaluate.judge_command(
+        context.policy, command, str(context.workspace.root), variables
+    )
+    if isinstance(verdict, Deny):
+        return order.denied(command, verdict)
+    # A yes holds for the folder that cwd leads to now, and for these variables.
+    where = context.workspace.resolved(operation.cwd) if operation.cwd != "." else ""
+    parts = (operation.cwd, where, *(f"{name}={value}" for name, value in variables.items()))
+    asked = (verdict,) if isinstance(verdict, Ask) else ()
+    if asked and (where or variables):
+        # An "always" holds only for this folder and these variables.
+        given = digest_of("\0".join(parts).encode(errors="replace"))[:12]
+        here = f" in '{paths.shown(operation.cwd)}' ({given})"
+        asked = (replace(asked[0], grants=tuple(grant + here for grant in asked[0].grants)),)
+    shown, act = partial(_shown, operation), partial(_run, context, order, operation)
+    return Plan(command, parts, shown, act, asked)
+
+
+def _check_command(operation: RunCommand) -> None:
+    """Refuse a command that no system can start.
+
+    Raises:
+        OperationError: for an empty command, a NUL, or an invalid name of a variable.
+    """
+    if not operation.command.strip():
+        raise OperationError("The command is empty; give a shell line")
+    if "\0" in operation.command:
+        raise OperationError("The command has a NUL character; write it without")
+    for name, value in operation.variables.items():
+        if not _VARIABLE.fullmatch(name):
+            raise OperationError(
+                f"'{paths.shown(name)}' is no name of a variable; use letters, digits and _"
+            )
+        if "\0" in value:
+            raise OperationError(f"The variable {name} has a NUL character; write it without")
+
+
+def _shown(operation: RunCommand) -> str:
+    where = "" if operation.cwd == "." else f"in {operation.cwd}: "
+    variables = "".join(f"{name}={shlex.quote(v)} " for name, v in operation.variables.items())
+    return f"{where}{variables}{operation.command}"
+
+
+def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
+    asked_s, most_s = operation.timeout_s, context.policy.shell.timeout
+    limit_s = context.settings.command_timeout if asked_s is None else asked_s or None
+    if most_s is not None:
+        limit_s = min(limit_s or most_s, most_s)
+    had_git = context.workspace.has_git()
+    with context.workspace.folder(operation.cwd) as folder:
+        show = _Live(context.show)
+        extras = Extras(operation.variables, operation.parts_streams)
+        outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
+    if outcome.failure:
+        raise OperationError(f"The command could not be started: {outcome.failure}")
+    output = plain_text.without_controls(outcome.output)
+    notes = outcome.notes
+    if not had_git and context.workspace.has_git():
+        notes += (_GIT_CAME,)
+    if outcome.stopped_processes and outcome.ended_by == "itself":
+        count = outcome.stopped_processes
+        what = "background process was" if count == 1 else "background processes were"
+        notes += (f"{count} {what} ended with the command",)
+    return CommandRan(
+        operation.command,
+        outcome.exit_code,
+        plain_text.clip_middle(output, OUTPUT_LIMIT_CHARACTERS, outcome.dropped_characters),
+        round(outcome.duration_s, 3),
+        outcome.ended_by,
+        outcome.limit,
+        outcome.stopped_processes,
+        outcome.sandbox,
+        outcome.has_network,
+        _within(outcome.stdout, order.room),
+        _within(outcome.stderr, order.room),
+        notes,
+    )
+
+
+def _within(text: str | None, room: int) -> str | None:
+    limit = max(room, OUTPUT_LIMIT_CHARACTERS)
+    return None if text is None else plain_text.clip_middle(text, limit)
+
+
+class _Live:
+    """Pass a running command's output to the screen, up to a limit: nobody reads more."""
+
+    def __init__(self, show: Callable[[Notice], None]) -> None:
+        self._show = show
+        self._left = _LIVE_LIMIT_CHARACTERS
+
+    def add(self, text: str) -> None:
+        if self._left > 0:
+            shown = plain_text.without_controls(text[: self._left])
+            self._left -= len(text)
+            self._show(OutputCame(shown if self._left > 0 else f"{shown}\n… (more is not shown)\n"))

@@ -1,0 +1,334 @@
+"""Fold the records of a journal into the state of its session. Resuming folds them again.
+
+Within EXECUTING each operation leaves OperationStarted (only if it changes something) and
+OperationEnded; the person's own check leaves OperationStarted and CheckEnded. A start without an end
+was interrupted by a kill: `Session.started`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from codingagent.model import journal_entries as entries
+from codingagent.model import known_files
+from codingagent.model.append_list import AppendList
+from codingagent.model.effects import file_changes, may_change_anything
+from codingagent.model.events import (
+    CommandRan,
+    Event,
+    FileFetched,
+    FileRequested,
+    Finished,
+    succeeded,
+)
+from codingagent.model.operations import Kind
+from codingagent.model.plain_text import json_length
+from codingagent.model.session_state import NONE, Phase, Said, Session
+
+_REOPENED = (
+    "the person goes on with the task after your DONE: what FAILED above, or is missing from the"
+    " task, is still to be done"
+)
+
+_DUE, _AWAITING, _EXECUTING, _APPROVAL, _COMPLETE = Phase
+_SAME = {phase: phase for phase in Phase}
+# A waiting request is rewritten.
+_REWRITTEN = {**_SAME, _AWAITING: _DUE}
+
+# By record: the phases in which it may come, and the phase after each. Others may come in any.
+_PHASES: Mapping[type[entries.Record], Mapping[Phase, Phase]] = {
+    entries.RequestWritten: {_DUE: _AWAITING},
+    # During a turn its own request is due anyway.
+    entries.PersonSaid: {was: then for was, then in _REWRITTEN.items() if was is not _COMPLETE},
+    entries.RefreshAsked: {_AWAITING: _DUE},
+    # The waiting request tells of the old check.
+    entries.CheckNamed: _REWRITTEN,
+    entries.AnswerTaken: {_AWAITING: _EXECUTING},
+    entries.OperationStarted: {_EXECUTING: _EXECUTING},
+    entries.OperationEnded: {_EXECUTING: _EXECUTING},
+    entries.CheckEnded: {_EXECUTING: _EXECUTING},
+    # The question may be asked again: the file that the operation would change has changed.
+    entries.ApprovalAsked: {_EXECUTING: _APPROVAL, _APPROVAL: _APPROVAL},
+    entries.ApprovalAnswered: {_APPROVAL: _EXECUTING},
+    entries.ProtectedFound: {_EXECUTING: _EXECUTING},
+    entries.ProtectedSettled: {_EXECUTING: _EXECUTING},
+    # Found after a turn, it may come after the request.
+    entries.CheckpointTaken: {phase: phase for phase in Phase if phase is not _DUE},
+    entries.UndoBegan: {_AWAITING: _AWAITING, _COMPLETE: _COMPLETE},
+    # REQUEST_DUE: words or a refresh came while an undo was being finished.
+    entries.UndoEnded: {_DUE: _DUE, _AWAITING: _DUE, _COMPLETE: _COMPLETE},
+    # With Finished and nothing said meanwhile: COMPLETE.
+    entries.TurnEnded: {_EXECUTING: _DUE},
+    entries.SessionReopened: {_COMPLETE: _DUE},
+}
+
+
+def fold(session: Session | None, record: entries.Record) -> Session:
+    """Return the state after one more record.
+
+    Raises:
+        ValueError: if the record can't follow: this program did not write the journal.
+    """
+    if session is None:
+        return _begun(record)
+    phases = _PHASES.get(type(record), _SAME)
+    if session.phase not in phases:
+        raise ValueError(f"a {record.class_name} while the session is {session.phase.value}")
+    was = session.phase
+    return _step(replace(session, updated_at=record.at, phase=phases[was]), record, was)
+
+
+def replay(records: Iterable[entries.Record]) -> Session | None:
+    """Return the state after all records; None if there are none.
+
+    Raises:
+        ValueError: as `fold`.
+    """
+    session: Session | None = None
+    for record in records:
+        session = fold(session, record)
+    return session
+
+
+def _begun(record: entries.Record) -> Session:
+    match record:
+        case entries.SessionStarted():
+            begun = Session(
+                record.session_id,
+                record.task,
+                record.workspace,
+                record.at,
+                record.at,
+                protocol=record.protocol,
+                check=record.check,
+                context=record.context,
+                leave_out=record.leave_out,
+                conventions=record.conventions,
+            )
+        case entries.RunStarted():
+            begun = Session(
+                record.run_id,
+                "",
+                record.workspace,
+                record.at,
+                record.at,
+                phase=_EXECUTING,
+                reply=entries.AnswerTaken(1, entries.MESSAGE_NAME, record.digest, record.at),
+                is_run=True,
+            )
+        case _:
+            raise ValueError("no start of a session")
+    return replace(begun, policy=record.policy, sandbox=record.sandbox, network=record.network)
+
+
+def _step(session: Session, record: entries.Record, was: Phase) -> Session:
+    """Return the state after a record; its phase is already in it, and `was` is the one before."""
+    kept = session.checkpoints
+    match record:
+        case entries.InboxFound():
+            return replace(session, earlier=record.files)
+        case entries.RequestWritten():
+            return replace(
+                session,
+                checkpoints=replace(kept, told=kept.latest),
+                known=known_files.after_request(session, record),
+                parts=session.parts.union(record.parts),
+                requested=record.sequence,
+            )
+        case entries.PersonSaid():
+            # What is said during a turn goes into the request after it.
+            sequence = session.sequence + (was in (_EXECUTING, _APPROVAL))
+            is_late = sequence == session.requested
+            said = Said(sequence, record.text, record.errand, record.attached, is_late)
+            return replace(
+                session,
+                said=(*session.said, said),
+                attached=tuple(dict.fromkeys((*session.attached, *record.attached))),
+                touched=session.touched.union(record.attached),
+            )
+        case entries.RefreshAsked() | entries.AnswerSetAside():
+            return session
+        case entries.GrantsRevoked():
+            return replace(session, granted=session.granted.difference(record.grants))
+        case entries.CheckNamed():
+            return replace(session, check=record.command)
+        case entries.AnswerTaken():
+            return replace(
+                session,
+                attached=(),
+                checked=None,
+                checkpoints=replace(kept, before="", starts=NONE, began="", parts=()),
+                reply=record,
+                last_digest=record.digest,
+                results=NONE,
+                ends=NONE,
+                returned=0,
+                notes=(),
+                undos=0,
+                undo_note="",
+                written=NONE,
+                agreed=frozenset(),
+                found=(),
+                settled=None,
+            )
+        case entries.OperationStarted():
+            if kept.before:
+                kept = replace(kept, starts=kept.starts.with_one(record))
+            return replace(session, started=record, checkpoints=kept)
+        case entries.OperationEnded():
+            return _end_operation(session, record)
+        case entries.CheckEnded():
+            return replace(
+                session,
+                started=None,
+                checked=record.event,
+                is_failing=not succeeded(record.event),
+                checked_by=record.command,
+                checked_on="",
+                is_unchecked=False,
+                spans=_spans(session, record.event, record.at),
+            )
+        case entries.ApprovalAsked():
+            return replace(session, asked=record, answered=None)
+        case entries.ApprovalAnswered():
+            return _answer(session, record)
+        case entries.CheckpointTaken():
+            return _keep(session, record)
+        case entries.ProtectedFound():
+            return replace(session, found=record.changes)
+        case entries.ProtectedSettled():
+            is_unchecked = session.is_unchecked or bool(record.put_back)
+            return replace(
+                session, asked=None, answered=None, settled=record, is_unchecked=is_unchecked
+            )
+        case entries.UndoBegan():
+            return replace(session, undoing=record)
+        case entries.UndoEnded():
+            begun, spans = session.undoing, session.spans
+            return replace(
+                session,
+                undoing=None,
+                spans=spans if begun is None else spans.with_one((begun.at, record.at)),
+                undos=session.undos + 1,
+                undo_note=record.told or "",
+                notes=session.notes if record.told is not None else session.notes + record.notes,
+                is_unchecked=True,
+            )
+        case entries.TurnEnded():
+            return _end_turn(session, record)
+        case entries.SessionReopened():
+            return replace(
+                session, sequence=session.sequence + 1, notes=(*session.notes, _REOPENED)
+            )
+        case entries.SessionStarted() | entries.RunStarted():
+            raise ValueError("a second start of a session")
+        case _:
+            assert_never(record)
+
+
+def _end_operation(session: Session, record: entries.OperationEnded) -> Session:
+    event, started = record.event, session.started
+    is_change = bool(file_changes((event,)))
+    # A command counts only after a check has run.
+    undoes_check = is_change or (bool(session.checked_by) and may_change_anything(event))
+    written = session.written
+    return replace(
+        session,
+        started=None,
+        asked=None,
+        answered=None,
+        results=session.results.with_one(event),
+        ends=session.ends.with_one(record),
+        returned=session.returned + _returned(event),
+        tier=event.sandbox if isinstance(event, CommandRan) else session.tier,
+        is_unchecked=session.is_unchecked or undoes_check,
+        written=written.with_one(started) if started and is_change else written,
+        spans=_spans(session, event, record.at),
+    )
+
+
+def _returned(event: Event) -> int:
+    match event:
+        case FileFetched():
+            return json_length(event.content)
+        case CommandRan():
+            return json_length(event.stdout or "") + json_length(event.stderr or "")
+        case _:
+            return 0
+
+
+def _spans(session: Session, event: Event, at: str) -> AppendList[tuple[str, str]]:
+    """Return when commands ran, including one that has just ended; the end of a killed one is unknown."""
+    started = session.started
+    ran = started is not None and isinstance(event, CommandRan)
+    return session.spans.with_one((started.at, at)) if started and ran else session.spans
+
+
+def _answer(session: Session, record: entries.ApprovalAnswered) -> Session:
+    asked = session.asked
+    if asked is None or asked.index != record.index:
+        raise ValueError("an answer to what was not asked")
+    grants, decision = asked.question.grants, record.answer.decision
+    granted = session.granted.union(grants) if decision == "always" else session.granted
+    is_agreed = decision != "no" and asked.question.kind is Kind.RUN_COMMAND
+    agreed = session.agreed.union(grants) if is_agreed else session.agreed
+    return replace(session, answered=record, granted=granted, agreed=agreed)
+
+
+def _keep(session: Session, record: entries.CheckpointTaken) -> Session:
+    """Return the state with one more checkpoint."""
+    kept, name, begins = session.checkpoints, record.name, record.name if record.before else ""
+    # The request about its turn is already out.
+    is_told = session.phase is _AWAITING
+    if begins and (is_told or session.phase is _COMPLETE):
+        raise ValueError("a checkpoint before a turn that has not begun")
+    ends = kept.before and not begins
+    checkpoints = replace(
+        kept,
+        before=begins,
+        turn=record.sequence,
+        starts=NONE,
+        began=kept.began or begins,
+        parts=(*kept.parts, (kept.before, name)) if ends else kept.parts,
+        latest=name,
+        told=name if is_told else kept.told or name,
+    )
+    # The check comes last in a turn, so that the first one after it shows what it ran on.
+    is_first = not (begins or session.checked_on) and session.checked is not None
+    checked_on = name if is_first and not session.is_failing else session.checked_on
+    return replace(session, checkpoints=checkpoints, checked_on=checked_on)
+
+
+def _end_turn(session: Session, record: entries.TurnEnded) -> Session:
+    done = any(isinstance(event, Finished) for event in session.results)
+    # The DONE referred to the files as they were before.
+    done = done and not (session.settled and session.settled.put_back)
+    ended = replace(
+        session,
+        reply=None,
+        notes=record.notes,
+        changed=record.changed,
+        touched=session.touched.union(*map(_paths, session.results)),
+        cut=record.cut,
+        checkpoints=replace(session.checkpoints, shown=session.checkpoints.told),
+        known=known_files.after_changes(session.known, session.written),
+    )
+    # No request has included yet what was said during the turn: the DONE did not take it into
+    # account.
+    is_unheard = any(said.sequence > session.sequence for said in session.said)
+    if done and is_unheard:
+        ended = replace(ended, notes=(*record.notes, _REOPENED))
+    elif done or session.is_run:
+        return replace(ended, phase=_COMPLETE)
+    return replace(ended, sequence=session.sequence + 1)
+
+
+def _paths(event: Event) -> tuple[str, ...]:
+    match event:
+        case FileFetched():
+            return (event.path,)
+        case FileRequested():
+            return event.paths
+        case _:
+            return tuple(each.path for each in file_changes((event,)) if not each.removes)
