@@ -7,7 +7,7 @@ from codingagent.secrets import values
 from codingagent.secrets.values import Form
 from codingagent.secrets.words import ABOUT, KEYS, PUBLIC, TRAILING
 
-_STEMS = ("pass", "pwd", "secret", "token", "key", "cred", "auth", "salt")
+_STEMS = ("pass", "pw", "secret", "token", "key", "cred", "auth", "salt")
 _OTHER_LANGUAGES = (
     "kennwort",
     "contraseñ",
@@ -28,7 +28,7 @@ _KINDS = (
         re.compile(
             r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
             r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
-            r"|sa|require)?pass|passe"
+            r"|sa|require)?pass|passe|pw"
         ),
     ),
     ("SECRET", re.compile(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
@@ -42,14 +42,14 @@ _SEPARATOR = re.compile(
     # password: str = "…"; password string = "…"
     r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
     # password="…", password: …, $_['password'] => …, ?password=…
-    r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?"""
+    r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__)?"""
     # password == "…", password or "…", set_password("…"), ("password", "…")
     r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
     r"""|,(?!\s{0,40}["']?\w{0,9}value)|\.equals\("""
     # name="password" value="…"; name: PASSWORD, value: …; variable "password" { default = … }
     r"""|,?\s{0,40}["']?(?:parameter)?value["']?[ \t]*[:=]|\{\s{1,40}default[ \t]*=)"""
     # <password>…</password>, <key>password</key><string>…
-    r"""|(?P<xml>(?:[ ][^<>\n]{0,80})?>|</key>\s{0,40}<string>)"""
+    r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>|</key>\s{0,40}<string>)"""
     # The password of the server is …; password (for today): …
     r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?[ \t]+(?:is|was|ist|lautet|es|est|to|are|é)\b:?"""
     r"""|(?:[ \t]+(?:\(|for|of|to|für|on)(?:[ \t]*[\w@.'’()/&-]{1,30}){1,5}?)?[ \t]*"""
@@ -62,14 +62,20 @@ _SEPARATOR = re.compile(
 _QUOTE = re.compile(
     r"(?:&?[A-Za-z_][\w.:]{0,60}[(<]{1,2}[ \t]*){0,2}[A-Za-z]{0,2}@?(\\{0,3}(?:\"{3}|'{3}|[\"'`]))"
 )
+# A call that takes the name of something, not its value.
+_LOOK_UP = re.compile(
+    r"(?:.*[.:])?(?:get|pop|input|prompt|read|load|open|fetch|head|param|find|look|query|requ|import|trans|t\(|_\("
+    r"|field|column|label|env|conf|setting|form|has|is_?[a-z]|by|select|print|log|error|raise|assert)",
+    re.IGNORECASE,
+)
 _BARE = re.compile(r"[^\s\"'`<>]{1,1000}")
 _LINE_CHARACTERS = 300
 _QUOTED_CHARACTERS = 1000
 _AFTER_A_SENTENCE = ".,;:!?)}]"
 _BEFORE_A_NAME = {"", "ENV", "ARG", "set", "setenv", "export", "#define"}
 _COMMENTS = ("#", "//", "*", "/*", "--", "<!--")
+_ABOUT = [[word] for word in ABOUT]
 _VERBS = {"pass", "key", "auth"}
-_KEY_WORDS = [[word] for word in KEYS]
 _ONLY_QUOTED = {",", "(", "||", "??", "or", "==", "===", "!=", "!==", ".equals("}
 
 
@@ -96,18 +102,19 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
         start -= 1
     name = text[start : match.end("rest")]
     kind = "PASSWORD" if stem in _OTHER_LANGUAGES else _kind(name)
-    if (
-        kind == "MAYBE"
-        and text[max(0, start - 20) : start].lower().rstrip("-").split()[-1:] in _KEY_WORDS
-    ):
-        kind = "KEY"  # API key
-    elif name.lower() in _VERBS and (
-        match["blank"] is not None or " " in (match["said"] or "").strip()
-    ):
+    said = match["said"] or ""
+    if kind == "MAYBE" and _is_about_keys(text[max(0, start - 20) : start], said):
+        kind = "KEY"
+    elif name.lower() in _VERBS and (match["blank"] is not None or " " in said.strip()):
         return None
-    if kind is None:
+    is_about = said.lower().split()[:1] in _ABOUT or text.startswith("checksum/", max(0, start - 9))
+    if kind is None or is_about:
         return None
-    place = _literal(text, match, start, form)
+    line = text[max(0, start - _LINE_CHARACTERS) : start].rpartition("\n")[2].lstrip()
+    in_string = not match["close"] and any(line.count(quote) & 1 for quote in "\"'`")
+    if form is Form.CODE and (in_string or line.startswith(_COMMENTS)):
+        form = Form.PROSE
+    place = _literal(text, match, start, form, line)
     if place is None:
         return None
     first, last, is_quoted = place
@@ -117,6 +124,12 @@ def _value(text: str, at: int, stem: str, form: Form) -> tuple[int, int, str] | 
     else:
         fits = values.is_token(value, form, quoted=is_quoted, named=kind != "MAYBE")
     return (first, last, kind.replace("MAYBE", "KEY")) if fits else None
+
+
+def _is_about_keys(before: str, after: str) -> bool:
+    """Return whether the words around a bare `key` say which: API key, key of the API."""
+    words = [*before.lower().rstrip("-").split()[-1:], *after.lower().split()]
+    return not KEYS.isdisjoint(words)
 
 
 def _kind(name: str) -> str | None:
@@ -137,13 +150,12 @@ def _kind(name: str) -> str | None:
 
 
 def _literal(
-    text: str, match: re.Match[str], begin: int, form: Form
+    text: str, match: re.Match[str], begin: int, form: Form, line: str
 ) -> tuple[int, int, bool] | None:
     """Return the span of the value after a separator, and whether it is quoted."""
     start = match.end()
     is_blank = match["blank"] is not None
     is_flag = text.startswith("-", begin)
-    line = text[max(0, begin - _LINE_CHARACTERS) : begin].rpartition("\n")[2].lstrip()
     prefix = line.split()[-1:]
     is_bare_name = not prefix or prefix[0] in _BEFORE_A_NAME
     if quote := _QUOTE.match(text, start):
@@ -152,12 +164,12 @@ def _literal(
         )
         if is_list or (is_blank and form is Form.CODE and not (is_bare_name or is_flag)):
             return None
+        if quote.start() < quote.start(1) and _LOOK_UP.match(quote[0]):
+            return None
         place = _quoted(text, quote.end(), quote[1])
         if place is None or (match["said"] and not values.is_said(text[place[0] : place[1]])):
             return None
         return place
-    if form is Form.CODE and line.startswith(_COMMENTS):
-        form = Form.PROSE
     bare = _BARE.match(text, start)
     if (
         bare is None
@@ -168,7 +180,7 @@ def _literal(
     end = bare.end()
     before = text[begin - 1 : begin]
     if match["xml"]:
-        is_element = before in {"<", ":"} or "string" in match["xml"]
+        is_element = line.rfind("<") > line.rfind(">") or "string" in match["xml"]
         return (start, end, True) if is_element and text.startswith("</", end) else None
     is_parameter = before in {"?", "&", ";"}
     if form is Form.CODE and not (is_parameter or match["said"]):

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from codingagent.secrets import assigned, containers, values
-from codingagent.secrets.rules import CONTEXT, RULES, Pattern, compiled
+from codingagent.secrets.rules import CONTEXT, RULES, STATED, Pattern, compiled
+from codingagent.secrets.words import words
 
 
 class Secret(Struct, frozen=True):
@@ -60,6 +61,12 @@ _ESCAPE = re.compile(
 )
 
 
+# Leads that also end common words.
+_WORDS = words(
+    "key- live_ test_ sandbox_ secret_ sdk- api- mob- rel- pat. sat. ext_ API- perm: perm- oauth: v1.0-"
+)
+
+
 def _is_direct(rule: Pattern, lead: str) -> bool:
     return "+/" in rule.expression or not _IN_RUN.fullmatch(lead)
 
@@ -86,9 +93,10 @@ def _known(text: str) -> Iterator[Secret]:
                 place = runs[index][0] + at - starts[index]
             if place >= end and (match := _match(rule, lead, text, place)):
                 group = min(1, match.re.groups)
-                start, end = match.span(group)
-                if not values.is_example(match[group]):
-                    yield Secret(start, end, rule.kind)
+                if values.is_example(match[group]):
+                    end = match.end()
+                else:
+                    yield Secret(*match.span(group), rule.kind)
             at = where.find(lead, at + len(lead))
 
 
@@ -96,7 +104,7 @@ def _match(rule: Pattern, lead: str, text: str, at: int) -> re.Match[str] | None
     expression = compiled(rule.expression)
     if rule.back:
         return expression.search(text, max(0, at - rule.back), at + rule.back + 250)
-    if (len(lead) < 6 or lead.isalnum()) and _continues(text, at):
+    if (len(lead) < 4 or lead.isalnum() or lead in _WORDS) and _continues(text, at):
         return None
     return expression.match(text, at)
 
@@ -170,23 +178,34 @@ def _key_lines_before(text: str, end: int) -> Iterator[Secret]:
         stop = start
 
 
+def _places(text: str, lead: str) -> list[int]:
+    places = []
+    at = text.find(lead)
+    while at >= 0:
+        places.append(at)
+        at = text.find(lead, at + len(lead))
+    return places
+
+
 def _in_context(text: str, lower: str, form: values.Form) -> Iterator[Secret]:
     """Yield what a word or a sign nearby makes a secret: headers, addresses, commands."""
-    for rule in CONTEXT:
+    known: dict[str, list[int]] = {}
+    for rule in CONTEXT + STATED if form is values.Form.PROSE else CONTEXT:
         expression = compiled(rule.expression)
         for lead in rule.leads:
-            at = lower.find(lead)
+            if lead not in known:
+                known[lead] = _places(lower, lead)
             end = 0
-            while at >= 0:
-                match = None
-                if at >= end and rule.back:
-                    match = expression.search(text, max(end, at - rule.back), at + 20)
-                elif at >= end:
+            for at in known[lead]:
+                if at < end:
+                    continue
+                if rule.back:
+                    match = expression.search(text, max(end, at - rule.back), at + rule.back)
+                else:
                     match = expression.match(text, at)
                 if match and rule.check(match[1], form):
                     yield Secret(match.start(1), match.end(1), rule.kind)
                     end = match.end(1)
-                at = lower.find(lead, at + len(lead))
 
 
 _COOKIES = re.compile(

@@ -147,7 +147,7 @@ _AFTER = (
     ("RAZORPAY", "rzp_live_ rzp_test_", f"{_ALNUM}{{14,24}}"),
     ("PADDLE", "pdl_live_ pdl_sdbx_ pdl_ntfset_", r"\w{30,90}"),
     ("FLUTTERWAVE", "FLWSECK- FLWSECK_TEST-", f"{_ALNUM}{{12,40}}(?:-X)?"),
-    ("MOLLIE", "live_ test_", f"(?=[a-z]{{0,40}}[0-9A-Z]){_ALNUM}{{30,40}}"),
+    ("MOLLIE", "live_ test_", f"(?=[A-Za-z]{{0,40}}\\d){_ALNUM}{{30,40}}"),
     ("PLAID", "access-sandbox- access-development- access-production-", _UUID),
     ("POLAR", "polar_pat_ polar_oat_ polar_whs_", f"{_WORD}{{30,70}}"),
     ("SHOPIFY", "shpat_ shpca_ shppa_ shpss_ shptka_", f"{_HEX}{{32}}"),
@@ -160,7 +160,7 @@ _AFTER = (
     ("SLACK", "xoxe.xox", r"[bp]-\d-\w{140,180}"),
     ("SLACK", "xapp-", rf"\d-[0-9A-Z]{{1,40}}-\d{{1,20}}-{_ALNUM}{{20,100}}"),
     ("SLACK", "hooks.slack.com/", r"(?:services|workflows|triggers)/([\w/+]{30,90})"),
-    ("DISCORD", "discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"(\d{15,22}/[\w-]{50,90})"),
+    ("DISCORD", "/api/webhooks/", r"(\d{15,22}/[\w-]{50,90})"),
     ("DISCORD", "MT Mj Mz ND NT Nj Nz OD OT", r"[\w-]{21,28}\.[\w-]{6}\.[\w-]{27,40}"),
     ("TEAMS", ".webhook.office.com/", r"(webhookb2/[\w@/-]{80,250})"),
     ("TWILIO", "SK", "[0-9a-f]{32}"),
@@ -196,7 +196,7 @@ _AFTER = (
     (
         "AUTHRESS",
         "sc_ ext_ scauth_ authress_",
-        rf"{_ALNUM}{{5,30}}\.{_ALNUM}{{4,6}}\.acc[_-][0-9a-z-]{{10,32}}\.[\w+/=-]{{30,120}}",
+        rf"{_ALNUM}{{5,30}}\.{_ALNUM}{{4,6}}\.acc[_-][0-9a-z-]{{10,32}}\.[\w/=+-]{{30,120}}",
     ),
     # Models and what is around them.
     ("ANTHROPIC", "sk-ant-", f"{_WORD}{{40,250}}"),
@@ -231,7 +231,7 @@ _AFTER = (
     ("HASH", "$2a$ $2b$ $2y$", r"\d\d\$[\w./]{53}"),
     ("HASH", "$5$ $6$ $y$ $apr1$", r"[\w./=,$-]{20,160}"),
     ("HASH", "$argon2", r"[a-z]{1,2}\$[\w=,$+/-]{30,200}"),
-    ("HASH", "pbkdf2_sha256$ pbkdf2:sha256: {SSHA}", r"[\w$+/=:]{20,200}"),
+    ("HASH", "pbkdf2 {SSHA}", r"[\w$+/=:]{20,200}"),
 )  # fmt: skip
 
 # Kind, lead, how far before the lead the secret begins at most, and the whole expression.
@@ -285,63 +285,22 @@ def _authorization(value: str, form: Form) -> bool:
 
 
 _QUOTED = r"""["']([^"'\n]{4,200})["']"""
-_VALUE = r"""["']?([^\s"'$<{/-][^\s"'<]{2,200})"""
+_VALUE = r"""["']?([^\s"'`$<{/-][^\s"'`<]{2,200})"""
 
-# Found in lower-case text, matched without regard to case: kind, leads divided by `|`, expression, check.
+_ARGUMENT = r"""(?:["'][^"'\n]{1,100}["']|[\w.]{1,60})\s{0,3},\s{0,30}"""
+_OPTIONS = r"[^\n|;&]{0,200}?"
+
+# Found in lower-case text, matched without regard to case: kind, leads divided by `|`, expression, check, and
+# how far before the lead the expression begins at most.
 _BESIDE = (
     (
         "PASSWORD",
         "://",
         r"""://[^\s:/@"'<>`]{0,100}:([^\s/"'<>`]{1,200})@[\w.\[$%{-]""",
         _in_address,
+        0,
     ),
-    ("TOKEN", "://", r"://([\w.~-]{20,200})@(?!\w{1,20}\.ingest|sentry)", _token),
-    ("TOKEN", "bearer ", r"bearer +([\w.~+/=-]{8,4000})", _token),
-    ("PASSWORD", "basic ", r"basic +([0-9A-Za-z+/]{8,400}={0,2})", _login),
-    (
-        "TOKEN",
-        "authorization",
-        r"authorization[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:[a-z0-9-]{3,12} +)?([\w.~+/=:-]{8,4000})",
-        _authorization,
-    ),
-    (
-        "TOKEN",
-        "sessionid=|sessid=|session=|session_id=|sid=",
-        r"[a-z_.]{1,10}=([\w.%+/=:-]{16,4000})",
-        _token,
-    ),
-    ("TOKEN", "sig=", r"(?<=[?&])sig=([\w%+/=-]{20,200})", any_value),
-    ("KEY", '"d"', r'"d"\s{0,9}:\s{0,9}"([\w-]{20,800})"', any_value),
-    (
-        "PASSWORD",
-        "identified ",
-        rf"identified +(?:with +\S{{1,40}} +)?by +(?:password +)?{_QUOTED}",
-        _password,
-    ),
-    ("PASSWORD", "password '", rf"password +{_QUOTED}", _password),
-    (
-        "PASSWORD",
-        "-u |-u=|--user",
-        rf"--?u(?:ser)?[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}",
-        _password,
-    ),
-    ("PASSWORD", "mysql|mariadb", rf"m[a-z]{{4,9}}\b[^\n|;&]{{0,200}}? -p{_VALUE}", _password),
-    ("PASSWORD", "sshpass", rf"sshpass +-p *{_VALUE}", _password),
-    ("PASSWORD", "redis-cli", rf"redis-cli\b[^\n|;&]{{0,200}}? -a +{_VALUE}", _password),
-    ("PASSWORD", " login ", rf" login [^\n|;&]{{0,200}}?-p[ =]{_VALUE}", _password),
-    (
-        "PASSWORD",
-        "auth(|auth=(|login(|credentials(|credential(|authenticate(|signin(|sign_in(",
-        r"[a-z_=]{4,14}\(\s{0,30}(?:[\"'][^\"'\n]{1,100}[\"']|[\w.]{1,60})\s{0,3},\s{0,30}"
-        + _QUOTED,
-        _password,
-    ),
-    (
-        "PASSWORD",
-        "connect(|connection(|pdo(",
-        rf"[a-z]{{3,10}}\((?:\s{{0,9}}(?:[\"'][^\"'\n]{{1,100}}[\"']|[\w.]{{1,60}})\s{{0,3}},){{2}}\s{{0,9}}{_QUOTED}",
-        _password,
-    ),
+    ("TOKEN", "://", r"://([\w.~-]{20,200})@(?!\w{1,20}\.ingest|sentry)", _token, 0),
     (
         "PASSWORD",
         "@tcp(|@unix(",
@@ -349,7 +308,67 @@ _BESIDE = (
         _in_address,
         165,
     ),
-    ("PASSWORD", "pw", rf"\bpw\b[\"']? {{0,3}}(?:is\b|=|:|) {{0,3}}{_VALUE}", _stated),
+    ("TOKEN", "bearer ", r"bearer +([\w.~+/=-]{8,4000})", _token, 0),
+    ("PASSWORD", "basic ", r"basic +([0-9A-Za-z+/]{8,400}={0,2})", _login, 0),
+    (
+        "TOKEN",
+        "authorization",
+        r"authorization[\"'\])]{0,3}\s{0,3}[:=,]\s{0,3}[\"'`]?(?:[a-z0-9-]{3,12} +)?([\w.~+/=:-]{8,4000})",
+        _authorization,
+        0,
+    ),
+    ("TOKEN", "sess|sid=", r"s(?:ess)?(?:ion)?_?(?:id)?=([\w.%+/=:-]{16,4000})", _token, 0),
+    ("TOKEN", "sig=", r"(?<=[?&])sig=([\w%+/=-]{20,200})", any_value, 0),
+    ("KEY", '"d"', r'"d"\s{0,9}:\s{0,9}"([\w-]{20,800})"', any_value, 0),
+    (
+        "PASSWORD",
+        "identified ",
+        rf"identified (?:with \S{{1,40}} )?by (?:password )?{_QUOTED}",
+        _password,
+        0,
+    ),
+    ("PASSWORD", "securestring ", rf"securestring +(?:-string +)?{_QUOTED}", _password, 0),
+    ("PASSWORD", "password '", rf"password +{_QUOTED}", _password, 0),
+    (
+        "PASSWORD",
+        " -u|--user",
+        rf"(?: -u|--user)[ =]{{0,2}}[\"']?[\w@.%+-]{{1,80}}:{_VALUE}",
+        _password,
+        0,
+    ),
+    ("PASSWORD", "redis-cli", rf"redis-cli\b{_OPTIONS} -a +{_VALUE}", _password, 0),
+    ("PASSWORD", " -p", rf"\b(?:mysql|mariadb)[a-z]{{0,6}}\b{_OPTIONS} -p{_VALUE}", _password, 220),
+    (
+        "PASSWORD",
+        " -p",
+        rf"\b(?:mongo[a-z]{{0,8}}|sqlcmd|cqlsh|influx|sshpass|login)\b{_OPTIONS} -p[ =]?{_VALUE}",
+        _password,
+        220,
+    ),
+    (
+        "PASSWORD",
+        "login|auth|cred|sign",
+        rf"(?:login|auth[a-z]{{0,9}}|cred[a-z]{{0,9}}|sign_?in)=?\(\s{{0,30}}{_ARGUMENT}{_QUOTED}",
+        _password,
+        0,
+    ),
+    (
+        "PASSWORD",
+        "connect|pdo(",
+        rf"[a-z]{{3,10}}\(\s{{0,9}}{_ARGUMENT}{_ARGUMENT}{_QUOTED}",
+        _password,
+        0,
+    ),
+    (
+        "SEED",
+        "mnemonic|seed|recovery",
+        r"[a-z]{4,8}[\w -]{0,20}[\"'`]?\s{0,3}(?:is|=|:)\s{0,3}[\"'`]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",
+        any_value,
+        0,
+    ),
+)
+# The same, for sentences only.
+_STATED = (
     (
         "PASSWORD",
         "password|passphrase",
@@ -359,26 +378,18 @@ _BESIDE = (
     ),
     (
         "PASSWORD",
-        "log in|login|sign in|credentials|creds|user |account|zugang",
-        rf"[a-z ]{{4,11}}\b[^\n]{{0,60}}?[\s\"'`(][\w.@+-]{{2,40}} ?[/:] ?{_VALUE}",
+        "log in|login|sign in|cred|user |account|zugang",
+        rf"[a-z ]{{4,12}}\b[^\n]{{0,60}}?[\s\"'`(][\w.@+-]{{2,40}} ?[/:] ?{_VALUE}",
         _stated,
-    ),
-    (
-        "SEED",
-        "mnemonic|seed|recovery",
-        r"[a-z]{4,8}[\w -]{0,20}[\"'`]?\s{0,3}(?:is|=|:)\s{0,3}[\"'`]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b",
-        any_value,
+        0,
     ),
 )
-CONTEXT = tuple(
-    Pattern(
-        kind,
-        tuple(leads.split("|")),
-        f"(?i:{expression})",
-        back=back[0] if back else 0,
-        check=check,
+CONTEXT, STATED = (
+    tuple(
+        Pattern(kind, tuple(leads.split("|")), f"(?i:{expression})", back, check)
+        for kind, leads, expression, check, back in table
     )
-    for kind, leads, expression, check, *back in _BESIDE
+    for table in (_BESIDE, _STATED)
 )
 
 

@@ -31,7 +31,7 @@ _EXAMPLE = re.compile(
     rf"|0{{8}}|deadbeef|foobar|not[-_. ]?(?:a[-_. ])?real|{_DOCUMENTED}"
 )
 _REFERENCE = re.compile(
-    r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|^\{[\w.:!\[\]]*\}$|^\[.*\]$"
+    r"\$\{|\$\(|\{\{|<%|#\{|%\(|(?:^|[\s:/=])%[sdrv]\b|^%\w+%$|^\$[A-Za-z_][\w.:\[\]>-]*$|^<.*>$|\{[\w.:!\[\]]*\}|^\[.*\]$"
     r"|\(\?|\\[wdsSWDb][+*)\]{]|\]\{\d|\][+*]|^__\w+__$|^@\w+@$|^!(?:Ref|Sub|GetAtt|Join|Base64|ImportValue|vault|secret|env|reference)\b|^\\[uUxn]|^&\w+;$|^:\w+$"
     r"|(?i:^(?:enc|env|vault|op|ref|arn|file|secret|ssm|kms|keychain|keyring|credstash|awssm|gcpsm|https?|s3|data"
     r"|urn)[:(\[]|\benviron\b|\bgetenv\b|process\.env|^projects/"
@@ -85,11 +85,12 @@ def is_random(value: str) -> bool:
     digits = sum(piece.isdigit() for piece in pieces)
     letters = sum(map(str.isalpha, value))
     if not letters or not digits:  # letters alone: only where upper and lower case alternate
-        words = [piece for piece in pieces if not piece.isupper()]
-        mixed = len(pieces) * 3.2 > len(value) or (
-            len(words) > 1 and max(map(_consonants, words)) > 3
+        runs = sorted(_consonants(piece) for piece in pieces if not piece.isupper())
+        capitals = sum(len(piece) > 1 and piece.isupper() for piece in pieces)
+        mixed = (
+            len(pieces) * 3.2 > len(value) or capitals > 2 or (len(runs) > 1 and sum(runs[-2:]) > 7)
         )
-        return letters >= 16 and mixed
+        return len(value) == letters >= 16 and mixed
     if len(value) >= 16 and value.isalnum() and max(map(_consonants, pieces)) > 3:
         return True
     return len(pieces) * 2.9 >= len(value) or (digits >= 3 and len(value) >= 10)
@@ -170,4 +171,4 @@ def is_said(word: str) -> bool:
     """Return whether a bare word in a sentence is a value: it has a digit, or signs inside."""
     if any(map(str.isdigit, word)) and any(map(str.isalpha, word)):
         return len(word) >= 6
-    return len(word) >= 8 and word.isascii() and bool(set(word) & set("!@#$%^&*+=?~"))
+    return len(word) >= 8 and word.isascii() and bool(set(word) & set("!@#$%^&+"))

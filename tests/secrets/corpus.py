@@ -282,6 +282,45 @@ CONTEXT = (
     ("sites.xml", '<Pass encoding="base64">{}</Pass>\n', "b64"),
     (".gem/credentials", ":rubygems_api_key: {}\n", "token"),
     ("kubeconfig", "    client-key-data: {}\n", "b64"),
+    ("mail.py", "server.starttls(); server.login(user, '{}')\n", "pw"),
+    ("cfg.py", "class Config:\n    db_pw: str = '{}'\n", "pw"),
+    ("cfg.py", 'os.environ["SERVICE_TOKEN"] = "{}"\n', "token"),
+    ("cfg.py", 'TOKENS = {{"prod_token": "{}"}}\n', "token"),
+    ("cfg.py", 'def connect(user="root", password="{}"):\n', "pw"),
+    ("cfg.py", 'sys.argv = ["x", "--password", "{}"]\n', "pw"),
+    ("db.ts", "new Pool({{ user: 'app', host: 'db', password: '{}', port: 1 }});\n", "pw"),
+    ("db.ts", "const url = `https://api.internal/v1?apikey={}`;\n", "token"),
+    ("App.java", 'spec.header("X-API-KEY", "{}");\n', "token"),
+    ("App.java", 'char[] passphrase = "{}".toCharArray();\n', "pw"),
+    ("App.java", '@Value("${{jwt.secret:{}}}")\n', "token"),
+    ("app.go", 'req.SetBasicAuth("admin", "{}")\n', "pw"),
+    ("app.go", 'req.Header.Set("Authorization", "Bearer {}")\n', "token"),
+    ("app.rs", 'std::env::set_var("API_SECRET", "{}");\n', "token"),
+    ("app.php", 'putenv("DB_PASSWORD={}");\n', "pwurl"),
+    ("app.php", "$this->apiToken = '{}';\n", "token"),
+    ("App.cs", 'client.Credentials = new NetworkCredential("u", "{}");\n', "pw"),
+    ("App.cs", 'options.ClientSecret = "{}";\n', "token"),
+    ("hosts.ini", "web1 ansible_host=h ansible_ssh_pass={}\n", "pwurl"),
+    ("compose.yaml", "    command: redis-server --requirepass {}\n", "pwurl"),
+    ("chart.yaml", "    stringData:\n      admin-password: {}\n", "pwyaml"),
+    ("ci.yml", "  DB_PASS: '{}'\n", "pw"),
+    ("vault.hcl", 'token = "{}"\n', "token"),
+    ("prom.yml", "  basic_auth:\n    username: x\n    password: '{}'\n", "pw"),
+    ("cfg.xml", '<entry key="api.secret">{}</entry>\n', "token"),
+    ("cfg.json", '{{"credentials":{{"username":"a","password":"{}"}}}}\n', "pw"),
+    ("cfg.json", '"smtp": {{"pass": "{}"}}\n', "pw"),
+    ("cfg.json5", "apiSecret: '{}',\n", "token"),
+    ("x.sh", "http --auth admin:{} :8080/x\n", "pwurl"),
+    ("x.sh", 'TOKEN="{}"\ncurl x\n', "token"),
+    ("x.sh", "mongodump -u a -p '{}' --db x\n", "pw"),
+    ("x.sh", 'echo "db_password: {}" >> vars\n', "pwurl"),
+    ("Makefile", "DEPLOY_TOKEN ?= {}\n", "token"),
+    ("Jenkinsfile", "environment {{ API_KEY = '{}' }}\n", "token"),
+    (".envrc", "export TF_VAR_db_password={}\n", "pwurl"),
+    ("x.log", "login ok user=bob pass={}\n", "pwurl"),
+    ("x.log", "ws://gw?token={}\n", "token"),
+    ("x.diff", "-password = old\n+password = {}\n", "pwurl"),
+    ("x.diff", '+  "apiKey": "{}",\n', "token"),
 )
 
 # What people write to people.
@@ -348,6 +387,27 @@ SAID = (
     "wachtwoord: {}",
     "hasło: {}",
     "パスワード: {}",
+    "Login with user 'admin' and password '{}'",
+    "Your temporary password is: {}",
+    "The new root password: {}",
+    "api-key = {}",
+    "pwd: {}",
+    "passwd={}",
+    "Secret: {}",
+    "I set the Postgres password to {}.",
+    "User/Pass: admin/{}",
+    "Username: bob\nPassword: {}",
+    "its password is {} btw",
+    "(password: {})",
+    "password for prod = {}",
+    "creds: admin:{}",
+    'the passphrase for the key is "{}"',
+    "Bearer token: {}",
+    "> password: {}",
+    "1. password: {}",
+    "Zugangsdaten: bob / {}",
+    "Mein Passwort lautet {}",
+    "the old password was {} and the new one is secret",
 )
 
 
@@ -483,6 +543,20 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
 # What only looks like a secret: references, types, names, digests, examples that say so; one a line.
 LOOKALIKES = {
     "a.py": """
+self.password = password1
+return {"password": self.password2}
+password = input("Password 2: ")
+cursor.execute("SELECT password FROM users WHERE id2")
+key = request.GET["key1"]
+tokens = re.findall(r"\\w+", text2)
+assert client.get("/token/v2").status == 401
+with open("secret_2.txt") as f:
+PASSWORD_RESET_URL = "/accounts/reset/2"
+password = kwargs.pop("password2", None)
+secret = hmac.new(key, b"m1", "sha256").hexdigest()
+url = f"redis://:{password}@{host}:6379/0"
+token = jwt.encode(payload, settings.SECRET_KEY_2)
+raise PermissionError(f"token {token!r} expired 2")
 password = os.environ["DB_PASSWORD"]
 password = os.getenv("DB_PASSWORD", "")
 token = get_token(user_id2)
@@ -560,6 +634,13 @@ secret = getattr(settings, "SECRET_2")
 def test_password_is_hashed_with_bcrypt12(): ...
 """,
     "a.ts": """
+const key = crypto.randomBytes(32);
+password: z.string().min(8),
+@Column() password2: string;
+if (token.length > 20) {
+const keys = Object.keys(map2);
+auth: { user, pass: password1 },
+<PasswordInput id="password-2" name="password2" />
 const password = process.env.DB_PASSWORD!;
 password: string;
 interface A { token?: string; apiKey: string }
@@ -674,6 +755,17 @@ PASSWORD_MIN_LENGTH=12
 {"image": "data:image/png;base64,[b200]"}
 """,
     "": """
+See the docs on tokens: https://docs.internal/tokens2
+Use your own password of 12+ characters
+the password field is input#pw2
+he lost his password on 12.05.2024
+the secret to success is 99% work
+KeyError: "user_id2"
+TypeError: got an unexpected keyword argument "password2"
+the access key is in 1Password
+Password:
+token: expected 2 arguments, got 3
+the key is in slot 3 of the map
 The password is required.
 The token is invalid or expired.
 password is case-sensitive
@@ -761,5 +853,14 @@ checksum = "[h64]"
 <script src="a.js" integrity="sha384-[b64]" crossorigin></script>
 <label for="password1">Password</label>
 <input type="password" placeholder="8+ characters">
+""",
+    "a.yml": """
+password: "{{ db_password2 }}"
+token: ${{ steps.auth.outputs.token2 }}
+secretKeyRef: {name: a, key: b2}
+apiVersion: v1\\ndata:\\n  key: value2
+api_key: ""
+passwordFrom: vault-2
+tokenReview: true
 """,
 }
