@@ -22,6 +22,7 @@ import codingagent
 from codingagent.agent import context, factory
 from codingagent.agent.conversation import Conversation
 from codingagent.cli import main
+from codingagent.model.journal_entries import Protocol
 from codingagent.model.settings import Settings
 from codingagent.model.ui_events import Notice
 from codingagent.storage import homes
@@ -336,14 +337,18 @@ class LiveSession:
 
 @contextlib.contextmanager
 def live_session(
-    root: Path, task: str = "the task", settings: Settings | None = None, session_id: str = ""
+    root: Path,
+    task: str = "the task",
+    settings: Settings | None = None,
+    session_id: str = "",
+    protocol: Protocol = "tags",
 ) -> Iterator[LiveSession]:
     """Starts a session in the home at `root`, or goes on with one, up to its next request."""
     chosen = settings or Settings()
     home = homes.Home.at(root, create=True)
     workspace = homes.workspace_of(root, chosen)
     begun = home.sessions.load(session_id) if session_id else None
-    session = begun or factory.start_session(home, workspace, task, chosen)
+    session = begun or factory.start_session(home, workspace, task, chosen, protocol)
     notices: list[Notice] = []
     person = context.Person(notices.append)
     with factory.conversation_in(home, session, chosen, person) as conversation:

@@ -1247,8 +1247,8 @@ ROWS: dict[str, Row] = {
         ("controls",),
         (
             "agent/run_command.py",
-            "output = plain_text.without_controls(outcome.output)",
-            "output = outcome.output",
+            "hide(plain_text.without_controls(outcome.output))",
+            "hide(outcome.output)",
         ),
     ),
     "output is indented": Row(

@@ -7,6 +7,7 @@ from collections.abc import Sized
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.errors import OperationError
 from codingagent.model import encoding
@@ -54,7 +55,8 @@ class AnswerReader:
         if said is not None and said > awaited:
             note = f"the reply says sequence {said}; it was taken as the one to {awaited}"
             found = reply.with_note(found, note)
-        return ReadAnswer(digest_of(data), decoded.text, found)
+        restored = put_back.restored(self._context.secrecy.vault, found)
+        return ReadAnswer(digest_of(data), decoded.text, restored)
 
     def parse(self, text: str) -> Reply:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""

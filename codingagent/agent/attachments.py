@@ -15,6 +15,7 @@ from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
+from codingagent.secrets.vault import Hides
 from codingagent.workspace.workspace import Workspace
 
 # As for READ_FILE: more files in one request do not help a model.
@@ -82,7 +83,11 @@ def attachable(
 
 
 def conventions(
-    workspace: Workspace, policy: Policy, listed: Collection[str], near: Iterable[str] = ()
+    workspace: Workspace,
+    policy: Policy,
+    listed: Collection[str],
+    near: Iterable[str] = (),
+    hide: Hides = lambda text, _="": text,
 ) -> Iterator[FileView]:
     """Yield the files in which the repository tells agents how to work on it, whole.
 
@@ -93,8 +98,9 @@ def conventions(
         policy: files that it protects from reading are passed over.
         listed: the files that belong to the workspace.
         near: the files that the request is about.
+        hide: hides the secrets of a text.
     """
-    views = Views(workspace)
+    views = Views(workspace, hide)
     for path in names.paths(listed, near):
         with contextlib.suppress(OperationError):
             # A link may have a harmless name.

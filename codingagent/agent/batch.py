@@ -175,6 +175,7 @@ class Execution:
             session = self.session
             room = max(RETURNED_LIMIT - session.returned, 0)
             order = Order(index, item.operation, session.results, room, item.id, item.foreign)
+            order = replace(order, names=item.names)
             if self.context.texts is not None:
                 later = partial(_operations, items, index + 1)
                 chat = Chat(later, session, self.context.texts)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from codingagent.agent.secrecy import NO_SECRECY, Secrecy
 from codingagent.checkpoints.checkpointer import Checkpointer
 from codingagent.checkpoints.layout import LazyStore, WorkLayout
 from codingagent.model.approval import Answer
@@ -44,6 +45,7 @@ class Context(Struct, frozen=True):
     person: Person
     texts: ShownTexts | None = None
     """File texts as the chat knows them; None for a run, which has no chat."""
+    secrecy: Secrecy = NO_SECRECY
 
     def show(self, notice: Notice) -> None:
         """Show a notice to the person."""
@@ -79,7 +81,13 @@ class Resources(Struct, frozen=True):
     folders: tuple[Path, ...]
     """Folders that must be durable before anything is reported."""
 
-    def context(self, log: SessionLog, person: Person, texts: ShownTexts | None = None) -> Context:
+    def context(
+        self,
+        log: SessionLog,
+        person: Person,
+        texts: ShownTexts | None = None,
+        secrecy: Secrecy = NO_SECRECY,
+    ) -> Context:
         """Return the context of one session or run."""
         checkpointer = Checkpointer(log, self.lazy_store, self.folders, person.show)
         return Context(
@@ -92,6 +100,7 @@ class Resources(Struct, frozen=True):
             checkpointer,
             person,
             texts,
+            secrecy,
         )
 
     def use_temporary(self, name: str) -> None:

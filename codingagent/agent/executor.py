@@ -7,6 +7,8 @@ interrupted command is never run again.
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from codingagent.agent import file_operations, read_operations, run_command
 from codingagent.agent.context import Context
 from codingagent.agent.file_views import Views
@@ -50,12 +52,16 @@ class Agent:
                 return plan
             if plan.asked and not order.is_check:
                 question = _question(order, plan)
+                shown = self._context.secrecy.hide_diff(question.shown, plan.subject)
+                question = replace(question, shown=shown)
                 if question.digest != approved:
                     return question
             self._start(order, plan)
             return plan.act()
         except OperationError as fault:
-            return Refused(order.kind, fault.reason, fault.detail, subject_of(order.operation))
+            subject, quote = subject_of(order.operation), self._context.secrecy.quote
+            reason, detail = quote(fault.reason, subject), quote(fault.detail, subject)
+            return Refused(order.kind, reason, detail, subject)
 
     def _plan(self, order: Order) -> Plan | Event:
         """Return what is to be done, or the outcome of what changes nothing or can't be done."""

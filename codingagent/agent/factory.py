@@ -8,10 +8,13 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from codingagent.agent.context import Context, Person, Resources
 from codingagent.agent.requests import Requests
+from codingagent.agent.secrecy import Secrecy
 from codingagent.checkpoints.layout import GIT_S, LazyStore, WorkLayout, place_of
-from codingagent.errors import UsageError
+from codingagent.errors import CodingAgentError, UsageError
 from codingagent.model.journal_entries import Protocol, SessionStarted
 from codingagent.model.session_fold import fold
 from codingagent.model.session_state import Session
@@ -26,6 +29,7 @@ from codingagent.storage.clock import now
 from codingagent.storage.homes import Home, check_apart, make_workspace
 from codingagent.storage.session_log import SessionLog
 from codingagent.storage.shown_texts import ShownTexts
+from codingagent.storage.vault_file import VaultFile
 from codingagent.workspace.git_repository import is_bare
 from codingagent.workspace.workspace import Workspace
 
@@ -67,6 +71,7 @@ def start_session(
         settings.context,
         settings.leave_out,
         settings.conventions,
+        settings.secrets,
     )
     home.sessions.begin(session_id, record)
     session = fold(None, record)
@@ -175,8 +180,19 @@ def session_in(
         refuse_impossible_check(settings, resources.policy, place.root)
         journal = stack.enter_context(contextlib.closing(home.sessions.open(session_id)))
         log = SessionLog(journal, session)
-        texts = ShownTexts(home.sessions.folder / session_id / "shown")
-        context = resources.context(log, person, texts)
+        folder = home.sessions.folder / session_id
+        texts = ShownTexts(folder / "shown")
+        secrecy = Secrecy(settings.secrets, VaultFile(folder))
+        stack.callback(secrecy.save)
+        for name in settings.pass_env:
+            secrecy.learn(os.environ.get(name, ""), f"${name}")
+        stack.enter_context(_hidden_errors(secrecy))
+        person = replace(
+            person,
+            show=lambda notice: show(secrecy.notice(notice)),
+            ask=lambda awaited, ask=person.ask: ask(secrecy.hide_all(awaited)),
+        )
+        context = resources.context(log, person, texts, secrecy)
         if session.undoing is not None:
             from codingagent.checkpoints import undo
 
@@ -191,6 +207,16 @@ def session_in(
         if log.session.is_complete:
             # The next turn of a reopened session starts without files that commands left there.
             sandbox.clear_temporary()
+
+
+@contextlib.contextmanager
+def _hidden_errors(secrecy: Secrecy) -> Iterator[None]:
+    """Hide secrets in the message of an error: it may quote a file or a command."""
+    try:
+        yield
+    except CodingAgentError as fault:
+        fault.args = secrecy.hide_all(fault.args)
+        raise
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from codingagent.agent import put_back
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
 from codingagent.editing import answer_checks, apply, body_repair, diff, elisions, syntax_check
@@ -113,6 +114,9 @@ def edit(
             f"File '{path}' is not text ({len(seen.data)} bytes); replace it whole"
         )
     earlier = _earlier_hunks(path, order.earlier)
+    # An error, and the lines around the edit, quote it.
+    context.secrecy.hide(text.text, path)
+    put_back.check_cuts(context.secrecy.vault, text.text, operation)
     try:
         edited = answer_checks.apply_edit(operation, text.text, earlier)
     except OperationError as fault:
@@ -122,7 +126,7 @@ def edit(
     notes += _check_reading(order, operation, seen, data)
     if edited.text == text.text:
         notes += ("the new lines are the same as the old ones: the file is as it was",)
-    excerpt = apply.excerpt(edited.text, edited.hunks)
+    excerpt = context.secrecy.quote(apply.excerpt(edited.text, edited.hunks), path)
     event = FileEdited(path, edited.hunks, excerpt, _count(operation), notes)
     return _write(context, order, _Change(path, seen, data, digest_of(seen.data), event))
 
@@ -182,7 +186,7 @@ def _write(context: Context, order: Order, change: _Change) -> Plan | Event:
         (change.before or "", after or ""),
         change.as_diff,
         partial(_make, context, change),
-        tuple(_doubts(order, change)),
+        (*_doubts(order, change), *_leaks(context, order, change)),
         event=change.event,
         is_unseen=change.is_unseen,
     )
@@ -267,6 +271,11 @@ def _doubts(order: Order, change: _Change) -> Iterator[Ask]:
         yield Ask(("format.shrinks",), (reason,), (f"'{path}' may shrink to less than half",))
 
 
+def _leaks(context: Context, order: Order, change: _Change) -> Iterator[Ask]:
+    old = None if change.seen is None else change.seen.data
+    return put_back.asks(context.secrecy.vault, change.path, order.names, old)
+
+
 # --- what the person changed -----------------------------------------------------------------------
 
 
@@ -290,7 +299,10 @@ def _refusal(context: Context, order: Order, change: _Change, known: str) -> Ref
     texts, path = order.chat.texts, change.path
     old = "" if known == "" else None if texts is None else texts.read(known)
     present = _text_of(change.seen)
-    present = None if present is None else present.replace("\r\n", "\n")
+    hide = context.secrecy.hide
+    # As requests show it: a text that was kept is without its secrets.
+    present = None if present is None else hide(present.replace("\r\n", "\n"), path)
+    old = None if old is None else hide(old, path)
     is_edit = isinstance(change.event, FileEdited)
     if is_edit and _has_same_lines(order, old, present):
         return None

@@ -7,6 +7,7 @@ from codingagent.model import encoding
 from codingagent.model.observations import Seen, digest_of
 from codingagent.model.plain_text import joined, without_halves
 from codingagent.prompt.file_contents import FileView
+from codingagent.secrets.vault import Hides
 
 
 class FilesLike(Protocol):
@@ -16,10 +17,14 @@ class FilesLike(Protocol):
 
 
 class Views:
-    """Read files of a workspace; cache the lines of the last one, which is often read again."""
+    """Read files of a workspace, without their secrets.
 
-    def __init__(self, workspace: FilesLike) -> None:
+    The lines of the last one are cached: it is often read again.
+    """
+
+    def __init__(self, workspace: FilesLike, hide: Hides = lambda text, _="": text) -> None:
         self._workspace = workspace
+        self._hide = hide
         self._key: object = None
         self._lines: list[str] = []
         self._digest = ""
@@ -32,7 +37,7 @@ class Views:
         """
         seen = self._workspace.read(path)
         if (path, seen.state) != self._key:
-            self._lines = _lines_of(path, seen.data)
+            self._lines = self._lines_of(path, seen.data)
             self._digest = digest_of(seen.data)
             self._key = (path, seen.state)
         total = len(self._lines)
@@ -44,11 +49,11 @@ class Views:
         text = joined(lines)
         return FileView(path, text, first, total, digest=self._digest)
 
-
-def _lines_of(path: str, data: bytes) -> list[str]:
-    decoded = encoding.decode_file(data)
-    if decoded is None:
-        raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
-    text = without_halves(decoded.text).replace("\r\n", "\n")
-    lines = text.split("\n")
-    return lines if lines[-1] else lines[:-1]
+    def _lines_of(self, path: str, data: bytes) -> list[str]:
+        decoded = encoding.decode_file(data)
+        if decoded is None:
+            raise OperationError(f"File '{path}' is not text ({len(data)} bytes)")
+        text = without_halves(decoded.text).replace("\r\n", "\n")
+        # All of it, before anybody takes a part: a secret may be cut by the part's ends.
+        lines = self._hide(text, path).split("\n")
+        return lines if lines[-1] else lines[:-1]

@@ -15,6 +15,7 @@ from codingagent.model.observations import PastCommit
 from codingagent.policy.rules import Policy
 from codingagent.prompt.file_contents import FileView
 from codingagent.prompt.file_list import Listing
+from codingagent.secrets.vault import Hides
 from codingagent.workspace.workspace import Workspace
 
 # About two seconds of work; tests/benchmarks/choosing.py measures it.
@@ -47,9 +48,10 @@ class Guess:
         listing: Listing,
         wanted: Wanted,
         log: Sequence[PastCommit],
+        hide: Hides = lambda text, _="": text,
     ) -> None:
         self._workspace, self._policy, self._wanted = workspace, policy, wanted
-        self._views = Views(workspace)
+        self._views = Views(workspace, hide)
         self._asked = rank.query(wanted.task)
         self._log = log
         self._rows = list(self._look(listing))

@@ -31,7 +31,7 @@ class Order(Struct, frozen=True):
     `id` is the answer's own name for it, or empty. `earlier` are the events of the same answer so far. `room`
     is the number of characters of contents and outputs that its event may hold. `foreign` says whether it
     came in a format other than the protocol's. `is_check` means that it is the person's own check: the policy
-    does not ask. `chat` is set for operations of an answer.
+    does not ask. `chat` is set for operations of an answer. `names` are those of the secrets that it writes.
     """
 
     index: int
@@ -42,6 +42,7 @@ class Order(Struct, frozen=True):
     foreign: Foreign = "no"
     is_check: bool = False
     chat: Chat | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def is_json(self) -> bool:

@@ -83,6 +83,7 @@ class Requests:
         self.log = context.log
         self._home = home
         self._asked = 0
+        self._hide = context.secrecy.hide
 
     @property
     def session(self) -> Session:
@@ -205,11 +206,14 @@ class Requests:
         self._home.sessions.mend_document(self.session)
 
     def _write(self) -> None:
+        self.context.secrecy.look_again()
         context, settings = self._material(), self.context.settings
         budget = render.Budget(settings.context_chars, settings.list_entries)
         guess = self._guess(context)
         context = context if guess is None else replace(context, choose=guess.show)
-        text = render.render(self.session, context, budget, self._dialect())
+        dialect, secrecy = self._dialect(), self.context.secrecy
+        hidden = secrecy.session(self.session)
+        text = secrecy.seal(render.render(hidden, context, budget, dialect), dialect.guide)
         mailbox, session_id, sequence = (
             self._home.mailbox,
             self.session.session_id,
@@ -217,7 +221,9 @@ class Requests:
         )
         path = mailbox.outbox_path(session_id, sequence)
         mailbox.write_beside(path, text)
-        short = self._write_short(context, budget)
+        short = self._write_short(hidden, context, budget)
+        # Names that nobody could put back must not leave.
+        secrecy.save()
         # Made durable together with everything that they report: nothing of it can be missing later.
         self.context.sync()
         if short is not None:
@@ -241,6 +247,8 @@ class Requests:
         for line in () if first is None else first.told():
             self.context.show(Remark(line))
         self.context.show(ready)
+        for line in filter(None, (*secrecy.news(), secrecy.summary(text))):
+            self.context.show(Remark(line))
         for reason in context.listing.unread:
             self.context.show(Remark(f"left out of the file list: {reason}"))
         for view in context.conventions if sequence == 1 else ():
@@ -276,7 +284,8 @@ class Requests:
 
         wanted = Wanted(session.task, session.context, session.leave_out, session.touched, already)
         log = self.context.workspace.history() if is_first else []
-        return Guess(self.context.workspace, self.context.policy, listing, wanted, log)
+        workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
+        return Guess(workspace, policy, listing, wanted, log, hide)
 
     def _record_written(self, text: str, context: render.Material, guess: "Guess | None") -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
@@ -290,11 +299,11 @@ class Requests:
         }
         for event in self.session.results:
             if isinstance(event, FileFetched) and event.encoding == "utf-8":
-                content = event.content
+                content = self.context.secrecy.content(event)
                 # Events as JSON hold the text themselves, unless it was cut to fit.
                 if json.dumps(content, ensure_ascii=False) in text:
                     plain = content.replace("\r\n", "\n")
-                    whole[event.path] = (digest_of(content.encode()), plain)
+                    whole[event.path] = (digest_of(event.content.encode()), plain)
         texts = self.context.texts
         assert texts is not None, "a session has a chat"
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
@@ -309,7 +318,7 @@ class Requests:
         session, found = self.session, dict[str, str]()
         limit = _VIEWS_PER_BUDGET * self.context.settings.context_chars
         written = [e.path for e in file_changes(session.results) if not e.removes]
-        views = Views(self.context.workspace)
+        views = Views(self.context.workspace, self._hide)
         for path in list(dict.fromkeys(written))[:_TEXTS_LIMIT]:
             digest = session.known.get(path)
             if digest and not texts.has(digest):
@@ -320,14 +329,14 @@ class Requests:
         return found
 
     def _write_short(
-        self, context: render.Material, budget: render.Budget
+        self, session: Session, context: render.Material, budget: render.Budget
     ) -> tuple[Path, str] | None:
         """Write the short version for a chat that has seen the earlier requests; None for the first."""
-        session = self.session
         if session.sequence == 1:
             return None
         changed = self.context.checkpointer.changed_since_request()
         text = render.render_short(session, context, budget, self._dialect(), changed)
+        text = self.context.secrecy.hide(text)
         path = self._home.mailbox.short_path(session.session_id, session.sequence)
         self._home.mailbox.write_beside(path, text)
         return path, text
@@ -371,7 +380,7 @@ class Requests:
         views: dict[tuple[str, int | None, int | None], file_contents.FileView] = {}
         unread: list[str] = []
         requests = self._wanted_files()
-        shown = Views(self.context.workspace)
+        shown = Views(self.context.workspace, self._hide)
         room = _VIEWS_PER_BUDGET * self.context.settings.context_chars
         for path, start, end in _wanted(requests):
             if room <= 0:
@@ -412,7 +421,7 @@ class Requests:
         from codingagent.agent.attachments import conventions
 
         workspace, policy = self.context.workspace, self.context.policy
-        found = conventions(workspace, policy, listing.files, known)
+        found = conventions(workspace, policy, listing.files, known, self._hide)
         return tuple(view for view in found if view.path not in known)
 
     def _attached_before(self, shown: Views, known: set[str]) -> Iterator[file_contents.FileView]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from codingagent.agent.context import Context
 from codingagent.agent.plan import Order, Plan
+from codingagent.agent.secrecy import HiddenStream, Secrecy
 from codingagent.errors import OperationError
 from codingagent.model import paths, plain_text
 from codingagent.model.events import CommandRan, Denied
@@ -86,12 +87,17 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         limit_s = min(limit_s or most_s, most_s)
     had_git = context.workspace.has_git()
     with context.workspace.folder(operation.cwd) as folder:
-        show = _Live(context.show)
+        show = _Live(context.show, context.secrecy)
         extras = Extras(operation.variables, operation.parts_streams)
         outcome = context.runner.run(operation.command, folder, limit_s, show.add, extras)
+    show.end()
     if outcome.failure:
         raise OperationError(f"The command could not be started: {outcome.failure}")
-    output = plain_text.without_controls(outcome.output)
+    # Before it is cut: what is left of a secret could not be found.
+    hide = context.secrecy.hide
+    output = hide(plain_text.without_controls(outcome.output))
+    streams = [None if each is None else hide(each) for each in (outcome.stdout, outcome.stderr)]
+    context.secrecy.save()
     notes = outcome.notes
     if not had_git and context.workspace.has_git():
         notes += (_GIT_CAME,)
@@ -109,8 +115,8 @@ def _run(context: Context, order: Order, operation: RunCommand) -> CommandRan:
         outcome.stopped_processes,
         outcome.sandbox,
         outcome.has_network,
-        _within(outcome.stdout, order.room),
-        _within(outcome.stderr, order.room),
+        _within(streams[0], order.room),
+        _within(streams[1], order.room),
         notes,
     )
 
@@ -123,12 +129,20 @@ def _within(text: str | None, room: int) -> str | None:
 class _Live:
     """Pass a running command's output to the screen, up to a limit: nobody reads more."""
 
-    def __init__(self, show: Callable[[Notice], None]) -> None:
+    def __init__(self, show: Callable[[Notice], None], secrecy: Secrecy) -> None:
         self._show = show
+        self._hidden = HiddenStream(secrecy)
         self._left = _LIVE_LIMIT_CHARACTERS
 
     def add(self, text: str) -> None:
-        if self._left > 0:
+        self._add(self._hidden.add(text))
+
+    def end(self) -> None:
+        """Show what was held back."""
+        self._add(self._hidden.rest())
+
+    def _add(self, text: str) -> None:
+        if text and self._left > 0:
             shown = plain_text.without_controls(text[: self._left])
             self._left -= len(text)
             self._show(OutputCame(shown if self._left > 0 else f"{shown}\n… (more is not shown)\n"))

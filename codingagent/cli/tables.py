@@ -1,7 +1,7 @@
 """The output of `list`, `log`, `diff` and `config`: for a terminal, as plain lines, or as JSON."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -214,9 +214,14 @@ def _words(record: Record) -> str:
 
 
 def show_diff(
-    checkpoints: "Checkpoints", steps: Sequence[UndoStep], turn: int | None, *, json: bool
+    checkpoints: "Checkpoints",
+    steps: Sequence[UndoStep],
+    turn: int | None,
+    hide: Callable[[str], str],
+    *,
+    json: bool,
 ) -> None:
-    """Print what a turn changed, or all turns together."""
+    """Print what a turn changed, or all turns together, without the secrets in it."""
     chosen = [step for step in steps if turn is None or step.sequence == turn]
     if not chosen:
         which = "no turn" if turn is None else f"no turn {turn}"
@@ -235,7 +240,7 @@ def show_diff(
         for change in checkpoints.changes(step.before, step.after or after)
     }
     text = checkpoints.diff(chosen[0].before, after, sorted(touched)) if touched else ""
-    text = plain_text.without_controls(text)
+    text = hide(plain_text.without_controls(text))
     left_out = tuple(dict.fromkeys(line for step in chosen for line in step.left_out))
     if json:
         turns = [step.sequence for step in chosen if step.sequence]

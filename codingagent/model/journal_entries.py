@@ -59,6 +59,8 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """Globs of files that are never chosen."""
     conventions: bool = False
     """Requests show AGENTS.md, or a file like it; earlier versions showed none."""
+    secrets: str = ""
+    """How secrets are protected; empty: as the settings say."""
 
 
 class RunStarted(Tagged, frozen=True, tag="run_started"):

@@ -105,6 +105,7 @@ def _begun(record: entries.Record) -> Session:
                 context=record.context,
                 leave_out=record.leave_out,
                 conventions=record.conventions,
+                secrets=record.secrets,
             )
         case entries.RunStarted():
             begun = Session(

@@ -109,6 +109,7 @@ class Session(Struct, frozen=True):
     policy: str = ""
     sandbox: str = ""
     network: bool = False
+    secrets: str = ""
     tier: str = ""
     """What confined the last command."""
     checkpoints: CheckpointState = CheckpointState()

@@ -83,6 +83,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "auto"
     network: Annotated[bool, Meta(description="let sandboxed commands use the network")] = False
+    secrets: Annotated[
+        Literal["redact", "warn", "off"],
+        Meta(
+            description="redact: sessions show a chat names for secrets; warn: say which it is shown; off"
+        ),
+    ] = "redact"
     diff: Annotated[
         Literal["never", "short", "full"],
         Meta(

@@ -6,14 +6,13 @@ base 32, which has no I, L, O or U. Such a name is a legal value in YAML, shell,
 
 import hashlib
 import hmac
-import html
 import json
 import re
 import zlib
 from base64 import b64decode
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
@@ -54,6 +53,9 @@ _WORD = re.compile(r"[^\s\"'`,;:=<>(){}\[\]]+")
 # Other characters of value lines say what they are: these may be seen.
 _FRAME = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
+# What a secret file says of places is not hidden elsewhere.
+_PATH = re.compile(r"(?=.{1,40}$)~?\.{0,2}/[\w./-]*")
+
 LITERAL = "TEXT"
 """The kind of a text that looks like a name and is none: it gets one, so that it comes back as it was."""
 
@@ -84,7 +86,7 @@ class _Span(Struct):
     is_wide: bool
 
 
-class Rules(Struct, frozen=True):
+class Wishes(Struct, frozen=True):
     """What the person says: names, files and globs that may be shown, and texts that must not."""
 
     allow: tuple[str, ...] = ()
@@ -105,21 +107,24 @@ class Vault:
     ) -> None:
         self.key = key
         self.warns = warns
-        self.rules = Rules()
+        self.wishes = Wishes()
         self.is_changed = False
         self.news: list[HiddenValue] = []
-        """What was found since somebody was last told."""
+        """What was hidden for the first time since somebody was last told."""
         self.by_name: dict[str, HiddenValue] = {}
         self._by_value: dict[str, HiddenValue] = {}
         self._forms: dict[str, HiddenValue] = {}
         for entry in entries:
             self._add(entry)
+        self._told = {*self.by_name}
 
     # --- hide --------------------------------------------------------------------------------------
 
     def hide(self, text: str, path: str = "", /) -> str:
         """Return a text with names for its secrets; the number of lines stays the same."""
-        spans = self._spans(text, path)
+        return self._hidden(text, path, self._spans(text, path))
+
+    def _hidden(self, text: str, path: str, spans: list[_Span]) -> str:
         if not spans:
             return text
         parts: list[str] = []
@@ -136,24 +141,42 @@ class Vault:
         parts.append(text[end:])
         return text if self.warns else "".join(parts)
 
+    def hide_quote(self, text: str, path: str = "", /) -> str:
+        """Return a text that quotes a file: also short values of it are hidden, but no other words."""
+        return self._hidden(text, path, self._spans(text, path, is_quote=True))
+
     def hide_diff(self, text: str, path: str) -> str:
-        """Return the lines of a diff of one file with names for its secrets."""
-        lines = text.split("\n")
-        hidden = self.hide("\n".join(line[1:] for line in lines), path).split("\n")
-        pairs = zip(lines, hidden, strict=True)
-        return "\n".join(line[:1] + rest for line, rest in pairs)
+        """Return a diff of one file with names for its secrets; what is new in it can be read."""
+        head, mark, body = text.partition("@@")
+        if not mark or (head and not head.endswith("\n")):
+            return self.hide(text)
+        lines = f"@@{body}".split("\n")
+        # What was in the file is a secret as a whole, if it is a file of secrets.
+        self.hide("\n".join(line[1:] for line in lines if line[:1] in (" ", "-")), path)
+        inner = "\n".join(line[1:] if line[:1] in (" ", "-", "+") else "" for line in lines)
+        pairs = zip(lines, self.hide_quote(inner, path).split("\n"), strict=True)
+        shown = (line[:1] + rest if line[:1] in (" ", "-", "+") else line for line, rest in pairs)
+        return self.hide(head) + "\n".join(shown)
 
     def learn(self, value: str, kind: str, path: str = "") -> None:
         """Hide a value from now on, unless it is too short or too plain to be told from other text."""
-        if _is_telling(value) and value not in self._by_value:
-            self._named(value, _Span(0, 0, kind, is_wide=True), path, 0)
+        if _is_telling(value) and not self.names_in(value):
+            self._entry(value, kind, path, is_wide=True)
+
+    def spans(self, text: str, path: str) -> list[tuple[int, int]]:
+        """Return where a text has what `hide` hides."""
+        return [(each.start, each.end) for each in self._spans(text, path)]
+
+    def names_in(self, text: str) -> set[str]:
+        """Return the names in a text that stand for values."""
+        return self.by_name.keys() & set(_NAME.findall(text)) if _FIRST in text else set()
 
     def counts(self, text: str) -> dict[str, int]:
         """Return how many different secrets are hidden in a text, by kind; of a vault that warns, shown."""
         if self.warns:
             held = [e for e in self.by_name.values() if not e.is_allowed and e.value in text]
         else:
-            held = [self.by_name[name] for name in {*_NAME.findall(text)} if name in self.by_name]
+            held = [self.by_name[name] for name in self.names_in(text)]
         return dict(sorted(Counter(each.kind for each in held).items()))
 
     def _named(self, bare: str, span: _Span, path: str, line: int) -> str:
@@ -161,26 +184,30 @@ class Vault:
         if not bare or bare in self.by_name or _FRAME.fullmatch(bare):
             return bare
         value = _NAME.sub(self._value_of, bare) if _FIRST in bare else bare
-        entry = self._by_value.get(value)
-        if entry is None:
-            kind = re.sub(r"[^A-Z0-9]", "", span.kind.upper())[:16] or "VALUE"
-            is_wide = span.is_wide and _is_telling(value)
-            entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
-            self._add(entry)
-            self.news.append(entry)
-            self.is_changed = True
+        entry = self._entry(value, span.kind, path, is_wide=span.is_wide and _is_telling(value))
         if path and path not in entry.places:
             entry.places = {**entry.places, path: line}
             self.is_changed = True
-        return bare if entry.is_allowed or self._allows(entry, path) else entry.name
+        if entry.is_allowed:
+            return bare
+        if entry.name not in self._told:
+            self._told.add(entry.name)
+            self.news.append(entry)
+        return entry.name
 
-    def _allows(self, entry: HiddenValue, path: str) -> bool:
-        """Return whether the person allows a value; then it is shown everywhere."""
-        allow = self.rules.allow
-        if not allow or not any(each in (entry.name, path) for each in allow if each):
-            return False
-        entry.is_allowed = self.is_changed = True
-        return True
+    def _entry(self, value: str, kind: str, path: str, *, is_wide: bool) -> HiddenValue:
+        """Return what is known of a value; one that the person allows is shown everywhere."""
+        entry = self._by_value.get(value)
+        if entry is None:
+            kind = re.sub(r"[^A-Z0-9]", "", kind.upper())[:16] or "VALUE"
+            entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
+            self._add(entry)
+            self.is_changed = True
+        if not entry.is_allowed and not {entry.name, path or entry.name}.isdisjoint(
+            self.wishes.allow
+        ):
+            entry.is_allowed = self.is_changed = True
+        return entry
 
     def _value_of(self, match: re.Match[str]) -> str:
         entry = self.by_name.get(match[0])
@@ -205,42 +232,43 @@ class Vault:
 
     # --- find --------------------------------------------------------------------------------------
 
-    def _spans(self, text: str, path: str) -> list[_Span]:
+    def _spans(self, text: str, path: str, *, is_quote: bool = False) -> list[_Span]:
         """Return what to hide, in order and apart: of overlapping spans, all that they cover."""
-        found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, path)]
+        form = "" if is_quote else path
+        found = [_Span(s.start, s.end, s.kind, is_wide=True) for s in find_secrets(text, form)]
         if path and files.is_secret_file(path):
-            for variable in files.variable_names(text, path):
+            for variable in files.variable_names(text, form) if form else ():
                 value = text[variable.start : variable.end]
-                is_wide = "://" not in value and "/" not in value[:2]
+                is_wide = "://" not in value and not _PATH.fullmatch(value)
                 found.append(_Span(variable.start, variable.end, "VALUE", is_wide))
             found += self._of_file(text, path)
+        for each in found:
+            # What stands there for itself is searched for in the rest of the text, too.
+            for line in text[each.start : each.end].split("\n") if each.is_wide else ():
+                self.learn(line.strip(), each.kind, path)
         found += self._known(text)
-        for words in self.rules.hide:
+        for words in self.wishes.hide:
             found += _at(text, words, "HIDDEN")
         if _FIRST in text:
-            found = self._beside_names(text, found)
+            found = self._beside_names(text, found, is_file=bool(path))
         found = [each for each in found if each.start < each.end]
         found.sort(key=lambda each: (each.start, -each.end))
         merged: list[_Span] = []
         for each in found:
             each.end = _end_of_word(text, each.end)
             if merged and each.start < merged[-1].end:
-                last = merged[-1]
-                if each.is_wide and each.end < last.end:
-                    # Inside a longer one here; elsewhere it may stand alone.
-                    self.learn(text[each.start : each.end].strip(), each.kind, path)
-                last.end = max(last.end, each.end)
+                merged[-1].end = max(merged[-1].end, each.end)
             else:
                 merged.append(each)
         return merged
 
-    def _beside_names(self, text: str, found: list[_Span]) -> list[_Span]:
-        """Return the spans that are not in a name; a text that only looks like a name gets one."""
+    def _beside_names(self, text: str, found: list[_Span], *, is_file: bool) -> list[_Span]:
+        """Return the spans that are not in a name; what only looks like a name in a file gets one."""
         names: list[tuple[int, int]] = []
         for match in _NAME.finditer(text):
             if match[0] in self.by_name:
                 names.append(match.span())
-            else:
+            elif is_file:
                 found.append(_Span(*match.span(), LITERAL, is_wide=False))
         if not names:
             return found
@@ -269,11 +297,12 @@ class Vault:
     def _plain(self, text: str) -> Iterator[tuple[tuple[int, int], HiddenValue]]:
         if len(self._forms) > _SEARCHED:
             for match in _WORD.finditer(text):
-                if (entry := self._forms.get(match[0])) is not None:
+                entry = self._forms.get(match[0])
+                if entry is not None and not entry.is_allowed:
                     yield match.span(), entry
             return
         for form, entry in self._forms.items():
-            at = text.find(form)
+            at = -1 if entry.is_allowed else text.find(form)
             while at >= 0:
                 yield (at, at + len(form)), entry
                 at = text.find(form, at + len(form))
@@ -288,10 +317,6 @@ class Vault:
                     yield span
 
     # --- put back ----------------------------------------------------------------------------------
-
-    def has_names(self, text: str) -> bool:
-        """Return whether a text holds a name, or what was one."""
-        return self.put_back(text) != (text, [])
 
     def put_back(self, text: str) -> tuple[str, list[WrongName]]:
         """Return a text with the values for their names, and the names that stand for none."""
@@ -343,7 +368,7 @@ class Vault:
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a value with all of its texts changed: of structs, tuples, lists and dicts, at any depth."""
+    """Return a value with all of its texts changed: of structs, sequences, sets and dicts, at any depth."""
     match value:
         case Enum() | None | bool() | int() | float():
             return value
@@ -358,9 +383,10 @@ def mapped(value: Any, change: Callable[[str], str]) -> Any:
             new = {name: mapped(each, change) for name, each in fields.items()}
             changes = {name: each for name, each in new.items() if each is not fields[name]}
             return replace(value, **changes) if changes else value
-        case tuple() | list() | frozenset():
+        case Sequence() | frozenset():
             items = [mapped(each, change) for each in value]
-            return value if all(map(_is, items, value)) else type(value)(items)
+            kind = frozenset if isinstance(value, frozenset) else tuple
+            return value if all(map(_is, items, value)) else kind(items)
         case dict():
             return {mapped(key, change): mapped(each, change) for key, each in value.items()}
         case _:
@@ -400,9 +426,10 @@ def _forms(value: str) -> list[str]:
     in_json = json.dumps(value)[1:-1]
     plain = json.dumps(value, ensure_ascii=False)[1:-1]
     in_urls = [quote(value, safe=""), quote(value), quote_plus(value)]
+    in_html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     in_urls += [re.sub("%..", lambda found: found[0].lower(), each) for each in in_urls]
     in_jsons = (plain, in_json, json.dumps(in_json)[1:-1], plain.replace("/", "\\/"))
-    return list(dict.fromkeys((value, *in_jsons, *in_urls, html.escape(value))))
+    return list(dict.fromkeys((value, *in_jsons, *in_urls, in_html)))
 
 
 def _decoded(run: str) -> str:

@@ -35,7 +35,7 @@ def write_beside(path: Path, content: str | bytes, *, is_synced: bool) -> None:
         WorkError: if it can't be written.
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    with _clearing(path), open(_temporary(path), "wb") as file:
+    with _clearing(path), open(_temporary(path), "wb", opener=_open_private) as file:
         file.write(data)
         if is_synced:
             file.flush()
@@ -50,6 +50,11 @@ def put_in_place(path: Path) -> None:
     """
     with _clearing(path):
         os.replace(_temporary(path), path)
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read: requests and records quote the person's files."""
+    return os.open(path, flags, 0o600)
 
 
 def _temporary(path: Path) -> str:

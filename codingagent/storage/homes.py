@@ -106,6 +106,7 @@ _STRICTNESS = {
     "policy": ("restrictive", "standard", "permissive"),
     "sandbox": ("require", "auto", "off"),
     "network": (False, True),
+    "secrets": ("redact", "warn", "off"),
 }
 
 
@@ -132,7 +133,7 @@ def kept_settings(
         chosen["check"] = session.check
     for name, ranks in _STRICTNESS.items():
         kept, now_ = getattr(session, name), getattr(settings, name)
-        if resolved.origins[name] == settings_.OPTION or kept == now_:
+        if resolved.origins[name] == settings_.OPTION or kept in ("", now_):
             continue
         is_known = kept in ranks and now_ in ranks
         is_looser = not is_known or ranks.index(kept) > ranks.index(now_)

@@ -51,6 +51,7 @@ def test_a_later_source_is_stronger_and_is_named() -> None:
         "policy": "default",
         "sandbox": "default",
         "network": "default",
+        "secrets": "default",
         "diff": "default",
         "context": "default",
         "leave_out": "default",
@@ -65,8 +66,8 @@ def test_an_unknown_setting_is_an_error_that_names_it() -> None:
     )
     assert refusal(Source("codingagent.toml", {"zzz": 1})) == (
         "codingagent.toml: unknown setting 'zzz'; the settings are workspace, context_chars, list_entries,"
-        " command_timeout, command_memory, pass_env, check, check_timeout, policy, sandbox, network, diff,"
-        " context, leave_out, conventions"
+        " command_timeout, command_memory, pass_env, check, check_timeout, policy, sandbox, network, secrets,"
+        " diff, context, leave_out, conventions"
     )
     assert "unknown setting 'list_entry'" in refusal(
         settings.from_environment({"CODINGAGENT_LIST_ENTRY": "1"})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codingagent.secrets.vault import LITERAL, HiddenValue, Rules, Vault, mapped
+from codingagent.secrets.vault import LITERAL, HiddenValue, Vault, Wishes, mapped
 
 
 def token(seed: int = 0) -> str:
@@ -57,7 +57,7 @@ def test_every_text_comes_back_byte_for_byte(pieces: list[str]) -> None:
     """Whatever stands beside a value, also another value, or what looks like a name."""
     ours = vault("hunter22-x", "hunter22-xyz", 'q"uo\\te-1')
     text = "".join(pieces)
-    hidden = ours.hide(text)
+    hidden = ours.hide(text, "a.txt")
     assert hidden.count("\n") == text.count("\n")
     assert not any(entry.value in hidden for entry in ours.by_name.values() if entry.is_wide)
     back, faults = ours.put_back(hidden)
@@ -143,7 +143,7 @@ def test_a_secret_file_shows_names_only_and_common_words_stay_elsewhere() -> Non
 def test_what_the_person_says_counts() -> None:
     """A file or a name that they allow is shown, everywhere; a text that they name is hidden."""
     ours = vault()
-    ours.rules = Rules(allow=(".env",), hide=("Project Falcon",))
+    ours.wishes = Wishes(allow=(".env",), hide=("Project Falcon",))
     text = f"A={token()}\n"
     assert ours.hide(text, ".env") == text
     assert ours.hide(text) == text

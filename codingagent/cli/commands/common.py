@@ -102,6 +102,7 @@ class Given(Struct, frozen=True):
     context: str | None = None
     leave_out: list[str] | None = None
     conventions: bool | None = None
+    secrets: str | None = None
 
     @property
     def settings(self) -> dict[str, object]:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,6 +17,9 @@ from codingagent.model.session_state import Session
 from codingagent.storage import homes
 from codingagent.storage.homes import Home
 
+if TYPE_CHECKING:
+    from codingagent.agent.secrecy import Secrecy
+
 app = typer.Typer()
 
 
@@ -28,7 +31,9 @@ def _list(
 ) -> None:
     """List all sessions, the latest first."""
     home = home_of(context)
-    sessions = homes.all_sessions(home, fail, runs=runs)
+    sessions = [
+        _hider(home, each).hide_all(each) for each in homes.all_sessions(home, fail, runs=runs)
+    ]
     if sessions or not (home.runs if runs else home.sessions).ids():
         tables.show_sessions(sessions, runs=0 if runs else len(home.runs.ids()), json=json)
 
@@ -49,14 +54,22 @@ def _show(context: typer.Context, session: SessionName = None, json: Json = Fals
 
         fail(write_again(home, state))
         state = home.load(state.session_id)
-    entries = tuple(told.entries(home.records(state.session_id)))
-    counts = {} if json else _counts_of(home, state)
+    hide_all = _hider(home, state).hide_all
+    entries = hide_all(tuple(told.entries(home.records(state.session_id))))
+    counts = {} if json else hide_all(_counts_of(home, state))
     requests: tuple[Path, ...] = ()
     if not state.is_run:
         where = (state.session_id, state.sequence)
         both = (home.mailbox.short_path(*where), home.mailbox.outbox_path(*where))
         requests = tuple(path for path in both if path.exists())
-    show.show_session(state, entries, counts, requests, json=json)
+    show.show_session(hide_all(state), entries, counts, requests, json=json)
+
+
+def _hider(home: Home, state: Session) -> "Secrecy":
+    """Return what hides the secrets of a session that is shown."""
+    from codingagent.agent.secrecy import secrecy_of
+
+    return secrecy_of(home.sessions.folder, state)
 
 
 # Each takes three calls of git; older turns need no exact counts.
@@ -83,8 +96,9 @@ def _counts_of(home: Home, state: Session) -> dict[int, dict[str, tuple[int, int
 def _log(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
     """Show everything that was asked, tried, refused and done, with its time."""
     home = home_of(context)
-    session_id = session or latest_of(home, or_run=True).session_id
-    tables.show_log(home.records(session_id), json=json)
+    state = latest_of(home, or_run=True) if session is None else home.load(session)
+    records = map(_hider(home, state).hide_all, home.records(state.session_id))
+    tables.show_log(records, json=json)
 
 
 @app.command(epilog="Example: codingagent diff --turn 2", name="diff")
@@ -103,7 +117,8 @@ def _diff(
     home = home_of(context)
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     with undo.history_of(home, state) as (checkpoints, steps):
-        tables.show_diff(checkpoints, steps, turn, json=json)
+        hide = _hider(home, state).hide_diffs
+        tables.show_diff(checkpoints, steps, turn, hide, json=json)
 
 
 @app.command(epilog="Example: codingagent doctor", name="doctor")

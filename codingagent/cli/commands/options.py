@@ -158,6 +158,15 @@ SandboxUse = Annotated[
         "off",
     ),
 ]
+Secrets = Annotated[
+    _Text,
+    _choice(
+        "--secrets",
+        "HOW",
+        "redact (names for them in requests), warn or off.",
+        *("redact", "warn", "off"),
+    ),
+]
 Network = Annotated[
     bool | None,
     typer.Option("--network/--no-network", help="Let sandboxed commands use the network."),

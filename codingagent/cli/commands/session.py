@@ -71,6 +71,7 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
+    secrets: options.Secrets = None,
     accept_formats: options.AcceptFormats = False,
     yes: options.Yes = False,
     diff: options.Changes = None,
@@ -78,14 +79,13 @@ def _new(  # noqa: PLR0913, PLR0917  # one for each command-line option
 ) -> None:
     """Start a task: write the first request, then wait for the answer."""
     chosen = (tokens, leave_out, False if no_conventions else None)
-    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, *chosen)
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, *chosen, secrets)
     others = {"--no-wait": no_wait, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     place = _place_of(context, workspace, is_here=here)
     task = read_task(words or [], file, edit)
     with screen_for(json) as screen, _begun(place, task, protocol, given, attach, screen) as begun:
         home, (work, worker) = begun
-        work.try_check()
         if no_wait:
             work.requests.announce(watched=False)
             return
@@ -142,6 +142,7 @@ def _begun(
             if files:
                 requests.say("", files)
             requests.write()
+            at_work[0].try_check()
             yield home, at_work
 
 
@@ -176,6 +177,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
+    secrets: options.Secrets = None,
     accept_formats: options.AcceptFormats = False,
     yes: options.Yes = False,
     diff: options.Changes = None,
@@ -184,7 +186,7 @@ def _resume(  # noqa: PLR0913, PLR0917  # one for each command-line option
     """Continue a task: take the answer from the inbox, or wait for it. Or finish a run."""
     from codingagent.agent.recipients import Recipients
 
-    given = Given(policy, sandbox, network, diff, check, yes, accept_formats)
+    given = Given(policy, sandbox, network, diff, check, yes, accept_formats, secrets=secrets)
     others = {"--once": once, "--clipboard": clipboard}
     reply = reply_command(reply_with, reply_timeout, max_turns, others=others)
     home = home_of(context)
@@ -326,13 +328,14 @@ def _approve(  # noqa: PLR0913, PLR0917  # one for each command-line option
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
+    secrets: options.Secrets = None,
     yes: options.Yes = False,
     diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
     """Approve the operation that awaits approval, and continue."""
     answer = Answer("always" if always else "yes", how="command")
-    given = Given(policy, sandbox, network, diff, yes=yes)
+    given = Given(policy, sandbox, network, diff, yes=yes, secrets=secrets)
     return _answer(context, session, operation_id, answer, given, json=json)
 
 
@@ -345,13 +348,14 @@ def _deny(  # noqa: PLR0913, PLR0917  # one for each command-line option
     policy: options.PolicyName = None,
     sandbox: options.SandboxUse = None,
     network: options.Network = None,
+    secrets: options.Secrets = None,
     yes: options.Yes = False,
     diff: options.Changes = None,
     json: options.Json = False,
 ) -> int:
     """Refuse the operation that awaits approval, and continue without it."""
     answer = Answer("no", reason=reason, how="command")
-    given = Given(policy, sandbox, network, diff, yes=yes)
+    given = Given(policy, sandbox, network, diff, yes=yes, secrets=secrets)
     return _answer(context, session, operation_id, answer, given, json=json)
 
 

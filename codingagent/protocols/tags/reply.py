@@ -63,6 +63,8 @@ class Step(Struct, frozen=True):
     id: str = ""
     """Its name in the answer itself; empty: none."""
     foreign: Foreign = "no"
+    names: tuple[str, ...] = ()
+    """The names of secrets whose values it holds now."""
 
     @property
     def kind(self) -> Kind:

@@ -1,0 +1,110 @@
+"""Put the secrets of a session back in its answers, and refuse what must not hold them."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from codingagent.errors import OperationError
+from codingagent.model.operations import (
+    EditFile,
+    Finish,
+    RunCommand,
+    ShowMessage,
+    Substitutions,
+)
+from codingagent.model.paths import shown
+from codingagent.policy.rules import Ask
+from codingagent.protocols.tags.reply import Problem, Reply, Step
+from codingagent.secrets.vault import Vault, WrongName, mapped
+
+_COMMAND = (
+    "The command holds {}, which stands for a value that is not shown, and commands are not given such"
+    " values: let it read the value from its file{}"
+)
+_ALTERED = (
+    "'{}' is not as it was shown: the name is {}; nothing was done, so send this block again with that name,"
+    " copied letter by letter"
+)
+_UNKNOWN = (
+    "'{}' stands for no value that was shown; nothing was done, so send this block again without it, or"
+    " with a name copied letter by letter"
+)
+_CUTS = (
+    "'{}': the text to replace begins or ends in the middle of a value that is hidden; name lines that"
+    " hold all of it, as the request shows them"
+)
+
+
+def restored(vault: Vault | None, reply: Reply) -> Reply:
+    """Return an answer with the values for their names; a part with a wrong name is a problem."""
+    if vault is None or vault.warns:
+        return reply
+    items = (_restored(vault, i) if isinstance(i, Step) else i for i in reply.items)
+    return replace(reply, items=tuple(items))
+
+
+def _restored(vault: Vault, step: Step) -> Step | Problem:
+    names: dict[str, None] = {}
+    faults: list[WrongName] = []
+
+    def put_back(text: str) -> str:
+        names.update(dict.fromkeys(sorted(vault.names_in(text))))
+        made, wrong = vault.put_back(text)
+        faults.extend(wrong)
+        return made
+
+    if isinstance(step.operation, ShowMessage | Finish):
+        return step
+    operation = mapped(step.operation, put_back)
+    if isinstance(step.operation, RunCommand):
+        written = [*names, *(fault.written for fault in faults)]
+        reason = _COMMAND.format(written[0], _where(vault, written[0])) if written else ""
+    else:
+        reason = "; ".join(map(_reason, faults))
+    if reason:
+        return Problem(step.kind, reason, step.line, "", step.notes, step.id)
+    return replace(step, operation=operation, names=tuple(names)) if names else step
+
+
+def asks(
+    vault: Vault | None, path: str, names: tuple[str, ...], old: bytes | None
+) -> Iterator[Ask]:
+    """Yield what to ask before values are written to a file that never held them."""
+    for name in names:
+        held = None if vault is None else vault.by_name.get(name)
+        if vault is None or held is None or path in held.places:
+            continue
+        if old is None or held.value.encode() not in old:
+            where = f"{name}{_where(vault, name)}"
+            reason = f"it writes the secret {where} into '{shown(path)}', which did not hold it"
+            yield Ask(("secrets.elsewhere",), (reason,), (f"{name} may be in '{shown(path)}'",))
+
+
+def check_cuts(vault: Vault | None, text: str, operation: EditFile) -> None:
+    """Refuse an edit that replaces a part of a hidden value; other edits replace whole lines.
+
+    Raises:
+        OperationError: if it does.
+    """
+    if vault is None or vault.warns or not isinstance(operation.change, Substitutions):
+        return
+    spans = vault.spans(text, operation.path)
+    for edit in operation.change.edits:
+        start = text.find(edit.old)
+        end = start + len(edit.old)
+        if start >= 0 and any(
+            a < end and start < b and not start <= a < b <= end for a, b in spans
+        ):
+            raise OperationError(_CUTS.format(operation.path))
+
+
+def _where(vault: Vault, name: str) -> str:
+    held = vault.by_name.get(name)
+    places = {} if held is None else held.places
+    return next((f" ({shown(path)} line {line})" for path, line in places.items() if line), "")
+
+
+def _reason(fault: WrongName) -> str:
+    if fault.true:
+        return _ALTERED.format(fault.written, fault.true)
+    return _UNKNOWN.format(fault.written)

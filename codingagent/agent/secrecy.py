@@ -1,0 +1,214 @@
+"""Hide a session's secrets from its chat and its screens."""
+
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from codingagent.model import encoding, events
+from codingagent.model.events import FileFetched
+from codingagent.model.paths import shown
+from codingagent.model.session_state import Session
+from codingagent.model.ui_events import FileChanged, Notice
+from codingagent.secrets.vault import HiddenValue, Hides, Vault, mapped
+from codingagent.storage.vault_file import VaultFile
+
+_Any = TypeVar("_Any")
+
+# Of those found at once; the others are counted.
+_NAMED = 5
+
+
+# The path in git's diff: of a deleted file that before.
+_CHANGED = re.compile(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
+
+
+class Secrecy:
+    """What a session hides, if anything; `mode` is the setting."""
+
+    def __init__(self, mode: str = "off", file: VaultFile | None = None) -> None:
+        self.mode = mode
+        self._file = file
+        self.vault: Vault | None = None
+        if file is not None and mode != "off":
+            self.vault = file.load(warns=mode == "warn")
+
+    # --- what leaves -------------------------------------------------------------------------------
+
+    def hide(self, text: str, path: str = "", /) -> str:
+        """Return a text, of the file of that path if one is given, with names for its secrets."""
+        return text if self.vault is None else self.vault.hide(text, path)
+
+    def hide_diff(self, text: str, path: str) -> str:
+        """Return a diff of one file with names for its secrets."""
+        return text if self.vault is None else self.vault.hide_diff(text, path)
+
+    def hide_all(self, value: _Any) -> _Any:
+        """Return a value with names for the secrets in all of its texts."""
+        changed: _Any = value if self.vault is None else mapped(value, self.vault.hide)
+        return changed
+
+    def seal(self, request: str, guide: str) -> str:
+        """Return a request with names for the secrets that are still in it; our own words stay."""
+        if self.vault is None:
+            return request
+        before, kept, after = request.partition(guide)
+        return f"{self.vault.hide(before)}{kept}{self.vault.hide(after)}"
+
+    def quote(self, text: str, path: str) -> str:
+        """Return a text that quotes a file, with names for its secrets."""
+        return text if self.vault is None else self.vault.hide_quote(text, path)
+
+    def hide_diffs(self, text: str) -> str:
+        """Return a diff of several files, as git writes it, with names for their secrets."""
+        parts = re.split(r"^(?=diff --git )", text, flags=re.MULTILINE)
+        paths = [_CHANGED.search(part) for part in parts]
+        pairs = zip(parts, paths, strict=True)
+        return "".join(self.hide_diff(part, path[1] if path else "") for part, path in pairs)
+
+    def notice(self, notice: Notice) -> Notice:
+        """Return a notice as a screen may show it."""
+        if isinstance(notice, FileChanged) and self.vault is not None:
+            old, new = notice.old, notice.new
+            if old is not None:
+                self.hide_bytes(old, notice.path)  # its values are known from here on
+                old = _in_bytes(old, notice.path, self.vault.hide_quote)
+            new = _in_bytes(new, notice.path, self.vault.hide_quote)
+            return FileChanged(self.hide(notice.path), old, new)
+        return self.hide_all(notice)
+
+    def hide_bytes(self, data: bytes, path: str) -> bytes:
+        """Return a file's bytes with names for its secrets, if it is text."""
+        return _in_bytes(data, path, self.hide)
+
+    def session(self, session: Session) -> Session:
+        """Return a session as a request may tell it."""
+        if self.vault is None:
+            return session
+        return replace(
+            session,
+            task=self.hide(session.task),
+            said=self.hide_all(session.said),
+            results=tuple(map(self._told, session.results)),
+            checked=self.hide_all(session.checked),
+            notes=self.hide_all(session.notes),
+        )
+
+    def _told(self, event: events.Event) -> events.Event:
+        if isinstance(event, FileFetched):
+            return replace(event, content=self.content(event))
+        return self.hide_all(event)
+
+    def content(self, event: FileFetched) -> str:
+        """Return a file's content as a request may show it."""
+        if event.encoding == "utf-8":
+            return self.hide(event.content, event.path)
+        data = base64.b64decode(event.content)
+        return base64.b64encode(self.hide_bytes(data, event.path)).decode()
+
+    # --- the record and the person -----------------------------------------------------------------
+
+    def save(self) -> None:
+        """Keep what was found.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        if self.vault is not None and self._file is not None:
+            self._file.save(self.vault)
+
+    def look_again(self) -> None:
+        """Read what the person says now.
+
+        Raises:
+            WorkError: if it can't be read.
+        """
+        if self.vault is not None and self._file is not None:
+            self.vault.wishes = self._file.wishes()
+
+    def learn(self, value: str, where: str) -> None:
+        """Hide a value wherever it is met."""
+        if self.vault is not None:
+            self.vault.learn(value, "VALUE", where)
+
+    def counts(self, request: str) -> dict[str, int]:
+        """Return how many secrets a request hides, by kind."""
+        return {} if self.vault is None else self.vault.counts(request)
+
+    def news(self) -> Iterator[str]:
+        """Yield what was found since this was asked last, in words for the person."""
+        if self.vault is None:
+            return
+        found, self.vault.news = self.vault.news, []
+        for each in found[:_NAMED]:
+            yield told(each, warns=self.vault.warns)
+        if len(found) > _NAMED:
+            yield f"{len(found) - _NAMED} more secrets were found: codingagent secrets"
+
+    def summary(self, request: str) -> str:
+        """Return how many secrets a request hides, in words for the person; empty: none."""
+        if self.vault is None:
+            return "secrets are not looked for (--secrets off): read the request before you send it"
+        total = sum(self.counts(request).values())
+        if not total:
+            return ""
+        what = "secret is" if total == 1 else "secrets are"
+        if self.vault.warns:
+            return f"{total} {what} in the request (--secrets warn hides none)"
+        return f"{total} {what} hidden in the request: codingagent secrets"
+
+
+def _in_bytes(data: bytes, path: str, hide: Hides) -> bytes:
+    found = encoding.decode_file(data)
+    return data if found is None else found.encode(hide(found.text, path))
+
+
+def secrecy_of(sessions: Path, session: Session) -> Secrecy:
+    """Return what to hide when a session is shown; of older sessions all that is found."""
+    mode = "off" if session.is_run or session.secrets == "off" else "redact"
+    return Secrecy(mode, VaultFile(sessions / session.session_id))
+
+
+NO_SECRECY = Secrecy()
+"""Of runs: a program is on the other side."""
+
+
+def told(held: HiddenValue, *, warns: bool = False) -> str:
+    """Return where a value was found, and its name, in words for the person."""
+    path, line = next(iter(held.places.items()), ("", 0))
+    where = f"{shown(path)} line {line}: " if line else f"{shown(path)}: " if path else ""
+    is_now = "would be hidden" if warns else "is hidden"
+    return f"{where}a secret ({held.kind}) {is_now} as {held.name}"
+
+
+class HiddenStream:
+    """Hide secrets in an output as it comes: whole lines at a time, a private key all at once."""
+
+    # A line or a key that is longer is not for reading.
+    _LIMIT = 100_000
+
+    def __init__(self, secrecy: Secrecy) -> None:
+        self._secrecy = secrecy
+        self._held = ""
+
+    def add(self, text: str) -> str:
+        """Return what may be shown now."""
+        if self._secrecy.mode != "redact":
+            return text
+        self._held += text
+        if len(self._held) > self._LIMIT:
+            return self.rest()
+        end = self._held.rfind("\n") + 1
+        opening = self._held.rfind("-----BEGIN ", 0, end)
+        if opening >= 0 and self._held.find("-----END ", opening, end) < 0:
+            end = self._held.rfind("\n", 0, opening) + 1
+        ready, self._held = self._held[:end], self._held[end:]
+        return self._secrecy.hide(ready)
+
+    def rest(self) -> str:
+        """Return what was held back."""
+        ready, self._held = self._held, ""
+        return self._secrecy.hide(ready)

@@ -1,0 +1,82 @@
+"""A session's vault on disk, readable by its owner only, and what the person says about its secrets.
+
+The process at work on a session writes `vault.json`, the command `secrets` writes `secrets.json`: neither
+overwrites what the other wrote.
+"""
+
+from pathlib import Path
+from secrets import token_bytes
+from typing import TypeVar
+
+from msgspec import DecodeError, Struct, json
+
+from codingagent.errors import WorkError, disk_errors
+from codingagent.secrets.vault import HiddenValue, Vault, Wishes
+from codingagent.storage import atomic_write
+
+_T = TypeVar("_T")
+
+
+class _KeptVault(Struct):
+    key: bytes
+    values: list[HiddenValue]
+
+
+class VaultFile:
+    """The vault in the folder of a session."""
+
+    def __init__(self, folder: Path) -> None:
+        self._vault = folder / "vault.json"
+        self._wishes = folder / "secrets.json"
+
+    def load(self, *, warns: bool = False) -> Vault:
+        """Return the vault; a new one if there is none.
+
+        Raises:
+            WorkError: if it can't be read.
+        """
+        kept = self._read(self._vault, _KeptVault)
+        found = Vault(token_bytes(32), warns=warns)
+        if kept is not None:
+            found = Vault(kept.key, kept.values, warns=warns)
+        found.wishes = self.wishes()
+        return found
+
+    def save(self, vault: Vault) -> None:
+        """Write the vault, whole, if it changed.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        if vault.is_changed:
+            kept = _KeptVault(vault.key, list(vault.by_name.values()))
+            atomic_write.write_whole(self._vault, json.encode(kept))
+            vault.is_changed = False
+
+    def wishes(self) -> Wishes:
+        """Return what the person says.
+
+        Raises:
+            WorkError: if it can't be read.
+        """
+        return self._read(self._wishes, Wishes) or Wishes()
+
+    def keep_wishes(self, wishes: Wishes) -> None:
+        """Write what the person says.
+
+        Raises:
+            WorkError: if it can't be written.
+        """
+        atomic_write.write_whole(self._wishes, json.encode(wishes))
+
+    @staticmethod
+    def _read(path: Path, kind: type[_T]) -> _T | None:
+        if not path.exists():
+            return None
+        try:
+            with disk_errors(f"{path} can't be read"):
+                return json.decode(path.read_bytes(), type=kind)
+        except DecodeError as fault:
+            raise WorkError(
+                f"{path} is damaged: move it away to go on; names in earlier requests then mean nothing"
+            ) from fault

@@ -1,0 +1,215 @@
+"""Nothing that leaves a session holds a secret: planted values are looked for in all that left."""
+
+import base64
+import contextlib
+import json
+import random
+import re
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import to_builtins
+
+from codingagent.errors import ApprovalError
+from codingagent.model.approval import Answer
+from codingagent.model.journal_entries import Protocol
+from codingagent.model.settings import Settings
+from codingagent.model.ui_events import Remark
+from tests.helpers import LiveSession, command_line, live_session
+
+
+def token(channel: str) -> str:
+    """Return a GitHub token that is none, made here so that no file holds one."""
+    letters = random.Random(channel).choices(string.ascii_letters + string.digits, k=36)
+    return "ghp_" + "".join(letters)
+
+
+PIN = "hunter4Blue!x"
+KEY = [base64.b64encode(random.Random(i).randbytes(48)).decode() for i in range(12)]
+CHANNELS = "task said file excerpt output long name refused traceback encoded check range created"
+VALUES = (*map(token, CHANNELS.split()), PIN, *KEY)
+
+
+def left(live: LiveSession) -> Iterator[tuple[str, str]]:
+    """Yield all that left a session, each with where."""
+    for path in sorted(live.home.mailbox.outbox.rglob("*.txt")):
+        yield str(path), path.read_text("utf-8")
+    yield "screen", json.dumps(list(map(repr, map(to_builtins, live.notices))), ensure_ascii=False)
+    for words in ("show", "log", "list", "diff"):
+        for more in ([], ["--json"]):
+            done = command_line(live.home.root, *words.split(), *more)
+            assert done.returncode == 0 or "of this session changed files" in done.stderr
+            yield words, done.stdout + done.stderr
+
+
+def leaks(live: LiveSession) -> list[tuple[str, str, str]]:
+    lines = ((where, line) for where, text in left(live) for line in text.split("\n"))
+    return [
+        (where, value, line[max(line.find(value) - 200, 0) :][:400])
+        for where, line in lines
+        for value in VALUES
+        if value in line
+    ]
+
+
+def plant(workspace: Path) -> None:
+    workspace.mkdir(parents=True)
+    files = {
+        "app.py": f"import os\nKEY = '{token('file')}'\nprint(1)\n",
+        "edited.py": f"one = 1\nKEY = '{token('excerpt')}'\ntwo = 2\n",
+        "bad.py": f"KEY = '{token('traceback')}'\nraise SystemExit(KEY)\n",
+        "refused.py": f"a = 1\nKEY = '{token('refused')}'\nb = 2\n",
+        ".env": f"PIN={PIN}\nMODE=1\n",
+        "range.txt": f"a\nb {token('range')}\n",
+        f"data-{token('name')}.txt": "x\n",
+        "long.txt": f"{'x' * 75}\n" * 130 + f"{token('long')}\n" + f"{'y' * 75}\n" * 300,
+        "site.key": "\n".join(
+            ["-----BEGIN RSA PRIVATE KEY-----", *KEY, "-----END RSA PRIVATE KEY-----"]
+        ),
+        "encoded.txt": base64.b64encode(f"see {token('encoded')}".encode()).decode(),
+        "encoded_plain.txt": token("encoded"),
+    }
+    for name, text in files.items():
+        (workspace / name).write_text(text, "utf-8")
+
+
+def command(line: str) -> str:
+    return f"[RUN_COMMAND]\n{line}\n[/RUN_COMMAND]\n"
+
+
+def edit(path: str, search: str, new: str) -> str:
+    body = f"<<<<<<< SEARCH\n{search}\n=======\n{new}\n>>>>>>> REPLACE"
+    return f'[EDIT_FILE path="{path}"]\n{body}\n[/EDIT_FILE]\n'
+
+
+TURNS = (
+    '[READ_FILE path="app.py"]\n[READ_FILE path=".env"]\n[READ_FILE path="encoded_plain.txt"]\n',
+    '[READ_FILE path="site.key" start_line="3" end_line="5"]\n[READ_FILE path="range.txt"]\n',
+    command("cat .env; cat site.key; cat long.txt") + command("cat encoded.txt; ls"),
+    command(f"printf 'A=%s' {token('output')}; sed -n 4,6p site.key"),
+    edit("edited.py", "one = 1", "one = 3")
+    + edit("refused.py", "b = 7", "b")
+    + edit(".env", "MODE=7", "x"),
+    command("echo 'Traceback:\n  File \"bad.py\", line 1, in x'; python3 bad.py")
+    + edit(".env", "MODE=1", "MODE=3"),
+    f'[CREATE_FILE path="c.py"]\nKEY = "{token("created")}"\n[/CREATE_FILE]\n'
+    + command("rm bad.py"),
+    '[READ_FILE path="**"]\n',
+)
+
+
+@pytest.mark.parametrize("protocol", ["tags", "json"])
+def test_no_planted_value_leaves(tmp_path: Path, protocol: Protocol) -> None:
+    """In requests whole and short, on the screen, in show, log, list and diff, also as JSON."""
+    plant(tmp_path / "workspace")
+    check = f"echo {token('check')}"
+    settings = Settings(sandbox="off", check=check)
+    with live_session(tmp_path, f"Use {token('task')}", settings, protocol=protocol) as live:
+        for number, reply in enumerate(TURNS):
+            if number == 2:
+                live.conversation.requests.say(f"It is {token('said')}.")
+                live.conversation.write_due()
+            live.answer(reply)
+            assert leaks(live) == []
+        for path in (tmp_path / "workspace").rglob("*"):
+            assert path.is_dir() or b"SECRET-" not in path.read_bytes()
+
+
+NAME = re.compile(r"SECRET-[A-Z0-9]+-[0-9A-Z]{6}")
+
+
+@contextlib.contextmanager
+def with_app(
+    root: Path, protocol: Protocol = "tags", mode: str = "redact"
+) -> Iterator[LiveSession]:
+    """Yield a session whose request shows app.py, with a token in it."""
+    (root / "workspace").mkdir(parents=True)
+    (root / "workspace" / "app.py").write_text(
+        f"A = 1\r\nKEY = '{token('file')}'\r\n", "utf-8", newline=""
+    )
+    settings = Settings(sandbox="off", secrets=mode)  # type: ignore[arg-type]  # the settings check it
+    with live_session(root, settings=settings, protocol=protocol) as live:
+        live.conversation.requests.say("", ("app.py",))
+        live.conversation.write_due()
+        yield live
+
+
+def test_an_answer_gets_its_values_back(tmp_path: Path) -> None:
+    """In SEARCH and in bodies, byte for byte, without a question; also after a restart."""
+    with with_app(tmp_path) as live:
+        (name,) = set(NAME.findall(live.contents()))
+        line = f"KEY = '{name}'"
+        assert "[OK]" in live.answer(edit("app.py", line, f"{line}  # {name}"))
+    with live_session(tmp_path, session_id=live.session_id) as again:
+        changed = f"A = 1\r\nKEY = '{token('file')}'  # {token('file')}\r\n"
+        assert (again.workspace / "app.py").read_bytes() == changed.encode()
+        whole = f'[CREATE_FILE path="app.py"]\nB = 2\nKEY = "{name}"\n[/CREATE_FILE]\n'
+        assert "[OK]" in again.answer(whole)
+        assert (
+            again.workspace / "app.py"
+        ).read_bytes() == f'B = 2\r\nKEY = "{token("file")}"\r\n'.encode()
+        vault = tmp_path / "sessions" / live.session_id / "vault.json"
+        assert vault.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_out_of_place_writes_nothing(tmp_path: Path) -> None:
+    """An altered or unknown one fails with the true one; a command is told to read the file."""
+    with with_app(tmp_path) as live:
+        (name,) = set(NAME.findall(live.contents()))
+        altered = name[:-1] + ("A" if name[-1] != "A" else "B")
+        before = (live.workspace / "app.py").read_bytes()
+        told = live.answer(
+            edit("app.py", "A = 1", f"A = '{altered}'") + f"[RUN_COMMAND]\necho {name} > x\n"
+            "[/RUN_COMMAND]\n" + '[CREATE_FILE path="y"]\nSECRET-GITHUB-ZZZZZZ\n[/CREATE_FILE]\n'
+        )
+        assert f"'{altered}' is not as it was shown: the name is {name}" in told
+        assert f"{name}, which stands for a value that is not shown" in told
+        assert "(app.py line 2)" in told
+        assert "stands for no value that was shown" in told
+        assert (live.workspace / "app.py").read_bytes() == before
+        assert sorted(path.name for path in live.workspace.iterdir()) == ["app.py"]
+
+
+def test_a_value_goes_to_another_file_only_with_a_yes(tmp_path: Path) -> None:
+    """Written where it was not, it may be published."""
+    with with_app(tmp_path) as live:
+        (name,) = set(NAME.findall(live.contents()))
+        with pytest.raises(ApprovalError):
+            live.answer(f'[CREATE_FILE path="README.md"]\nUse {name}\n[/CREATE_FILE]\n')
+        asked = live.conversation.session.asked
+        assert asked is not None
+        assert asked.question.reasons == (
+            f"it writes the secret {name} (app.py line 2) into 'README.md', which did not hold it",
+        )
+        assert token("file") not in asked.question.shown
+        live.conversation.answer(None, Answer("yes"))
+        live.conversation.recover()
+        assert (live.workspace / "README.md").read_text("utf-8") == f"Use {token('file')}\n"
+
+
+def test_no_edit_cuts_into_a_hidden_value(tmp_path: Path) -> None:
+    """JSON edits replace any characters: also those in the middle of a value nobody showed."""
+    with with_app(tmp_path, "json") as live:
+        assert token("file") not in live.request()
+        before = (live.workspace / "app.py").read_bytes()
+        edits = [{"oldContent": token("file")[10:14], "newContent": ""}]
+        change = {"id": "1", "type": "editFile", "path": "app.py", "edits": edits}
+        live.answer(
+            json.dumps({"type": "operations", "protocolVersion": "1.0", "operations": [change]})
+        )
+        assert "in the middle of a value that is hidden" in live.request()
+        assert (live.workspace / "app.py").read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", ["warn", "off"])
+def test_other_modes_show_and_say_so(tmp_path: Path, mode: str) -> None:
+    with with_app(tmp_path, mode=mode) as live:
+        assert token("file") in live.contents()
+        told = [each.text for each in live.notices if isinstance(each, Remark)]
+        expected = {
+            "warn": "1 secret is in the request (--secrets warn hides none)",
+            "off": "secrets are not looked for (--secrets off): read the request before you send it",
+        }
+        assert expected[mode] in told
