@@ -31,34 +31,19 @@ _WAY_OUT = {
 
 
 def apply_edit(operation: EditFile, text: str, earlier: Sequence[Hunk] = ()) -> apply.Edited:
-    """Return a file's text after an edit.
-
-    Args:
-        operation: the edit.
-        text: the file.
-        earlier: what edits of the same answer have put into it.
-
-    Raises:
-        OperationError: if the edit does not fit.
-    """
+    """Return a file's text after an edit; `earlier` is what edits of the same answer have put into it."""
     if isinstance(operation.change, Substitutions):
         return apply.substitute(operation.change.edits, text)
     return apply.apply(operation.change, text, operation.arrival, earlier, operation.path)
 
 
 def edit_meant(operation: CreateFile, old: str | None) -> EditFile | None:
-    """Return the edit that the text of a whole file is; None if it is a file's text.
+    """Return the edit that the text of a whole file is; None if it is a file's text. Refuse what is neither.
 
     Text with the markers of edits or conflicts never replaces a file. It is meant where the file has
     such markers already, where its own grammar reads it (they are in a string then), in
-    documentation that shows them, or where the answer says so.
-
-    Args:
-        operation: the whole file.
-        old: the text that it would replace; None: there is no such file, or it is no text.
-
-    Raises:
-        OperationError: if the text is neither only edits nor free of them.
+    documentation that shows them, or where the answer says so. `old` is None where there is no file,
+    or no text.
     """
     path, text = operation.path, operation.content
     if not isinstance(text, str) or operation.is_literal or operation.unchecked:
@@ -104,7 +89,7 @@ def check_reading(
     *,
     is_json: bool = False,
 ) -> tuple[str, ...]:
-    """Refuse what leaves a file that can't be read any more; return notes.
+    """Refuse what leaves a file that can't be read any more, and could be before; return notes.
 
     Several changes of one file may pass through a state that can't be read: then what all of them
     make of it counts, up to the next command, which would see that state.
@@ -115,9 +100,6 @@ def check_reading(
         new: the text after it.
         later: what follows in the answer.
         is_json: the answer is a JSON message.
-
-    Raises:
-        OperationError: if the file could be read before, or has lost what only a chat takes away.
     """
     path = operation.path
     if operation.unchecked or not syntax_check.is_known(path):

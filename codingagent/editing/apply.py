@@ -44,13 +44,7 @@ def has_markers(body: str) -> bool:
 
 
 def read_replacements(body: str) -> tuple[Replacement, ...]:
-    """Read the SEARCH/REPLACE blocks of an edit.
-
-    All three markers of a block have the same length, seven or more.
-
-    Raises:
-        OperationError: if a marker is missing, doubled or out of place.
-    """
+    """Read the SEARCH/REPLACE blocks of an edit: the markers of a block have one length, seven or more."""
     lines = places.split(body)
     replacements: list[Replacement] = []
     at = 0
@@ -195,8 +189,7 @@ def _in_either_reading(
 ) -> Edited:
     """Return the text after a change whose lines have the indentation of its tags: as written, or without.
 
-    Raises:
-        OperationError: if neither fits, or both do and come to different texts.
+    Refuse it if neither fits, or if both do and come to different texts.
     """
     plain = replace(arrival, lead="")
     shifted = tuple(
@@ -311,13 +304,9 @@ class _Lines(Struct):
     def put(
         self, start: int, count: int, new: Sequence[str], same: tuple[int, int] = (0, 0)
     ) -> Hunk:
-        """Put lines in the place of others; they get the line end that stood there.
+        """Put lines in the place of `count` others; they get the line end that stood there.
 
-        Args:
-            start: the index of the first line.
-            count: how many are replaced.
-            new: what takes their place.
-            same: how many of them at the head and at the tail stay, to the byte.
+        `same` is how many of them at the head and at the tail stay, to the byte.
         """
         at_end = start + count == len(self.raw)
         head, tail = same
@@ -364,9 +353,6 @@ def substitute(substitutions: Sequence[Substitution], text: str) -> Edited:
     """Return the text after replacing the first occurrence of each, in order, all or none.
 
     Specification 001, editFile. The one hunk is whatever lines have changed.
-
-    Raises:
-        OperationError: if an old text is empty or not there, in the text as those before have left it.
     """
     if len(substitutions) * len(text) > _WORK_LIMIT:
         raise OperationError(

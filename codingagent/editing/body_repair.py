@@ -32,27 +32,13 @@ class Body(Struct, frozen=True):
 
 
 def mend_file(body: str, path: str, arrival: Arrival, old: str | None = None) -> Body:
-    """Return the text of a file that is written whole.
-
-    Args:
-        body: as it came.
-        path: the file.
-        arrival: how it came.
-        old: the file that it takes the place of.
-
-    Raises:
-        OperationError: if it is certainly damaged, and what it was can't be known.
-    """
+    """Return the text of a whole file, over `old`; refuse it if what it was can't be known."""
     lines = [] if old is None else [line.removesuffix("\r") for line in split(old)]
     return mend_lines(body, Ground(path, lines, 0, len(lines)), arrival, "CREATE_FILE")
 
 
 def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FILE") -> Body:
-    """Return the lines that take the place of a range of lines; `name` is the block's, for a refusal.
-
-    Raises:
-        OperationError: as for a file.
-    """
+    """Return the lines that replace a range of lines; `name` is the block's, for a refusal."""
     lines = split(body)
     case = BodyCase(lines, ground, arrival)
     try:
@@ -69,11 +55,7 @@ def mend_lines(body: str, ground: Ground, arrival: Arrival, name: str = "EDIT_FI
 
 
 def mend_command(body: str, arrival: Arrival) -> Body:
-    """Return the shell lines of a command.
-
-    Raises:
-        OperationError: if they are certainly damaged: a command that is not what was meant is never run.
-    """
+    """Return the shell lines of a command; refuse them if they are damaged: only what was meant is run."""
     case = BodyCase(split(body), Ground("command.sh"), arrival)
     try:
         case.apply(body_rules.COMMAND_RULES)
@@ -88,9 +70,6 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
 
     Such a body is meant letter by letter, but these letters can no longer be known. In entities
     even markers of edits are damage: no file but markup holds them so.
-
-    Raises:
-        OperationError: if it may have been damaged.
     """
     if any(row.damage in way and row.trace.search(body) for row in ROWS) or (
         Damage.ANGLES in way and chat_damage.ENTITY.search(body)
@@ -109,15 +88,8 @@ def check_letters(body: str, path: str, way: Channel, name: str) -> None:
 def mend_replacements(body: str, read: Callable[[str], T]) -> tuple[T, Body]:
     """Read the body of SEARCH/REPLACE blocks, its markers damaged or not; return what it says, and itself.
 
-    Markers in entities show what became of all of the body. It is decoded as a whole then, once.
-
-    Args:
-        body: as it came.
-        read: raises OperationError for what can't be read.
-
-    Raises:
-        OperationError: if it can't be read; or if the markers came in entities, and the lines of the body
-            not throughout.
+    Markers in entities show what became of all of the body. It is decoded as a whole then, once, and
+    refused where not all of it came so. `read` raises OperationError for what can't be read.
     """
     faults: list[OperationError] = []
     for text, notes in _readings(body):

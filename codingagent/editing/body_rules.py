@@ -39,11 +39,7 @@ class BodyCase:
         self.notes: list[str] = []
 
     def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
-        """Apply rules in their order.
-
-        Raises:
-            OperationError: if the body is certainly damaged, and what it was can't be known.
-        """
+        """Apply rules in their order."""
         for rule in rules:
             if (lines := rule.run(self)) is not None:
                 self.lines = lines

@@ -79,11 +79,7 @@ class MendedLines(NamedTuple):
 
 
 def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
-    """Return new lines without the damage to their characters that is proven.
-
-    Raises:
-        OperationError: if damage is proven, and not what stood there before it.
-    """
+    """Return new lines without the damage to their characters that is proven; refuse what is lost by it."""
     notes: list[str] = []
     if not may_be_damaged("\n".join(new)):
         return MendedLines(new)
@@ -100,13 +96,7 @@ def mend(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
 
 
 def check(new: list[str], ground: Ground, spared: str) -> str:
-    """Return which damage new lines have that the file's kind can't hold; empty if none.
-
-    Args:
-        new: the lines.
-        ground: where they go.
-        spared: a text that came with them and is as it should be.
-    """
+    """Return the damage of new lines that the file's kind can't hold, if `spared` text has none; or empty."""
     if not may_be_damaged("\n".join(new)):
         return ""
     for row in ROWS:

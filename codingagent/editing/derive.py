@@ -46,13 +46,8 @@ def check_new_lines(
 
     A search that fits as it is, with a character that would have been changed, shows that the body was
     spared: REPLACE came the same way, and is taken. One that has no such character says nothing of
-    characters that are damaged in the tags, or that no file of the kind can hold.
-
-    Args:
-        lines: the file.
-        sought: the search, and what is to take its place.
-        placed: that, as it would be in the file.
-        at: the index of the first line that it fits, and of the one after the last.
+    characters that are damaged in the tags, or that no file of the kind can hold. `placed` is REPLACE as
+    it would be in the file, `at` from where to where SEARCH fits.
     """
     if sought.is_literal:
         return
@@ -227,11 +222,7 @@ def mended(lines: list[str], sought: Sought) -> Found | None:
 def _worked_out(
     lines: list[str], sought: Sought, repair: _Repair, place: Place, unindented: bool, name: str
 ) -> Found:
-    """Return what REPLACE was before the damage that the place has proven.
-
-    Raises:
-        OperationError: if a new line can't be derived with certainty.
-    """
+    """Return what REPLACE was before the damage that the place has proven; refuse a line in doubt."""
     there = lines[place.start : place.start + place.count]
     known = _pairs(sought.search, there)
     fresh = [line for line in sought.replace if line not in known]
@@ -271,9 +262,6 @@ def as_the_others(lines: list[str], sought: Sought, place: Place) -> Found | Non
     """Undo in new lines the damage to others of the same edit, where the search has no trace of it.
 
     None if there is nothing to undo, or a character shows that this one was spared.
-
-    Raises:
-        OperationError: if a new line may be meant as it came.
     """
     known = set(sought.search)
     new = "\n".join(line for line in sought.replace if line not in known)

@@ -100,11 +100,7 @@ def _note(hunk: "PlacedHunk", fit: "HunkFit") -> tuple[str, ...]:
 def _anchored(
     file: HunkFile, hunk: PlacedHunk, fits: list[HunkFit], *, is_last: bool
 ) -> list[HunkFit]:
-    """Return the places that are at the end of the file which a hunk is from, where it is from one.
-
-    Raises:
-        OperationError: if none is there, and nothing else makes the place certain.
-    """
+    """Return the fits at the end of the file that a hunk is from, where it is from one; refuse all others."""
     said = hunk.said
     if said.end is not None:
         at_end = [fit for fit in fits if fit.start + fit.count == len(file.lines)]
@@ -140,11 +136,7 @@ def _elsewhere(
 
 
 def _choose(file: HunkFile, hunks: list[PlacedHunk]) -> None:
-    """Leave one fit for each hunk.
-
-    Raises:
-        OperationError: if one still has several, or two change the same lines.
-    """
+    """Leave one fit for each hunk; refuse hunks that still have several, or change the same lines."""
     is_ordered = _in_order(hunks)
     for narrowed in (_numbered, _within_section):
         for index, hunk in enumerate(hunks):
@@ -321,11 +313,7 @@ def _proven_tabs(hunks: Iterable[PlacedHunk]) -> dict[int, Callable[[str], str]]
 def _put(
     file: HunkFile, hunk: PlacedHunk, fit: HunkFit, proven: dict[int, Callable[[str], str]]
 ) -> Found:
-    """Return what a hunk puts at a place.
-
-    Raises:
-        OperationError: if a new line may be another than was meant.
-    """
+    """Return what a hunk puts at a place."""
     adds = iter(_added(file, hunk, fit, proven))
     made = fit.made
     if made is None:

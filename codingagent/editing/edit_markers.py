@@ -78,9 +78,7 @@ class _Marker(Struct, frozen=True):
 def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedEdit, ...]:
     """Return the blocks between markers, in their order; a marker that belongs to none is passed over.
 
-    Args:
-        lines: a text, without line ends.
-        is_prose: the text is documentation: what is fenced or indented in it is an example.
+    In prose, what is fenced or indented is an example.
     """
     if not any(_HINT.search(line, 0, 200) for line in lines):
         return ()

@@ -29,12 +29,9 @@ _STARTS = frozenset(".…#/-;%*{<[(\"'")
 def first_elision(
     lines: Sequence[str], known: Collection[str] = (), *, bare: bool = True
 ) -> int | None:
-    """Return the index of the first line that replaces others, or None.
+    """Return the index of the first line that replaces others, and is not known; or None.
 
-    Args:
-        lines: a text.
-        known: lines that are meant as they are, without the blanks round them.
-        bare: three dots alone replace lines, too; Python has them as code.
+    Known lines have no blanks round them. Without `bare` three dots alone are code, as in Python.
     """
     at = range(len(lines))
     return next(

@@ -186,14 +186,7 @@ def bare(line: str, path: str) -> str:
 def cannot_hold(
     trace: re.Pattern[str], new: Iterable[str], path: str, text: frozenset[int]
 ) -> bool:
-    """Return whether something is in lines of code where only code can be.
-
-    Args:
-        trace: what is looked for.
-        new: the lines.
-        path: the file.
-        text: the indexes of those lines that begin within text.
-    """
+    """Return whether a trace is in lines of code where only code can be; `text` are those within text."""
     has_ampersands = is_makefile(path) or ending(path) in _WITH_AMPERSANDS
     is_strict = is_code(path) or (trace is ENTITY and has_ampersands)
     return is_strict and any(

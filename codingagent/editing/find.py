@@ -58,11 +58,7 @@ def find(lines: list[str], sought: Sought) -> Found:
 
 
 def _elided(lines: list[str], sought: Sought) -> Found | None:
-    """Resolve lines that replace others, if they fit one place and REPLACE keeps each of them.
-
-    Raises:
-        OperationError: if SEARCH has such lines and it can't be told which ones they replace.
-    """
+    """Resolve lines that replace others, if each fits one place and REPLACE keeps it; else refuse."""
     search = list(sought.search)
     dots = [i for i in range(len(search)) if is_elision(search, i)]
     if not dots:

@@ -62,11 +62,7 @@ def is_alike(one: str, other: str) -> bool:
 
 
 def restore(new: list[str], ground: Ground, arrival: Arrival) -> MendedLines:
-    """Return new lines with the indentation that they had, where the lines they replace prove it.
-
-    Raises:
-        OperationError: if they have certainly lost it, and what it was can no longer be known.
-    """
+    """Return new lines with the indentation that the lines they replace prove; refuse them if it is lost."""
     if not any(line.strip() for line in new):
         return MendedLines(new)
     moves = _Moves(new, ground, arrival)

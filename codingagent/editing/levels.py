@@ -134,14 +134,7 @@ def check(
 ) -> None:
     """Refuse new lines that have lost their indentation, or have another, where the search has none.
 
-    Args:
-        ground: where they go.
-        search: what they take the place of, as it came.
-        replace: the new lines, as they came.
-        placed: the same as they would be in the file.
-
-    Raises:
-        OperationError: if so.
+    `placed` is `replace` as it would be in the file.
     """
     known = set(search)
     is_thin = not any(map(is_indented, replace)) and any(line[:1] == " " for line in replace)

@@ -35,14 +35,7 @@ def begins(line: str) -> bool:
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[Section], int]:
-    """Read a patch from its first line on; return its sections and the index after it.
-
-    Args:
-        lines: the answer.
-        at: where it begins.
-        end: the index after the last line that may belong to it.
-        fenced: a fence closes there.
-    """
+    """Read a patch from its first line on; return its sections and the index after it."""
     sections: list[Section] = []
     ended = fenced
     if lines[at].rstrip() == _BEGIN:
@@ -76,11 +69,7 @@ def _kind(line: str) -> str | None:
 def operation_of(
     section: Section, files: Files
 ) -> tuple[CreateFile | EditFile | DeleteFile, tuple[str, ...]]:
-    """Return the operation that a section asks for, and notes on how it was read.
-
-    Raises:
-        OperationError: if it can't be told, or there is no operation for it.
-    """
+    """Return the operation that a section asks for, and notes on how it was read."""
     if section.is_cut:
         raise OperationError(f"it has no {_END}, so it may be cut; send it again, whole")
     if section.kind == "delete":

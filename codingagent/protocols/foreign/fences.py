@@ -98,12 +98,7 @@ class Fences:
         return close if fence is not None and fence.joins else close + 1
 
     def close(self, opening: Fence, *, is_markdown: bool) -> tuple[int | None, Ending]:
-        """Return the line that closes a fence, and how certain that is.
-
-        Args:
-            opening: the fence.
-            is_markdown: its text may hold fences that say no language.
-        """
+        """Return the line that closes a fence, and how certain that is; Markdown may hold bare fences."""
         inner, ending = False, Ending.PLAIN
         for index in range(bisect_right(self._lines, opening.line), len(self._all)):
             fence = self._all[index]

@@ -93,11 +93,7 @@ class Name(Struct, frozen=True):
     is_moved: bool = False
 
     def only(self, advice: str) -> str:
-        """Return the one path.
-
-        Raises:
-            OperationError: if there are more; it says what to write.
-        """
+        """Return the one path; with several, refuse and say what to write."""
         if len(self.texts) > 1:
             shown = " and ".join(map(paths.shown, self.texts[:3]))
             raise OperationError(f"{shown} are above it; write {advice}")
@@ -140,11 +136,7 @@ class Files:
         return name in self._top_folders
 
     def plain(self, text: str) -> str:
-        r"""Return a path of the workspace; `a\b` and `/a/b` are ones where that file or its folder exists.
-
-        Raises:
-            OperationError: if it is none.
-        """
+        r"""Return a path of the workspace; `a\b` and `/a/b` are ones where that file or its folder exists."""
         written = text.replace("\\", "/").removeprefix("/")
         if written == text or text in self._listed:
             return paths.workspace_path(text)
@@ -153,11 +145,7 @@ class Files:
         return paths.workspace_path(written if is_known else text)
 
     def existing(self, text: str) -> tuple[str, str]:
-        """Return the file that an edit means, and a note if it was written otherwise.
-
-        Raises:
-            OperationError: if the text is no path, or fits two files.
-        """
+        """Return the file that an edit means, and a note if it was written otherwise; refuse two."""
         path = self.plain(text)
         fits = self.fits(path)
         if len(fits) > 1:
@@ -165,11 +153,7 @@ class Files:
         return (fits[0], _taken(text, fits[0])) if fits else (path, _taken(text, path))
 
     def whole(self, name: Name) -> tuple[str, str]:
-        """Return the path that a whole file is to have, and a note if it was written otherwise.
-
-        Raises:
-            OperationError: if the text is no path, or if it can't be told whether it is an old file's.
-        """
+        """Return the path that a whole file is to have, and a note if it was written otherwise."""
         text = name.texts[0]
         path = self.plain(text)
         if name.is_new or path in self._listed:
@@ -309,13 +293,7 @@ def is_line_quote(info: str) -> bool:
 
 
 def is_path(text: str, files: Files, *, labelled: bool = False) -> bool:
-    """Return whether a text may be the path of a file.
-
-    Args:
-        text: the text.
-        files: what exists; that is always a path.
-        labelled: it is in backticks or the like, so that it is meant to be a name.
-    """
+    """Return whether a text may be a path; `labelled`: backticks or the like show that it is a name."""
     if text in files:
         return True
     if len(text) > 255 or "://" in text or not _PATH.fullmatch(text) or text[-1] in "/\\.":

@@ -52,11 +52,7 @@ class Headings:
     def of_whole(
         self, fence: Fence, above: Name | None, lines: list[str]
     ) -> tuple[Name | None, bool]:
-        """Return the path of a whole file, and whether it is in its first line only.
-
-        Raises:
-            OperationError: if two places name two files.
-        """
+        """Return the path of a whole file, and whether it is in its first line only; refuse two."""
         if is_line_quote(fence.info):
             return None, False
         info = name_in_info(fence.info, fence.line, self._files)
@@ -74,13 +70,7 @@ class Headings:
         return whole_files.name_inside(lines, fence.line + 1, self._files, fence.language), True
 
     def of_edit(self, edit: MarkedEdit, fence: Fence | None, before: Name | None) -> Name | None:
-        """Return the path of a SEARCH/REPLACE block.
-
-        Args:
-            edit: the block.
-            fence: the code block that it is in.
-            before: the path of the block before it, which holds where none is named.
-        """
+        """Return the path of a SEARCH/REPLACE block; where none is named, that of the block before holds."""
         said = edit.label.partition(" ")[2] if edit.asks else edit.label
         said = said.strip(" ()`'\"")
         if said in self._files or (edit.asks and is_path(said, self._files, labelled=True)):
@@ -213,22 +203,14 @@ def is_bare_path(text: str, files: Files) -> bool:
 
 
 def only(name: Name | None) -> str:
-    """Return the one path of a name.
-
-    Raises:
-        OperationError: if there is none, or more.
-    """
+    """Return the one path of a name; refuse none, and more."""
     if name is None:
         raise OperationError("no path is above it; write the path on the line above it")
     return name.only("one path above each block")
 
 
 def _one(info: Name | None, heading: Name | None) -> Name | None:
-    """Return the name of a fence line and a heading, if they say the same.
-
-    Raises:
-        OperationError: if they say two.
-    """
+    """Return the name of a fence line and a heading; refuse two that differ."""
     if info is None or heading is None:
         return info or heading
     longer = _same(info, heading)
@@ -238,11 +220,7 @@ def _one(info: Name | None, heading: Name | None) -> Name | None:
 
 
 def _longer(outside: Name, inside: Name, files: Files) -> Name:
-    """Return the name that says more of the two, where the second is the first line of the file.
-
-    Raises:
-        OperationError: if it says another file that exists.
-    """
+    """Return the name that says more of the two; refuse a first line that names another file."""
     longer = _same(outside, inside)
     if longer is None and inside.texts[0] in files:
         raise OperationError(_two(outside, inside))

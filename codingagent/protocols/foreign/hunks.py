@@ -81,11 +81,7 @@ class DiffPart(Struct):
 
 
 def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
-    """Return the edit that hunks of one file ask for.
-
-    Raises:
-        OperationError: if one has no line of the old text, so that nothing tells its place.
-    """
+    """Return the edit that hunks of one file ask for; refuse one whose place nothing tells."""
     said = tuple(_checked(hunk).as_said() for hunk in hunks if hunk.changes)
     if not said:
         raise OperationError(
@@ -95,11 +91,7 @@ def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:
 
 
 def creation_of(path: str, hunks: list[DiffPart]) -> CreateFile:
-    """Return the new file that hunks of added lines make.
-
-    Raises:
-        OperationError: if they have other lines, or there are several.
-    """
+    """Return the new file that one hunk of added lines makes; refuse other hunks."""
     if not hunks:
         return CreateFile(path, "", overwrite=False)
     if len(hunks) > 1:

@@ -126,11 +126,7 @@ class Items:
         self._items[index] = Problem(Kind.FILE, reason, first.line, subject=operation.path)
 
     def add_replacement(self, replacement: Replacement, way: Channel, text: str, line: int) -> None:
-        """Add a SEARCH/REPLACE block of the file that `text` names.
-
-        Raises:
-            OperationError: if that is no certain path, or its SEARCH is empty and the file exists.
-        """
+        """Add a SEARCH/REPLACE block of the file that `text` names; an empty SEARCH makes a new one."""
         if not replacement.search.strip():
             path = self._files.plain(text)
             if path in self._files:

@@ -29,13 +29,7 @@ _MOVES = re.compile(r"\b(?:rm|mv|del|ren|move|Remove-Item|Move-Item|Rename-Item)
 
 
 def mixed(found: Reply, other: ForeignAnswer, foreign: Foreign) -> Reply:
-    """Return an answer with what is beside its commands.
-
-    Args:
-        found: the answer's commands.
-        other: what is beside them.
-        foreign: whether that needs a yes.
-    """
+    """Return an answer with what is beside its commands; `foreign` says whether that needs a yes."""
     ours = found.items
     done = next((item.line for item in ours if _is_end(item)), 0)
     named: list[Step | Problem] = []

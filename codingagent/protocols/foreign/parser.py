@@ -71,9 +71,7 @@ class ForeignAnswer(Struct, frozen=True):
 def read(text: str, files: Collection[str]) -> ForeignAnswer:
     """Return what a text asks for. Never raises: what can't be read is a problem.
 
-    Args:
-        text: an answer without commands of ours, or one with `BLOCK_LINE` in the place of each.
-        files: the paths that exist in the workspace, in plain form.
+    The text has no commands of ours, or `BLOCK_LINE` in the place of each.
     """
     lines = scanner.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
     return _AnswerReader(_unwrapped(_without_wrappers(lines)), Files(files)).run()

@@ -40,16 +40,7 @@ def find(lines: Sequence[str]) -> tuple[MarkedEdit, ...]:
 
 
 def replacement(edit: MarkedEdit, indent: str, *, fenced: bool) -> tuple[Replacement, Channel]:
-    """Return the replacement that a block asks for, and what its text may still have suffered.
-
-    Args:
-        edit: the block.
-        indent: the blanks before its opening.
-        fenced: it is in a code block.
-
-    Raises:
-        OperationError: if it can't be read, or its new lines leave something out.
-    """
+    """Return the replacement that a block asks for, and what its text may still have suffered."""
     if edit.fault:
         raise OperationError(f"{edit.fault}; {_HOW}")
     first = _first_line(edit.old)

@@ -92,16 +92,9 @@ def is_hunk_header(line: str) -> bool:
 
 
 def read(lines: list[str], at: int, end: int, *, fenced: bool) -> tuple[list[FileDiff], int]:
-    """Read the differences from a line on.
+    """Read the differences from a line on; return what each says, and the index after the last.
 
-    Args:
-        lines: the answer.
-        at: where the first one begins.
-        end: the index after the last line that may belong to them.
-        fenced: all lines up to there do.
-
-    Returns:
-        What each says, and the index after the last.
+    In a fence all lines up to the end belong to them.
     """
     found: list[FileDiff] = []
     while at < end:
@@ -368,11 +361,7 @@ def _by_marks(
 def operation_of(
     difference: FileDiff, named: Name | None, files: Files
 ) -> tuple[CreateFile | EditFile | DeleteFile | MoveFile, tuple[str, ...]]:
-    """Return the operation that a difference asks for, and notes on how it was read.
-
-    Raises:
-        OperationError: if it can't be told, or there is no operation for it.
-    """
+    """Return the operation that a difference asks for, and notes on how it was read."""
     if difference.fault:
         raise OperationError(difference.fault)
     old, new = _sides(difference, files)
@@ -423,11 +412,7 @@ def _makes_empty(difference: FileDiff) -> bool:
 
 
 def _check_kind(difference: FileDiff, path: str, *, is_gone: bool) -> tuple[str, ...]:
-    """Refuse what is no text, or only a mode; return a note on a mode that stays as it was.
-
-    Raises:
-        OperationError: if no operation can do it.
-    """
+    """Refuse what is no text, or only a mode; return a note on a mode that stays as it was."""
     shown, quoted = paths.shown(path), shlex.quote(paths.shown(path))
     if (source := difference.says("copy from ")) is not None:
         raise OperationError(f"it copies '{paths.shown(source)}'; send the new file whole")
@@ -508,11 +493,7 @@ def _git_sides(text: str) -> tuple[str, str] | None:
 
 
 def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
-    """Take git's `a/` or `b/` off the path of a file that is new or deleted.
-
-    Raises:
-        OperationError: if there is such a folder, and nothing says that git wrote this.
-    """
+    """Take git's `a/` or `b/` off one path; refuse it where such a folder may be meant."""
     if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
         return path.removeprefix(prefix)
     raise OperationError(
@@ -521,11 +502,7 @@ def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> st
 
 
 def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
-    """Take git's `a/` and `b/` off, or whatever folders mean before and after.
-
-    Raises:
-        OperationError: if there are such folders.
-    """
+    """Take git's `a/` and `b/` off, or whatever folders mean before and after; refuse what may be both."""
     if old.startswith("a/") and new.startswith("b/"):
         if not is_git and old in files and new in files:
             raise OperationError(

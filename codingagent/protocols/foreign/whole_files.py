@@ -90,11 +90,7 @@ def _families(language: str, path: str) -> tuple[list[frozenset[str]], list[froz
 
 
 def check_language(language: str, path: str) -> None:
-    """Refuse a fence whose language is another than its path's.
-
-    Raises:
-        OperationError: if so; it may be the output, the settings or the use of that file.
-    """
+    """Refuse a fence of another language: it may be the output, the settings or the use of that file."""
     says, ends = _families(language, path)
     if says and ends and not any(family in ends for family in says):
         raise OperationError(
@@ -127,15 +123,7 @@ def operation_of(
 ) -> tuple[CreateFile, tuple[str, ...]]:
     """Return the operation that a whole file asks for, and notes on how it was read.
 
-    Args:
-        lines: what is in the fence.
-        name: the path, from wherever.
-        files: what exists.
-        is_inside: the path is known from the first line only.
-        is_fenced: they are in a code block, not in an element.
-
-    Raises:
-        OperationError: if the path is not certain, or the text leaves something out.
+    `is_inside`: the path is known from the first line only. Refuse a text that leaves something out.
     """
     name.only("one path above each file")
     path, note = files.whole(name)

@@ -254,13 +254,7 @@ class _Mender:
     def _put_moved(self, opening: Tag, closing: Tag, body: str, lead: str) -> None:
         """Take off the blanks that both tags and each line end with; keep in mind how they all begin.
 
-        Whether the indentation of the tags is the body's own is for the file on disk to say.
-
-        Args:
-            opening: the line that opens the block.
-            closing: the line that closes it.
-            body: what is between, perhaps changed already.
-            lead: the indentation of both tags; empty if theirs is not the same.
+        `lead` is the indentation of both tags. Whether it is the body's own is for the file on disk to say.
         """
         if lead and _without_lead(body, lead, blank_may_lack=True) is not None:
             line = self._lines.of(opening.start)

@@ -95,12 +95,7 @@ def advice(cut: str, block: Block) -> tuple[str, str]:
 
 
 def join(cut: str, text: str) -> Joined | None:
-    """Return the two parts as one, or None if the text does not go on from there.
-
-    Args:
-        cut: as `cut_of` gave it.
-        text: the next answer, which may be cut short again.
-    """
+    """Return what `cut_of` gave and the next answer as one, or None if that does not go on from there."""
     text = scanner.fold_line_ends(text)
     closing = _closing_at(cut, text)
     end = len(text) if closing is None else closing
@@ -122,11 +117,6 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
     """Return an answer that was cut short and came again whole, from the block on that was cut.
 
     What is before that block was done when the answer came first. None if it is not that answer.
-
-    Args:
-        earlier: the answer as it came first.
-        cut: as `cut_of` gave it of that.
-        text: the next answer.
     """
     first = scanner.fold_line_ends(earlier).strip()
     before, _, last = first.rpartition("\n")

@@ -220,15 +220,7 @@ _KNOWN = {
 
 
 def decode(block: Block, arrival: Arrival = AS_IT_IS) -> tuple[Operation, tuple[str, ...]]:
-    """Return the operation that a closed block asks for, and notes on how it was read.
-
-    Args:
-        block: as the grammar found it.
-        arrival: how its body came, as the tags of the answer show.
-
-    Raises:
-        OperationError: if an attribute is missing or wrong, or the body can't be read.
-    """
+    """Return the operation that a closed block asks for, and notes on how it was read."""
     command = BY_TAG[block.name]
     if block.fault:
         raise OperationError(block.fault)

@@ -25,13 +25,7 @@ _SHOWN = "nothing was done, and the person was shown your words."
 
 
 def items_of(text: str, files: Iterable[str], *, is_json: bool) -> tuple[Step | Problem, ...]:
-    """Return the words of an answer as a message to the person, and the missing command as a problem.
-
-    Args:
-        text: the answer.
-        files: those of the workspace; one that the text names is that of the example.
-        is_json: whether operations as JSON were asked for.
-    """
+    """Return the words of an answer as a message to the person, and the missing command as a problem."""
     words = _OUR_LINES.sub("", text).strip("\n")
     reason = _NOTHING[is_json]
     example = _skeleton(words, _named(words, files), is_json=is_json)

@@ -235,9 +235,7 @@ def _head(text: str, names: frozenset[str]) -> re.Match[str] | None:
 def mention_of(names: tuple[str, ...], *, unseen: bool) -> re.Pattern[str]:
     """Return a pattern that finds the names of commands, whatever became of the `_` in them.
 
-    Args:
-        names: the commands.
-        unseen: characters that nobody sees may be between any two.
+    With `unseen`, characters that nobody sees may be between any two.
     """
     joint = r"(?:_|[^\sA-Za-z0-9]{1,9}|&#[xX]?[0-9A-Fa-f]{2,4};)"
     between = f"(?:{chat_damage.ZERO_WIDTH.pattern})*" if unseen else ""

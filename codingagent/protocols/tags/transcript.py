@@ -185,13 +185,7 @@ def _said(text: str, requests: tuple[_Request, ...]) -> Iterator[ReplyLine]:
 
 
 def _last_answer(text: str, starts: list[int], turns: list[int]) -> tuple[int, int]:
-    """Return from where to where the last of several answers reaches that says anything.
-
-    Args:
-        text: all of it.
-        starts: where the answers begin.
-        turns: where answers and requests begin, whosever they are.
-    """
+    """Return from where to where the last of several answers reaches that says anything."""
     found: list[tuple[int, int]] = []
     scan = scanner.scan_lines("")
     for start in starts:
