@@ -39,7 +39,6 @@ class Edited(Struct, frozen=True):
 
 
 def has_markers(body: str) -> bool:
-    """Return whether a body has a SEARCH marker among its lines."""
     return any(_OPEN.fullmatch(line) for line in body.split("\n"))
 
 
@@ -238,7 +237,6 @@ def _proven(change: Iterable[Replacement], lines: list[str]) -> Channel:
 
 
 def is_all_crlf(data: bytes) -> bool:
-    """Return whether bytes have lines, and each of them ends in CRLF."""
     ends = data.count(b"\n")
     return ends > 0 and data.count(b"\r\n") == ends
 
@@ -327,7 +325,6 @@ class _Lines(Struct):
         return [*(_moved(each, hunk) for each in earlier), hunk]
 
     def finish(self, end: FileEnd | None) -> None:
-        """Add the line end of the last line, or remove it."""
         if end in (None, FileEnd.KEPT) or not self.raw or self.ended is (end is FileEnd.ENDED):
             return
         self.ended = end is FileEnd.ENDED

@@ -39,7 +39,6 @@ class BodyCase:
         self.notes: list[str] = []
 
     def apply(self, rules: "Sequence[Rule[BodyRule]]") -> None:
-        """Apply rules in their order."""
         for rule in rules:
             if (lines := rule.run(self)) is not None:
                 self.lines = lines

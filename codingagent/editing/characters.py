@@ -357,7 +357,6 @@ def may_be_damaged(text: str) -> bool:
 
 
 def refusal(what: str, arrival: Arrival) -> str:
-    """Return the words that ask for a block again."""
     how = (
         "send this block again with the characters that are meant for the file"
         if arrival.in_code

@@ -148,8 +148,6 @@ def _has_any(characters: str, text: str) -> bool:
 
 
 class _Repair(Struct, frozen=True):
-    """One way to undo damage to a line."""
-
     damages: tuple[Damage, ...]
     undo: Callable[[str], str]
     folds_file: bool = False
@@ -291,8 +289,6 @@ def _pairs(search: Sequence[str], there: Sequence[str]) -> dict[str, str]:
 
 
 class _NewLines:
-    """Derive the lines of REPLACE that are no lines of the search."""
-
     def __init__(
         self, lines: list[str], sought: Sought, repair: _Repair, there: Sequence[str]
     ) -> None:
@@ -339,15 +335,6 @@ class _NewLines:
         plain = {Damage.QUOTES: "\"'", Damage.BLANKS: " ", Damage.ZERO_WIDTH: ""}
         if not any(c in line for damage in self._repair.damages for c in plain[damage]):
             return line
-        row = self._counterpart(index)
-        if row is not None and Damage.ZERO_WIDTH not in self._repair.damages:
-            here, true = self._sought.search[row], self._there[row]
-            head, tail = common_ends(here, line)
-            middle = line[head : len(line) - tail]
-            if len(here) == len(true) and not any(
-                c in middle for damage in self._repair.damages for c in plain[damage]
-            ):
-                return true[:head] + middle + true[len(true) - tail :]
         raise self._refusal("where the file has characters that chats change")
 
     def indented(self, index: int) -> str:
@@ -358,7 +345,6 @@ class _NewLines:
         return blanks(self._there[self.need_counterpart(index)]) + line
 
     def need_counterpart(self, index: int) -> int:
-        """Return the line of the search whose place a new line takes."""
         row = self._counterpart(index)
         if row is None:
             raise self._refusal("whose indentation can't be known, for SEARCH has lost its own")

@@ -313,7 +313,6 @@ def _proven_tabs(hunks: Iterable[PlacedHunk]) -> dict[int, Callable[[str], str]]
 def _put(
     file: HunkFile, hunk: PlacedHunk, fit: HunkFit, proven: dict[int, Callable[[str], str]]
 ) -> Found:
-    """Return what a hunk puts at a place."""
     adds = iter(_added(file, hunk, fit, proven))
     made = fit.made
     if made is None:

@@ -103,7 +103,6 @@ def find_edits(lines: Sequence[str], *, is_prose: bool = False) -> tuple[MarkedE
 
 
 def has_edits(text: str, *, is_prose: bool = False) -> bool:
-    """Return whether a text holds a block between markers."""
     return _HINT.search(text) is not None and bool(find_edits(text.split("\n"), is_prose=is_prose))
 
 

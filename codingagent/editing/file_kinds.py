@@ -84,7 +84,6 @@ def is_indented(path: str) -> bool:
 
 
 def is_python(path: str) -> bool:
-    """Return whether it is Python."""
     return ending(path) in ("py", "pyi")
 
 

@@ -51,7 +51,6 @@ def to_tabs(width: int, line: str) -> str | None:
 
 
 def to_blanks(width: int, line: str) -> str:
-    """Return a line with blanks for the tabs at its start."""
     return blanks(line).replace("\t", " " * width) + line[len(blanks(line)) :]
 
 
@@ -121,8 +120,6 @@ def _is_odd_at_the_margin(moves: "_Moves") -> bool:
 
 
 class _Moves:
-    """New lines beside those that they replace."""
-
     def __init__(self, new: list[str], ground: Ground, arrival: Arrival) -> None:
         self.new = new
         self.ground = ground
@@ -231,8 +228,6 @@ def _lost(moves: _Moves) -> MendedLines | None:
     what = "the body has lost its indentation"
     aligned = _aligned(moves.new, list(moves.ground.replaced))
     if aligned is None:
-        if moves.arrival.in_code and moves.parses is None:
-            return None
         raise moves.refusal(what)
     return moves.undone(aligned, what)
 
@@ -299,8 +294,6 @@ def _aligned(new: list[str], old: list[str]) -> list[str] | None:
                 out.append(blanks(before) + line.strip())
             elif uniform is not None:
                 out.append(uniform + line.strip())
-            elif b_end - b == 1 and a == a_end and (lead := _between(old, a)) is not None:
-                out.append(lead + line.strip())
             else:
                 return None
     return out
@@ -317,14 +310,6 @@ def _are_of_one_level(old: Sequence[str], new: Sequence[str]) -> bool:
 def _steps(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
     keys = list(map(_key, old)), list(map(_key, new))
     yield from difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
-
-
-def _between(old: list[str], at: int) -> str | None:
-    """Return the indentation of a single line between two that have the same."""
-    if not 0 < at < len(old) or not old[at].strip() or is_opener(old[at - 1]):
-        return None
-    lead = blanks(old[at])
-    return lead if old[at - 1].strip() and blanks(old[at - 1]) == lead else None
 
 
 def _shifted(moves: _Moves) -> MendedLines | None:

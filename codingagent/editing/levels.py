@@ -11,22 +11,12 @@ from itertools import pairwise
 from codingagent.editing import file_kinds
 from codingagent.editing.characters import Ground
 from codingagent.errors import OperationError
-from codingagent.model.plain_text import blanks, clip_middle
+from codingagent.model.plain_text import blanks
 
 _ITEM = re.compile(r"\s*([-*+]|\d{1,3}[.)])[ \t]+\S")
-_NO_TEXT = re.compile(r"\s*(?:[-*+#>|]|\d{1,3}[.)]|```|~~~|<|[\w.'\"-]+[ \t]*[:=])")
 CLOSER = re.compile(
     r"\s*(?:[)}\]]|</|(?:end|fi|done|else|elif|elsif|elseif|except|finally|until|esac|case|default)\b)"
 )
-_OPENERS = "def|class|if|for|while|with|try|else|elif|except|finally|async|case"
-_HEADS: tuple[tuple[re.Pattern[str], re.Pattern[str], bool], ...] = (
-    (re.compile(r".*\{[^{}]*$"), CLOSER, True),
-    (re.compile(r".*[(\[][ \t]*$"), CLOSER, True),
-    (re.compile(rf"\s*(?:{_OPENERS})\b.*:[ \t]*$"), CLOSER, True),
-    (re.compile(r".*\b(?:then|do)[ \t]*$"), CLOSER, True),
-    (re.compile(r"\s*(?:def|class|module|(?:local )?function)[ \t]+[^:{;]*$"), CLOSER, True),
-    (_ITEM, _NO_TEXT, False),
-)  # fmt: skip
 _OPENER = re.compile(r"(?:[{(\[:]|\b(?:then|do))[ \t]*$|<[a-z][^<>/]*>[ \t]*$")
 _CUT_COLUMN = 40
 _STATEMENT_END = re.compile(r"[;{}()\[\],:\\]$")
@@ -48,7 +38,6 @@ def has_levels(lines: Sequence[str]) -> bool:
 
 
 def is_opener(line: str) -> bool:
-    """Return whether a line opens a level."""
     return _OPENER.search(line) is not None
 
 
@@ -93,9 +82,9 @@ def lacks_levels(ground: Ground, new: Sequence[str]) -> bool:
     known = set(ground.replaced)
     lines = [*last_word(ground.lines[: ground.start]), *new]
     for opener in (_opens_code, _opens_comment):
-        there = [step for _, step in _levels(ground.lines, opener)]
-        deeper = {step for step in there if step > 0}
         steps = {step for line, step in _levels(lines, opener) if line not in known}
+        there = [step for _, step in _levels(ground.lines, opener)] if steps else []
+        deeper = {step for step in there if step > 0}
         if sum(step > 0 for step in there) > _MOSTLY * len(there) and not steps <= deeper:
             return True
     return False
@@ -137,25 +126,15 @@ def check(
     `placed` is `replace` as it would be in the file.
     """
     known = set(search)
-    is_thin = not any(map(is_indented, replace)) and any(line[:1] == " " for line in replace)
-    if is_thin and lacks_levels(ground, placed):
-        raise OperationError(
-            "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
-            f" indentation; send the edit again inside of a code block; {MEANT}"
-        )
     fresh = [p for r, p in zip(replace, placed, strict=True) if r not in known and p.strip()]
     if not fresh or ground.parses_with(placed) is True:
         return
     check_kind(ground.lines, fresh, "REPLACE")
-    pairs = [
-        (a, b)
-        for a, b in pairwise(replace)
-        if a.strip() and b.strip() and not (a in known and b in known)
-    ]
-    if any(line[0].isspace() for line in replace if line.strip()):
-        _check_tabbed_items(ground.lines, pairs)
-    else:
-        _check_levels(ground.lines, pairs, "REPLACE")
+    if not any(map(is_indented, replace)) and lacks_levels(ground, placed):
+        raise OperationError(
+            "REPLACE opens a level, and its next line is not as deep as in the file: it may have lost its"
+            f" indentation; send the edit again inside of a code block; {MEANT}"
+        )
 
 
 def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
@@ -170,37 +149,3 @@ def check_kind(lines: Sequence[str], new: Sequence[str], what: str) -> None:
             raise OperationError(
                 f"the file is indented by {has} and {what} by {came}; write it with {has}; {MEANT}"
             )
-
-
-def _check_levels(lines: Sequence[str], pairs: Sequence[tuple[str, str]], what: str) -> None:
-    """Refuse lines without any indentation where a level begins, as text that has lost it looks.
-
-    The file must show that the next line is deeper, and never that it is not; but for a list item,
-    whose text may always be indented.
-    """
-    for head, level, needs_proof in _HEADS:
-        found = [pair for pair in pairs if head.match(pair[0]) and not level.match(pair[1])]
-        if not found:
-            continue
-        there = [
-            len(blanks(b)) > len(blanks(a))
-            for a, b in pairwise(lines)
-            if b.strip() and head.match(a) and not level.match(b)
-        ]
-        if all(there) and (there or not needs_proof):
-            raise OperationError(
-                f"the line '{clip_middle(found[0][1], 300)}' of {what} is not indented, though a level"
-                " begins before it: it may have lost its indentation; send the edit again inside of a code"
-                f" block; {MEANT}"
-            )
-
-
-def _check_tabbed_items(lines: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
-    """Refuse text of a list item that is indented by a tab, where no line of the file is."""
-    if any(_ITEM.match(a) and b.startswith("\t") and a[0] != "\t" for a, b in pairs) and not any(
-        line.startswith("\t") for line in lines
-    ):
-        raise OperationError(
-            "REPLACE has text of a list item that is indented by a tab, and the file has no such line;"
-            f" write it with blanks; {MEANT}"
-        )

@@ -43,7 +43,6 @@ def nearest(lines: list[str], search: list[str]) -> str:
 
 
 def _difference(search: list[str], there: list[str]) -> str:
-    """Show how a search differs from the lines that it is nearest to."""
     if len(search) > EXCERPT_LIMIT_LINES:
         return ""
     old, new = ([clip(line) for line in each] for each in (search, there))

@@ -308,8 +308,6 @@ def test_a_damaged_search_in_a_large_file_takes_no_time(line: str) -> None:
         ("a = 1\n", "a = 1", "a = 1\nb = c &lt; d"),
         ("def a():\n    b\nx = 1\n", "x = 1", "def c():\nd\nx = 1"),
         ("f {\n  a\n}\nx\n", "x", "g {\nb\n}\nx"),
-        ("x\n", "x", "x\n- one that goes\non here"),
-        ("x\n", "x", "x\n- one that goes\n\ton here"),
         ("all: a\n\tb a\n", "b a", "b a\nclean:"),
     ],
 )

@@ -30,23 +30,16 @@ class DiffPart(Struct):
 
     @property
     def old(self) -> list[str]:
-        """Return its lines as they were."""
         return [text for mark, text in self.lines if mark != "+"]
 
     @property
     def new(self) -> list[str]:
-        """Return its lines as they are to be."""
         return [text for mark, text in self.lines if mark != "-"]
 
     @property
     def changes(self) -> bool:
         """Return whether a line goes or comes; it may be the same but for blanks that were lost."""
         return any(mark != " " for mark, _ in self.lines)
-
-    @property
-    def turns(self) -> bool:
-        """Return whether it gives the last line of the file its end, or takes it."""
-        return self.old_open != self.new_open
 
     def take(self, mark: str, text: str) -> None:
         """Take a line of context (" "), one that is to go ("-") or one that is to come ("+")."""
@@ -63,7 +56,10 @@ class DiffPart(Struct):
         return self
 
     def as_said(self) -> DiffHunk:
-        """Return it as a part of an edit."""
+        end = FileEnd.KEPT if self.at_end else None
+        if self.old_open != self.new_open:
+            # It gives the last line of the file its end, or takes it.
+            end = FileEnd.OPEN if self.new_open else FileEnd.ENDED
         return DiffHunk(
             tuple(self.lines),
             self.old_start,
@@ -71,13 +67,8 @@ class DiffPart(Struct):
             self.sections,
             self.is_counted,
             self.is_verbatim,
-            self._end(),
+            end,
         )
-
-    def _end(self) -> FileEnd | None:
-        if self.turns:
-            return FileEnd.OPEN if self.new_open else FileEnd.ENDED
-        return FileEnd.KEPT if self.at_end else None
 
 
 def edit_of(path: str, hunks: list[DiffPart]) -> EditFile:

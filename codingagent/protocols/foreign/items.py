@@ -66,27 +66,25 @@ class Items:
         self._refused: set[str] = set()
 
     def all(self) -> tuple[Step | Problem, ...]:
-        """Return the operations and problems, in the order of the answer."""
         self.flush()
         return tuple(sorted(self._items, key=lambda item: item.line))
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on parts that name a file and were not used."""
         more = (f"{self._unused} more remarks are not shown",) if self._unused else ()
         return (*self._notes, *more)
 
     def asides(self) -> tuple[str, ...]:
-        """Return the notes on code blocks that name no file."""
         notes: list[str] = []
         if self._unnamed:
-            what, was = _blocks_at(self._unnamed, "the code block", "the code blocks")
             notes.append(
-                f"{what} name{'s' if was == 'was' else ''} no file and {was} not used; for a whole file write"
+                f"the code at {_lines(self._unnamed)} names no file and was not used; for a whole file write"
                 " its path alone on the line above the fence"
             )
         if self._shells:
-            what, was = _blocks_at(self._shells, "a shell block", "shell blocks")
-            notes.append(f"{what} {was} not executed; to run a command send [RUN_COMMAND]")
+            notes.append(
+                f"the shell code at {_lines(self._shells)} was not executed; to run a command send"
+                " [RUN_COMMAND]"
+            )
         return tuple(notes)
 
     # --- operations ----------------------------------------------------------------------------
@@ -104,7 +102,6 @@ class Items:
             self.refuse(kind, line, fault.reason, subject)
 
     def add(self, operation: FileOperation, line: int, notes: tuple[str, ...]) -> None:
-        """Add an operation that is at a line, counted from 1."""
         self.flush()
         self._put(operation, line, notes)
 
@@ -192,7 +189,6 @@ class Items:
         self._shells.append(line)
 
     def pass_over_unnamed(self, line: int) -> None:
-        """Keep the line of a code block that names no file."""
         self._unnamed.append(line)
 
     # --- what is only told of --------------------------------------------------------------------
@@ -232,9 +228,6 @@ class Items:
             self.refuse(Kind.RENAME, name.line + 1, reason, new)
 
 
-def _blocks_at(lines: list[int], one: str, several: str) -> tuple[str, str]:
-    numbers = ", ".join(map(str, lines[:_SHOWN_LINES]))
-    if len(lines) == 1:
-        return f"{one} at line {numbers}", "was"
+def _lines(lines: list[int]) -> str:
     more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
-    return f"{several} at lines {numbers}{more}", "were"
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_SHOWN_LINES]))}{more}"

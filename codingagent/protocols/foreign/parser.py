@@ -134,8 +134,6 @@ class _Fenced(Struct, frozen=True):
 
 
 class _AnswerReader:
-    """One pass over one answer."""
-
     def __init__(self, lines: list[str], files: Files) -> None:
         self._lines = lines
         self._files = files
@@ -291,7 +289,6 @@ class _AnswerReader:
         return end
 
     def _pass_over(self, fence: Fence, above: Name | None, lines: list[str]) -> None:
-        """Note a fence that is not a file."""
         line = fence.line + 1
         start = next((text for text in lines if text.strip()), "")
         if fence.language in fences.SHELLS or start.startswith("$ "):

@@ -47,8 +47,6 @@ _TIMESTAMP = re.compile(
 _PATH = re.compile(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
 # A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
 _BULLET = re.compile(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
-_OCTAL = re.compile(r"\\([0-7]{3}|.)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NOTHING = "/dev/null"
 _BACKUPS = (".orig", ".old", ".bak")
 
@@ -72,7 +70,6 @@ class FileDiff(Struct):
 
 
 def begins(lines: list[str], at: int, end: int) -> bool:
-    """Return whether a difference begins at a line."""
     line = lines[at]
     if line.startswith(("diff --git ", "Index: ")):
         return True
@@ -204,16 +201,10 @@ def _path_of(text: str) -> str:
 
 def _unquoted(text: str) -> str:
     """Return a path that git has quoted: bytes beyond ASCII are there in octal."""
-
-    def byte(found: re.Match[str]) -> str:
-        said = found[1]
-        return chr(int(said, 8) & 255) if len(said) == 3 else _ESCAPES.get(said, said)
-
-    plain = _OCTAL.sub(byte, text)
     try:
-        return plain.encode("latin-1").decode()
-    except (UnicodeEncodeError, UnicodeDecodeError):
-        return plain
+        return text.encode().decode("unicode_escape").encode("latin-1").decode()
+    except UnicodeError:
+        return text
 
 
 # --- hunks -----------------------------------------------------------------------------------------

@@ -41,8 +41,6 @@ def repair(mended: Mended) -> bool:
 
 
 class _Mender:
-    """One pass over one answer."""
-
     def __init__(self, mended: Mended) -> None:
         text = mended.text
         self._mended = mended
@@ -303,7 +301,6 @@ class _Closings:
         return found[index] if index < len(found) else None
 
     def openings(self, start: int, end: int) -> Iterator[Tag]:
-        """Yield the openings between two offsets."""
         first = bisect_left(self._openings, start, key=lambda tag: tag.start)
         for index in range(first, len(self._openings)):
             if self._openings[index].start >= end:

@@ -161,13 +161,11 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
 
 
 def name_of(cut: str) -> str:
-    """Return the name of the block that was cut, in words."""
     head = _head(cut)
     return "a block" if head is None else named(head)
 
 
 def _head(cut: str) -> Block | None:
-    """Return the block that was cut, as far as its opening tag tells."""
     return next(iter(scanner.scan_lines(f"{cut}\n").blocks), None)
 
 
@@ -223,9 +221,6 @@ def _closing_at(cut: str, text: str) -> int | None:
     if name is None:
         return None
     until = scanner.until_of(cut.partition("\n")[0])
-    found = re.search(_line_of(scanner.closing_tag(name[1], until)), text, re.MULTILINE)
+    closing = re.escape(scanner.closing_tag(name[1], until))
+    found = re.search(rf"^[ \t]*{closing}[ \t]*$", text, re.MULTILINE)
     return None if found is None else found.start()
-
-
-def _line_of(closing: str) -> str:
-    return rf"^[ \t]*{re.escape(closing)}[ \t]*$"

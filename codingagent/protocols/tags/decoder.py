@@ -94,6 +94,14 @@ class _Values:
             raise OperationError(f"Invalid {name} '{value}'; it must be from 1 to {highest}")
         return int(value)
 
+    def lines(self) -> tuple[int | None, int | None]:
+        start, end = self.number("start_line"), self.number("end_line")
+        if start is not None and end is not None and start > end:
+            raise OperationError(
+                f"Invalid line range {start}-{end}; start_line must not be after end_line"
+            )
+        return start, end
+
     def unchecked(self) -> bool:
         return self.choice("unchecked", ("true", "false")) == "true"
 
@@ -131,14 +139,10 @@ def _edit_file(values: _Values) -> Operation:
     if values.get("start_line") is None and values.get("end_line") is None:
         arrival = values.arrival()
         return EditFile(path, _replacements(values, arrival), arrival, unchecked)
-    for name in ("start_line", "end_line"):
-        if values.get(name) is None:
-            raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
-    start, end = values.number("start_line"), values.number("end_line")
-    if start is None or end is None or start > end:
-        raise OperationError(
-            f"Invalid line range {start}-{end}; start_line must not be after end_line"
-        )
+    start, end = values.lines()
+    if start is None or end is None:
+        name = "start_line" if start is None else "end_line"
+        raise OperationError(f"Missing attribute '{name}'; write both start_line and end_line")
     if apply.has_markers(values.body):
         raise OperationError(
             "Line numbers and <<<<<<< SEARCH markers together; leave out start_line and end_line"
@@ -167,12 +171,7 @@ def _move_file(values: _Values) -> Operation:
 
 def _read_file(values: _Values) -> Operation:
     path = values.path()
-    start, end = values.number("start_line"), values.number("end_line")
-    if start is not None and end is not None and start > end:
-        raise OperationError(
-            f"Invalid line range {start}-{end}; start_line must not be after end_line"
-        )
-    return ReadFile(path, start, end)
+    return ReadFile(path, *values.lines())
 
 
 def _run_command(values: _Values) -> Operation:

@@ -75,7 +75,6 @@ class Block(NamedTuple):
 
     @property
     def closing(self) -> str:
-        """Return the line that closes it, or would."""
         return closing_tag(self.name, _until_of(self.attributes))
 
 
@@ -118,7 +117,6 @@ def fold_line_ends(text: str) -> str:
 
 
 def line_end(text: str, offset: int) -> int:
-    """Return the offset of the end of a line."""
     end = text.find("\n", offset)
     return len(text) if end < 0 else end
 
@@ -542,7 +540,6 @@ def is_opening(line: str, at: int) -> bool:
 
 
 def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
-    """Return the attributes from an offset on, and the offset after them."""
     found: list[tuple[str, str]] = []
     while (attribute := _ATTRIBUTE.match(text, at)) is not None:
         name, value = attribute.groups()
@@ -552,7 +549,6 @@ def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
 
 
 def closing_tag(name: str, until: str | None) -> str:
-    """Return the line that closes a block."""
     return f"[/{name} {until}]" if until else f"[/{name}]"
 
 

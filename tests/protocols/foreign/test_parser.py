@@ -72,7 +72,7 @@ def test_items_stand_in_the_order_of_the_reply_with_their_lines() -> None:
     )
     assert found.notes == ()
     assert found.asides == (
-        "a shell block at line 30 was not executed; to run a command send [RUN_COMMAND]",
+        "the shell code at line 30 was not executed; to run a command send [RUN_COMMAND]",
     )
 
 
@@ -103,5 +103,5 @@ def test_remarks_are_few_however_many_blocks() -> None:
     text = "```sh\nls\n```\n" * 40
     (note,) = read(text, set()).asides
     assert note.startswith(
-        "shell blocks at lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 30 more were"
+        "the shell code at lines 1, 4, 7, 10, 13, 16, 19, 22, 25, 28 and 30 more was"
     )
