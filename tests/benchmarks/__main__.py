@@ -13,11 +13,24 @@ from tests.benchmarks import (
     rpc,
     runs,
     safety,
+    secrets,
     starting,
     turns,
 )
 
-_ROOMS = (starting, listing, choosing, turns, reading, safety, messages, runs, replies, rpc)
+_ROOMS = (
+    starting,
+    listing,
+    choosing,
+    turns,
+    reading,
+    safety,
+    messages,
+    runs,
+    replies,
+    rpc,
+    secrets,
+)
 
 
 def main() -> int:
