@@ -28,7 +28,7 @@ _KINDS = (
         re.compile(
             r".*(?:password|passwd|passphrase|pwd|passwort|passcode)s?"
             r"|(?:db|my|user|root|smtp|mail|ftp|ssh|admin|redis|sql|irc|http|proxy|key|trust|store|ldap|pg|bind"
-            r"|sa|require)?pass|passe|pw"
+            r"|sa|require)?pass|passe|pw|masterauth"
         ),
     ),
     ("SECRET", re.compile(r".*secrets?|salt|.*auth|cred(?:ential)?s?")),
@@ -42,16 +42,18 @@ _SEPARATOR = re.compile(
     # password: str = "…"; password string = "…"
     r""":[ \t]*[A-Za-z&*][\w.<>\[\]&'|? ]{0,30}=(?=[^\n"'`]{0,60}["'`])|[*\[\]]?string[ \t]*="""
     # password="…", password: …, $_['password'] => …, ?password=…
-    r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__)?"""
+    r"""|:=|=>|\|\|=|\?\?=|\?=|(?<![=!<>~])=(?![=~>])|->(?!\w)|:(?![:/])-?(?:\*\*|__|[ ]!!str)?"""
     # password == "…", password or "…", set_password("…"), ("password", "…")
     r"""|={2,3}|!={1,2}|\|\||\?\?|\bor\b|\((?=\s{0,40}[\w&@.:(]{0,60}["'`])"""
-    r"""|,(?!\s{0,40}["']?\w{0,9}value)|\.equals\("""
+    r"""|,(?!\s{0,40}["']?\w{0,9}(?:value|default))|\.equals\("""
     # name="password" value="…"; name: PASSWORD, value: …; variable "password" { default = … }
-    r"""|,?\s{0,40}["']?(?:parameter)?value["']?[ \t]*[:=]|\{\s{1,40}default[ \t]*=)"""
+    r"""|,?\s{0,40}["']?(?:(?:parameter)?value|default)["']?[ \t]*[:=]|\{\s{1,40}default[ \t]*=)"""
     # <password>…</password>, <key>password</key><string>…
     r"""|(?P<xml>["']?(?:[ ][^<>\n]{0,80})?>|</key>\s{0,40}<string>)"""
     # The password of the server is …; password (for today): …
-    r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?[ \t]+(?:is|was|ist|lautet|es|est|to|are|é)\b:?"""
+    r"""|["'`]?(?P<said>(?:[ \t]+[\w@.'’()/&-]{1,30}){0,6}?"""
+    r"""[ \t]+(?:is|was|be|ist|lautet|es|est|to|are|é)\b:?"""
+    r"""(?:[ \t]+(?:re)?set[ \t]+to\b)?|['’]s\b"""
     r"""|(?:[ \t]+(?:\(|for|of|to|für|on)(?:[ \t]*[\w@.'’()/&-]{1,30}){1,5}?)?[ \t]*"""
     r"""(?::\*\*|[:=→—–：|]|->|- ))"""
     # --password …, password …

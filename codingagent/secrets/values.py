@@ -58,7 +58,7 @@ _DIGEST = re.compile(
     r"(?:sha\d+|md5)[-:].*|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{128}", re.IGNORECASE
 )
 # A bare word with these is an expression of code.
-_SYNTAX = re.compile(r"[(){}\[\],;]|^\w+(?:\.[a-z_]\w*)+$")
+_SYNTAX = re.compile(r"[(){}\[\],;]|^[A-Za-z_]+(?:\.[a-z_]\w*)+$")
 _VOWELS = re.compile("[aeiouy0-9]")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[A-Z]")
 

@@ -321,6 +321,52 @@ CONTEXT = (
     ("x.log", "ws://gw?token={}\n", "token"),
     ("x.diff", "-password = old\n+password = {}\n", "pwurl"),
     ("x.diff", '+  "apiKey": "{}",\n', "token"),
+    ("a.py", "DB = {{\n    'password': u'{}',\n}}\n", "pw"),
+    ("a.py", 'hvac.Client(url=URL, token="{}")\n', "token"),
+    ("a.py", "ssh.connect(host, username='u', password='{}')\n", "pw"),
+    ("a.py", "fernet_key = b'{}='\n", "b43"),
+    ("a.py", 'send(headers={{"api-key": "{}"}})\n', "token"),
+    ("a.py", "@click.option('--password', default='{}')\n", "pw"),
+    ("a.js", "const client = twilio(sid, '{}'); // authToken\n", "token"),
+    ("a.js", "process.env.SECRET_TOKEN = '{}';\n", "token"),
+    ("a.js", "axios.defaults.headers.common['Authorization'] = 'Bearer {}';\n", "token"),
+    ("a.js", "passport.use(new Strategy({{ clientID: 'x', clientSecret: '{}' }}));\n", "token"),
+    ("A.java", 'dataSource.setPassword("{}");\n', "pw"),
+    ("A.java", 'String apikey="{}";\n', "token"),
+    ("a.go", 'Password:     "{}",\n', "pw"),
+    ("a.go", 'token = flag.String("token", "{}", "api token")\n', "token"),
+    ("a.rb", "ENV['API_SECRET'] ||= '{}'\n", "token"),
+    ("a.rb", "Redis.new(url: 'redis://u:{}@h:1')\n", "pwurl"),
+    ("a.php", "mysqli_connect('h', 'u', '{}', 'd');\n", "pw"),
+    ("a.pl", "my $password = '{}';\n", "pw"),
+    ("a.cs", 'builder.UserID = "sa"; builder.Password = "{}";\n', "pw"),
+    ("a.swift", 'static let accessToken: String = "{}"\n', "token"),
+    ("a.yml", "  mysql_password: !!str {}\n", "pwyaml"),
+    ("a.yml", "- {{ name: API_TOKEN, value: {} }}\n", "token"),
+    ("a.yml", "password : {}\n", "pwyaml"),
+    ("a.yaml", 'redis:\n  auth: {{ password: "{}" }}\n', "pw"),
+    ("a.properties", "mail.smtp.password: {}\n", "pwyaml"),
+    ("a.properties", "aws.secretKey = {}\n", "b64"),
+    ("a.ini", "; backup\nftp_password={}\n", "pwyaml"),
+    ("a.conf", 'bind_password "{}"\n', "pw"),
+    ("a.conf", "masterauth {}\n", "pwyaml"),
+    ("a.xml", '<param name="db.password">{}</param>\n', "pwurl"),
+    ("a.xml", "<setting name=\"ApiSecret\" value='{}'/>\n", "token"),
+    ("a.json", '{{"key":"DB_PASSWORD","value":"{}"}}\n', "pw"),
+    ("a.json", '  "private_key_id": "x", "refresh_token": "{}"\n', "token"),
+    ("a.sh", "MYSQL_PWD={} mysqldump db\n", "pwurl"),
+    ("a.sh", "curl -s --user 'bob:{}' x\n", "pwurl"),
+    ("a.sh", "curl -d 'user=a&password={}' https://x\n", "pwurl"),
+    ("a.sh", "ansible-playbook -e 'db_password={}' x.yml\n", "pwurl"),
+    ("a.sh", "docker run -e POSTGRES_PASSWORD={} postgres\n", "pwurl"),
+    ("a.sh", "helm install x --set auth.password={}\n", "pwurl"),
+    ("Dockerfile", "RUN pip install --extra-index-url https://u:{}@pypi.internal/ x\n", "pwurl"),
+    ("a.log", "DEBUG connecting with password '{}'\n", "pw"),
+    ("a.log", "refresh_token={}; expires=1\n", "token"),
+    ("a.log", '"Authorization": "token {}"\n', "token"),
+    ("a.md", "```\nexport SECRET_KEY={}\n```\n", "token"),
+    ("a.md", "| API key | `{}` |\n", "token"),
+    ("a.patch", "+DB_PASSWORD={}\n", "pwurl"),
 )
 
 # What people write to people.
@@ -408,6 +454,22 @@ SAID = (
     "Zugangsdaten: bob / {}",
     "Mein Passwort lautet {}",
     "the old password was {} and the new one is secret",
+    "My password: {}",
+    "the admin password's {}",
+    "username bob / password {}",
+    "login=bob password={}",
+    "I think the password might be {}",
+    "password was set to {}",
+    "The pw for the db is {}",
+    "here is my token {}",
+    "Try {} as password",
+    "its token: {}",
+    "Benutzer: bob\nPasswort: {}",
+    "The secret key is `{}`.",
+    'The API token: "{}"',
+    "password => {}",
+    "pwd is {}",
+    "please connect with postgres://app:{}@db/x",
 )
 
 
@@ -543,6 +605,16 @@ def cases(seed: int = SEED, rounds: int = 4) -> Iterator[Case]:
 # What only looks like a secret: references, types, names, digests, examples that say so; one a line.
 LOOKALIKES = {
     "a.py": """
+password = os.environ.get("PASSWORD2")
+token = re.compile(r"[a-z]+2")
+raise AuthError("secret 12 not found")
+def set_password(self, raw_password2): ...
+key = "%s:%d" % (name, 2)
+secret = cfg["secret2"]["value"]
+token = Token(TokenType.NAME2, "x")
+log.info("password for %s is set", user2)
+passwords = [line.strip() for line in f2]
+api_key = None  # set with --api-key=KEY2
 self.password = password1
 return {"password": self.password2}
 password = input("Password 2: ")
@@ -634,6 +706,11 @@ secret = getattr(settings, "SECRET_2")
 def test_password_is_hashed_with_bcrypt12(): ...
 """,
     "a.ts": """
+const { password2 } = req.body;
+keyFile: "./certs/key-2024.pem",
+secretOrKey: env.JWT_SECRET2,
+type: "password", autoComplete: "current-password2"
+const tokenUrl = `${base}/oauth/token2`;
 const key = crypto.randomBytes(32);
 password: z.string().min(8),
 @Column() password2: string;
@@ -755,6 +832,16 @@ PASSWORD_MIN_LENGTH=12
 {"image": "data:image/png;base64,[b200]"}
 """,
     "": """
+I forgot my password 2 times
+Where is the API key stored?
+the password policy is: 12+ characters
+a token is 4 characters of text
+It is a secret :-)
+key: up/down arrows
+ERROR 1045 (28000): Access denied for user 'root'@'localhost' (using password: YES)
+The password is at least 8 characters
+password (8-64 characters):
+the key is user:123:name
 See the docs on tokens: https://docs.internal/tokens2
 Use your own password of 12+ characters
 the password field is input#pw2
@@ -855,6 +942,12 @@ checksum = "[h64]"
 <input type="password" placeholder="8+ characters">
 """,
     "a.yml": """
+password: "{{ lookup('file', 'pw2') }}"
+password: __PASSWORD2__
+secret_id: projects/x2/secrets/y
+token_ttl: 24h
+key_name: deploy-2024
+pass: 12
 password: "{{ db_password2 }}"
 token: ${{ steps.auth.outputs.token2 }}
 secretKeyRef: {name: a, key: b2}
