@@ -13,7 +13,7 @@ from codingagent.errors import OperationError
 from codingagent.model import encoding
 from codingagent.model.observations import digest_of
 from codingagent.model.operations import CreateFile, Kind
-from codingagent.protocols.tags import continuation, prose, reply, scanner, transcript
+from codingagent.protocols.tags import continuation, prose, reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Problem, Reply, Step
 from codingagent.storage.mailbox import Mailbox
 
@@ -62,7 +62,7 @@ class AnswerReader:
         """Parse a text that may be a whole conversation: its answer to the request that waits."""
         session = self._context.log.session
         text, note = transcript.answer_in(
-            scanner.fold_line_ends(text), session.session_id, session.sequence
+            tag_blocks.fold_line_ends(text), session.session_id, session.sequence
         )
         return reply.with_note(self._parse_one(text), note)
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from codingagent.agent.answer_reader import ReadAnswer
 from codingagent.errors import CodingAgentError
 from codingagent.model.session_state import Session
-from codingagent.protocols.tags import reply, scanner, transcript
+from codingagent.protocols.tags import reply, tag_blocks, transcript
 from codingagent.protocols.tags.reply import Header
 from codingagent.storage.homes import Home, all_sessions
 
@@ -77,7 +77,7 @@ class Recipients(Struct):
         if answer.reply.is_joined:
             return ""
         if header is None or header.session != at_work.session_id:
-            last = transcript.last_header(scanner.fold_line_ends(answer.text))
+            last = transcript.last_header(tag_blocks.fold_line_ends(answer.text))
             if answer.reply.has_outbox and last is None:
                 return ""
             header = last or header
@@ -122,7 +122,7 @@ class Recipients(Struct):
 
 def header_of(text: str) -> Header | None:
     """Return the header of an answer, in either protocol."""
-    header = transcript.last_header(scanner.fold_line_ends(text))
+    header = transcript.last_header(tag_blocks.fold_line_ends(text))
     if header is None and "{" in text and reply.read(text).is_bare:
         # Imported late: it takes a third of a second.
         from codingagent.protocols.json import replies

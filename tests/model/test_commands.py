@@ -22,7 +22,7 @@ from codingagent.model.operations import (
     ShowMessage,
 )
 from codingagent.protocols.tags import decoder, scanner
-from codingagent.protocols.tags.scanner import Block
+from codingagent.protocols.tags.tag_blocks import Block
 from tests.helpers import cpu_below
 
 

@@ -12,6 +12,7 @@ from enum import Enum
 from msgspec import Struct
 
 from codingagent.editing.file_kinds import words
+from codingagent.protocols.tags.reply import BLOCK_LINE
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*")
 
@@ -19,6 +20,10 @@ SHELLS = words(
     "bash sh shell zsh fish console terminal shell-session shellsession sh-session powershell pwsh ps1"
     " ps cmd bat batch dos cli"
 )
+
+
+TEXT_LANGUAGES = ("", "text", "txt", "plaintext", "plain")
+MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
 
 
 class Ending(Enum):
@@ -152,3 +157,51 @@ def dedented(lines: list[str], indent: str) -> list[str]:
     if not indent or any(line.strip() and not line.startswith(indent) for line in lines):
         return lines
     return [line.removeprefix(indent) for line in lines]
+
+
+def _without_wrappers(lines: list[str]) -> list[str]:
+    """Return the lines without the fences around commands of ours: they belong to these."""
+    blocks = [index for index, line in enumerate(lines) if line.startswith(BLOCK_LINE)]
+    if not blocks:
+        return lines
+    kept = list(lines)
+    found = Fences(lines)
+    closed: set[int] = set()
+    at = 0
+    while (fence := found.next_from(at)) is not None:
+        at = fence.line + 1
+        if fence.line in closed:
+            continue
+        close = found.first_close(fence, at)
+        block = bisect_right(blocks, fence.line)
+        if block < len(blocks) and (close is None or blocks[block] < close):
+            kept[fence.line] = BLOCK_LINE
+            if close is not None:
+                kept[close] = ""
+                closed.add(close)
+        elif close is not None:
+            at = close + 1
+        else:
+            break
+    return kept
+
+
+def unwrapped(lines: list[str]) -> list[str]:
+    """Return the lines without fences around commands of ours, or around all of them and fences inside."""
+    lines = _without_wrappers(lines)
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if first is None or not lines[first].strip().startswith(("```", "~~~")):
+        return lines
+    last = next(i for i in range(len(lines) - 1, -1, -1) if lines[i].strip())
+    found = Fences(lines)
+    opening = found.at(first)
+    if (
+        opening is None
+        or opening.info not in (*TEXT_LANGUAGES, *MARKDOWN_LANGUAGES)
+        or found.count() < 4
+    ):
+        return lines
+    close, ending = found.close(opening, is_markdown=False)
+    if close != last or ending is Ending.DOUBTFUL:
+        return lines
+    return [*lines[:first], "", *lines[first + 1 : last], "", *lines[last + 1 :]]

@@ -25,7 +25,6 @@ from codingagent.protocols.foreign.file_names import (
 # How far above a part its path may be, in lines that are not blank.
 _ABOVE_LIMIT = 8
 _INSIDE_LIMIT = 3
-TEXT_LANGUAGES = ("", "text", "txt", "plaintext", "plain")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".fish", ".ps1", ".psm1", ".bat", ".cmd", ".env", ".bats")
 _SESSIONS = words("console terminal shell-session shellsession sh-session")
 TITLE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\*\*|<)")
@@ -95,7 +94,7 @@ class Headings:
             return None
         text = self._lines[fence.line - 1].strip().strip("`").removesuffix(":").strip("`")
         is_script = bool(lines) and lines[0].startswith("#!")
-        plain = fence.language in (*TEXT_LANGUAGES, text.rpartition(".")[2].lower())
+        plain = fence.language in (*fences.TEXT_LANGUAGES, text.rpartition(".")[2].lower())
         if is_bare_path(text, self._files) and (is_script or (plain and "/" not in text)):
             return Name((text,), fence.line - 1)
         return None

@@ -5,8 +5,6 @@ end; FENCED does the same for what is in a fence. A path is looked for in the pa
 and in the lines above it, back to the part before. A part that has no path, or no certain end, or may
 mean two things, is a problem that says what to send; nothing is guessed, and nothing that looks like a
 file or a change is passed over without a word.
-
-Over 500 lines: one pass over an answer, a method for each kind of part, and the tables of them.
 """
 
 import re
@@ -41,17 +39,15 @@ from codingagent.protocols.foreign.file_names import (
     name_in_info,
 )
 from codingagent.protocols.foreign.headings import (
-    TEXT_LANGUAGES,
     Headings,
     is_bare_path,
     only,
 )
 from codingagent.protocols.foreign.items import Asked, Items
-from codingagent.protocols.tags import scanner
+from codingagent.protocols.tags import tag_blocks
 from codingagent.protocols.tags.reply import BLOCK_LINE, Problem, Step
 
 _DIFF_LANGUAGES = words("diff patch udiff unidiff git-diff")
-_WRAPPER_LANGUAGES = frozenset((*TEXT_LANGUAGES, *whole_files.MARKDOWN_LANGUAGES))
 _STARTS = ("```", "~~~", "<", "*** ", "--- ", "diff --git ", "Index: ", "@@")
 # Words of a line that may tell of a deletion or a renaming.
 _CHANGE = re.compile(r"\b(?:delete|remove|rename|move)d?\b", re.IGNORECASE)
@@ -73,55 +69,8 @@ def read(text: str, files: Collection[str]) -> ForeignAnswer:
 
     The text has no commands of ours, or `BLOCK_LINE` in the place of each.
     """
-    lines = scanner.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
-    return _AnswerReader(_unwrapped(_without_wrappers(lines)), Files(files)).run()
-
-
-def _without_wrappers(lines: list[str]) -> list[str]:
-    """Return the lines without the fences around commands of ours: they belong to these."""
-    blocks = [index for index, line in enumerate(lines) if _is_block(line)]
-    if not blocks:
-        return lines
-    kept = list(lines)
-    found = Fences(lines)
-    closed: set[int] = set()
-    at = 0
-    while (fence := found.next_from(at)) is not None:
-        at = fence.line + 1
-        if fence.line in closed:
-            continue
-        close = found.first_close(fence, at)
-        block = bisect_right(blocks, fence.line)
-        if block < len(blocks) and (close is None or blocks[block] < close):
-            kept[fence.line] = BLOCK_LINE
-            if close is not None:
-                kept[close] = ""
-                closed.add(close)
-        elif close is not None:
-            at = close + 1
-        else:
-            break
-    return kept
-
-
-def _is_block(line: str) -> bool:
-    return line.startswith(BLOCK_LINE)
-
-
-def _unwrapped(lines: list[str]) -> list[str]:
-    """Return the lines without a fence around all of them, if there are fences inside."""
-    first = next((i for i, line in enumerate(lines) if line.strip()), None)
-    if first is None or not lines[first].strip().startswith(("```", "~~~")):
-        return lines
-    last = next(i for i in range(len(lines) - 1, -1, -1) if lines[i].strip())
-    found = Fences(lines)
-    opening = found.at(first)
-    if opening is None or opening.info not in _WRAPPER_LANGUAGES or found.count() < 4:
-        return lines
-    close, ending = found.close(opening, is_markdown=False)
-    if close != last or ending is Ending.DOUBTFUL:
-        return lines
-    return [*lines[:first], "", *lines[first + 1 : last], "", *lines[last + 1 :]]
+    lines = tag_blocks.fold_line_ends(text.removeprefix("\ufeff")).split("\n")
+    return _AnswerReader(fences.unwrapped(lines), Files(files)).run()
 
 
 class _Fenced(Struct, frozen=True):
@@ -155,7 +104,7 @@ class _AnswerReader:
                 if end is not None:
                     at = self._names.floor = end
                     continue
-            if _is_block(line):
+            if line.startswith(BLOCK_LINE):
                 self._names.floor = start + 1
             elif _CHANGE.search(line, 0, 300):
                 name = name_in(line, start, self._files)

@@ -2,8 +2,6 @@
 
 How it works. A hunk is first read by the numbers in its header; if these don't end it where
 one can end, they are wrong, and it is read by the marks of its lines alone.
-
-Over 500 lines: git, GNU and damaged headers are read in one pass.
 """
 
 import re
@@ -14,7 +12,7 @@ from msgspec import Struct, field
 from codingagent.errors import OperationError
 from codingagent.model import paths
 from codingagent.model.operations import CreateFile, DeleteFile, EditFile, MoveFile
-from codingagent.protocols.foreign import hunks
+from codingagent.protocols.foreign import diff_paths, hunks
 from codingagent.protocols.foreign.file_names import Files, Name
 from codingagent.protocols.foreign.hunks import DiffPart
 
@@ -39,16 +37,10 @@ _EXTENDED = (
     "GIT binary patch",
 )
 _UNDERLINE = "====="
-# What diff and git put after a path: a tab, or a date.
-_TIMESTAMP = re.compile(
-    r"(?:\t.*|[ ]+(?:\d{4}-\d\d-\d\d|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ).*"
-    r"|[ ]+\((?:original|modified|old|new|before|after|working copy|revision \d+)\))$"
-)
 _PATH = re.compile(r"/dev/null|[^\s]*[^\s.]\.[A-Za-z]\w*|[^\s]+/[^\s]+")
 # A list below a difference that is in no fence. Hardly a line of code begins with one blank and a capital.
 _BULLET = re.compile(r"[-+] (?:[A-Z][A-Za-z']* |`|\*\*)")
 _NOTHING = "/dev/null"
-_BACKUPS = (".orig", ".old", ".bak")
 
 
 class FileDiff(Struct):
@@ -139,7 +131,7 @@ def _is_same(one: FileDiff, other: FileDiff) -> bool:
 
 
 def _names(difference: FileDiff) -> set[str]:
-    sides = (difference.old, difference.new, *(_git_sides(difference.git) or ()))
+    sides = (difference.old, difference.new, *(diff_paths.git_sides(difference.git) or ()))
     sides += (difference.says("Index: "),)
     return {re.sub("^[ab]/", "", side) for side in sides if side and side != _NOTHING}
 
@@ -170,7 +162,7 @@ def _is_header(lines: list[str], at: int, end: int) -> bool:
 def _is_next_file(lines: list[str], at: int, end: int) -> bool:
     if not lines[at].startswith("--- ") or not _is_header(lines, at, end):
         return False
-    sides = (_path_of(lines[at][4:]), _path_of(lines[at + 1][4:]))
+    sides = (diff_paths.path_of(lines[at][4:]), diff_paths.path_of(lines[at + 1][4:]))
     return lines[min(at + 2, end - 1)].startswith("@@") and all(map(_PATH.fullmatch, sides))
 
 
@@ -183,28 +175,13 @@ def _read_header(lines: list[str], at: int, end: int, difference: FileDiff) -> i
         difference.marks.append(lines[at].rstrip())
         at += 1
     if at < end and _is_header(lines, at, end):
-        difference.old = _path_of(lines[at][4:])
-        difference.new = _path_of(lines[at + 1][4:])
+        difference.old = diff_paths.path_of(lines[at][4:])
+        difference.new = diff_paths.path_of(lines[at + 1][4:])
         at += 2
         while at < end and lines[at].startswith(_EXTENDED):
             difference.marks.append(lines[at].rstrip())
             at += 1
     return at
-
-
-def _path_of(text: str) -> str:
-    text = text.rstrip()
-    if text.startswith('"') and (close := text.rfind('"')) > 0:
-        return _unquoted(text[1:close])
-    return _TIMESTAMP.sub("", text).strip()
-
-
-def _unquoted(text: str) -> str:
-    """Return a path that git has quoted: bytes beyond ASCII are there in octal."""
-    try:
-        return text.encode().decode("unicode_escape").encode("latin-1").decode()
-    except UnicodeError:
-        return text
 
 
 # --- hunks -----------------------------------------------------------------------------------------
@@ -445,9 +422,9 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     old, new = difference.old, difference.new
     renamed = difference.says("rename from "), difference.says("rename to ")
     if renamed[0] is not None and renamed[1] is not None:
-        return _path_of(renamed[0]), _path_of(renamed[1])
+        return diff_paths.path_of(renamed[0]), diff_paths.path_of(renamed[1])
     if old is None and new is None:
-        if (both := _git_sides(difference.git)) is None:
+        if (both := diff_paths.git_sides(difference.git)) is None:
             index = difference.says("Index: ")
             return index, index
         old, new = both
@@ -455,11 +432,11 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
     new_path = None if new == _NOTHING else new
     is_git = difference.git.startswith(("a/", '"a/'))
     if old_path is not None and new_path is not None:
-        old_path, new_path = _unprefixed(old_path, new_path, files, is_git=is_git)
+        old_path, new_path = diff_paths.unprefixed(old_path, new_path, files, is_git=is_git)
     elif new_path is not None:
-        new_path = _unprefixed_one(new_path, "b/", files, is_git=is_git)
+        new_path = diff_paths.unprefixed_one(new_path, "b/", files, is_git=is_git)
     elif old_path is not None:
-        old_path = _unprefixed_one(old_path, "a/", files, is_git=is_git)
+        old_path = diff_paths.unprefixed_one(old_path, "a/", files, is_git=is_git)
     is_new, is_gone = (
         difference.says(f"{what} file mode") is not None for what in ("new", "deleted")
     )
@@ -469,52 +446,3 @@ def _sides(difference: FileDiff, files: Files) -> tuple[str | None, str | None]:
             "it says that its file is new, and that it is deleted; write one header"
         )
     return old_path, new_path
-
-
-def _git_sides(text: str) -> tuple[str, str] | None:
-    """Return the paths of a `diff --git` line, which are the same but for their first letter."""
-    quoted = re.fullmatch(r'"(.*)" "(.*)"', text)
-    if quoted is not None:
-        return _unquoted(quoted[1]), _unquoted(quoted[2])
-    middle = len(text) // 2
-    if len(text) % 2 and text[middle] == " " and text[:middle][2:] == text[middle + 1 :][2:]:
-        return text[:middle], text[middle + 1 :]
-    both = text.split(" ")
-    return (both[0], both[1]) if len(both) == 2 else None
-
-
-def _unprefixed_one(path: str, prefix: str, files: Files, *, is_git: bool) -> str:
-    """Take git's `a/` or `b/` off one path; refuse it where such a folder may be meant."""
-    if is_git or not path.startswith(prefix) or not files.has_folder(prefix[0]):
-        return path.removeprefix(prefix)
-    raise OperationError(
-        f"'{paths.shown(path)}' may be in the folder {prefix} or not; write the line diff --git above it"
-    )
-
-
-def _unprefixed(old: str, new: str, files: Files, *, is_git: bool) -> tuple[str, str]:
-    """Take git's `a/` and `b/` off, or whatever folders mean before and after; refuse what may be both."""
-    if old.startswith("a/") and new.startswith("b/"):
-        if not is_git and old in files and new in files:
-            raise OperationError(
-                f"'{paths.shown(old)}' and '{paths.shown(new)}' both exist; write one path above it"
-            )
-        return old[2:], new[2:]
-    if old == new:
-        if old[:2] in ("a/", "b/") and old not in files:
-            return old[2:], new[2:]
-        return old, new
-    plain_old, plain_new = _without(old, "a/", files), _without(new, "b/", files)
-    if plain_old == plain_new:
-        return plain_old, plain_new
-    for ending in _BACKUPS:
-        if plain_old == plain_new + ending and plain_old not in files:
-            return plain_new, plain_new
-    before, after = old.partition("/")[2], new.partition("/")[2]
-    if before and before == after and old not in files and new not in files:
-        return after, after
-    return plain_old, plain_new
-
-
-def _without(path: str, prefix: str, files: Files) -> str:
-    return path if path in files else path.removeprefix(prefix)

@@ -10,14 +10,13 @@ from codingagent.model import paths
 from codingagent.model.chat_damage import Arrival
 from codingagent.model.operations import CreateFile
 from codingagent.model.plain_text import joined
-from codingagent.protocols.foreign import elements
+from codingagent.protocols.foreign import elements, fences
 from codingagent.protocols.foreign.file_names import Files, Name, is_path, name_in_comment
 
 _MARKDOWN = (".md", ".markdown", ".mdx", ".mdown")
 _EMPTY_NAMES = words("__init__.py py.typed .gitkeep .keep .nojekyll")
 # Files that hold what elsewhere is to be applied.
 DIFFERENCES = (".diff", ".patch")
-MARKDOWN_LANGUAGES = frozenset(("markdown", "md", "mdx"))
 
 # What has to be the first line of its file, so that no comment can be above it.
 _FIRST = re.compile(
@@ -101,7 +100,7 @@ def check_language(language: str, path: str) -> None:
 
 def is_markdown(path: str, language: str) -> bool:
     """Return whether a file's text may hold fences of its own."""
-    return path.lower().endswith(_MARKDOWN) or language in MARKDOWN_LANGUAGES
+    return path.lower().endswith(_MARKDOWN) or language in fences.MARKDOWN_LANGUAGES
 
 
 def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> Name | None:
@@ -112,7 +111,7 @@ def name_inside(lines: list[str], at: int, files: Files, language: str = "") -> 
     if not lines:
         return None
     bare = lines[0].strip()
-    is_code = language not in MARKDOWN_LANGUAGES and bool(_families(language, "")[0])
+    is_code = language not in fences.MARKDOWN_LANGUAGES and bool(_families(language, "")[0])
     if is_code and "/" in bare and is_path(bare, files) and is_of_language(language, bare):
         return Name((bare,), at)
     return name_in_comment(lines[0], at, files)

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from codingagent.model import chat_damage
 from codingagent.model.chat_damage import Arrival, Damage, Kept
 from codingagent.protocols.tags import scanner
-from codingagent.protocols.tags.scanner import Block, Scan
+from codingagent.protocols.tags.tag_blocks import Block, Scan
 
 _ADJACENT = re.compile(r"\S[^\S\n]*\n[^\S\n]*\S")
 _FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$", re.MULTILINE)

@@ -15,9 +15,9 @@ from functools import cached_property
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
 from codingagent.model.plain_text import blanks
-from codingagent.protocols.tags import scanner, tag_lines
+from codingagent.protocols.tags import tag_blocks, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
-from codingagent.protocols.tags.scanner import Block
+from codingagent.protocols.tags.tag_blocks import Block
 from codingagent.protocols.tags.tag_lines import Tag
 
 # Longer lines are not tags that a chat has damaged; undoing them would only cost time.
@@ -51,7 +51,7 @@ class _Mender:
         self._mention = tag_lines.mention_of(tuple(commands.HAS_BODY), unseen=is_unseen)
         self._changes: list[tuple[int, int, str]] = []
         self._said: list[str] = []
-        self._lines = scanner.LineCounter(text)
+        self._lines = tag_blocks.LineCounter(text)
         self._looks_left, self._looked_to = _TAG_LIMIT, 0
         self._header_how: frozenset[str] = frozenset()
         self._how_before: set[str] = set()
@@ -88,7 +88,7 @@ class _Mender:
             self._looks_left -= 1
             self._looked_to = mention.start()
             line = self._text.rfind("\n", 0, mention.start()) + 1
-            at = scanner.line_end(self._text, mention.end())
+            at = tag_blocks.line_end(self._text, mention.end())
             if at - line <= _TAG_LIMIT_CHARACTERS and (tag := self._tag(line, at)) is not None:
                 yield tag
 
@@ -123,7 +123,7 @@ class _Mender:
     def _unsettled_tags(self) -> list[Tag]:
         self._looks_left = _TAG_LIMIT
         settled = {b.start: b for b in self._found.blocks if not b.is_doubtful}
-        gaps = scanner.gaps(settled.values(), len(self._text))
+        gaps = tag_blocks.gaps(settled.values(), len(self._text))
         found = [tag for start, end in gaps for tag in self._tags_in(start, end)]
         if not self._looks_left:
             line = self._lines.of(self._looked_to)
@@ -164,7 +164,7 @@ class _Mender:
 
     def _choose(self, tag: Tag, closings: "_Closings") -> Tag | None:
         """Return the line that closes a block, or None if none certainly does."""
-        closing = scanner.closing_tag(tag.name, scanner.until_of(tag.text))
+        closing = tag_blocks.closing_tag(tag.name, tag_blocks.until_of(tag.text))
         strict = closings.next(closing, tag.end, damaged=False)
         damaged = closings.next(closing, tag.end, damaged=True)
         if damaged is None or (strict is not None and strict.start < damaged.start):
@@ -189,7 +189,7 @@ class _Mender:
 
         Openings as they should be are seen by the grammar.
         """
-        if not tag.how or scanner.until_of(tag.text) is not None:
+        if not tag.how or tag_blocks.until_of(tag.text) is not None:
             return None
         for inner in closings.openings(tag.end, close.start):
             if set(inner.how) == set(tag.how) and inner.name not in ("REPLY", "END"):
@@ -244,8 +244,8 @@ class _Mender:
     def _move(self, block: Block) -> None:
         """Undo what was done alike to both tags of a whole block and to every line between."""
         start, end = (self._text.rfind("\n", 0, at) + 1 for at in (block.start, block.end))
-        opening = self._tag(start, scanner.line_end(self._text, start))
-        closing = self._tag(end, scanner.line_end(self._text, end))
+        opening = self._tag(start, tag_blocks.line_end(self._text, start))
+        closing = self._tag(end, tag_blocks.line_end(self._text, end))
         if opening is not None and closing is not None and opening.end < closing.start:
             self._put_body(opening, closing)
 

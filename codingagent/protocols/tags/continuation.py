@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from codingagent.model import commands
 from codingagent.model.paths import shown
-from codingagent.protocols.tags import scanner
-from codingagent.protocols.tags.scanner import Block
+from codingagent.protocols.tags import scanner, tag_blocks
+from codingagent.protocols.tags.tag_blocks import Block
 
 # So much of the end shows the model where it stopped.
 TAIL_CHARACTERS = 80
@@ -96,7 +96,7 @@ def advice(cut: str, block: Block) -> tuple[str, str]:
 
 def join(cut: str, text: str) -> Joined | None:
     """Return what `cut_of` gave and the next answer as one, or None if that does not go on from there."""
-    text = scanner.fold_line_ends(text)
+    text = tag_blocks.fold_line_ends(text)
     closing = _closing_at(cut, text)
     end = len(text) if closing is None else closing
     overlap = _overlap(cut.partition("\n")[2])
@@ -118,11 +118,11 @@ def whole_again(earlier: str, cut: str, text: str) -> Joined | None:
 
     What is before that block was done when the answer came first. None if it is not that answer.
     """
-    first = scanner.fold_line_ends(earlier).strip()
+    first = tag_blocks.fold_line_ends(earlier).strip()
     before, _, last = first.rpartition("\n")
     # A chat closes the fence that was open where the answer stopped.
     first = before.rstrip() if _FENCE.fullmatch(last) else first
-    again = scanner.fold_line_ends(text)
+    again = tag_blocks.fold_line_ends(text)
     start = len(again) - len(again.lstrip())
     at = first.rfind(cut.rstrip())
     if at < 0 or not again.startswith(first, start):
@@ -147,7 +147,7 @@ def second_half(cut: str, text: str) -> SecondHalf | None:
     head = _head(cut)
     if head is None:
         return None
-    text = scanner.fold_line_ends(text)
+    text = tag_blocks.fold_line_ends(text)
     blocks = scanner.scan_lines(text).blocks
     closing = re.escape(head.closing[1:-1]).replace("_", r"\\?_")
     line = rf"^[ \t>*_`]*\\?\[{closing}\\?\][ \t*_`]*$"
@@ -220,7 +220,7 @@ def _closing_at(cut: str, text: str) -> int | None:
     name = _NAME.match(cut)
     if name is None:
         return None
-    until = scanner.until_of(cut.partition("\n")[0])
-    closing = re.escape(scanner.closing_tag(name[1], until))
+    until = tag_blocks.until_of(cut.partition("\n")[0])
+    closing = re.escape(tag_blocks.closing_tag(name[1], until))
     found = re.search(rf"^[ \t]*{closing}[ \t]*$", text, re.MULTILINE)
     return None if found is None else found.start()

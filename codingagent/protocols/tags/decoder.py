@@ -24,7 +24,7 @@ from codingagent.model.operations import (
     RunCommand,
     ShowMessage,
 )
-from codingagent.protocols.tags.scanner import Block
+from codingagent.protocols.tags.tag_blocks import Block
 
 # Linux gives one argument 128 KiB; a longer script belongs in a file.
 _COMMAND_LIMIT_BYTES = 100_000

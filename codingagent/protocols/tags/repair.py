@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from codingagent.model import chat_damage, commands
 from codingagent.model.chat_damage import Damage
 from codingagent.model.rule import Rule
-from codingagent.protocols.tags import block_repair, scanner, tag_lines
+from codingagent.protocols.tags import block_repair, tag_blocks, tag_lines
 from codingagent.protocols.tags.arrivals import Mended
-from codingagent.protocols.tags.scanner import Block
+from codingagent.protocols.tags.tag_blocks import Block
 
 _LINE_ENDS = ("\r", "\x85", "\u2028", "\u2029", "<br>", "<br/>", "<br />")
 _THOUGHT = re.compile(r"\\?(?:<|&lt;)(/?)(?:think|thinking)\\?(?:>|&gt;)")
@@ -35,7 +35,7 @@ def read(text: str) -> Mended:
     An answer whose tags are as they should be is read as it came, but for its line ends.
     """
     # Twice, because some programs write "\r\r\n".
-    mended = Mended(scanner.fold_line_ends(scanner.fold_line_ends(text)))
+    mended = Mended(tag_blocks.fold_line_ends(tag_blocks.fold_line_ends(text)))
     for rule in RULES:
         if (said := rule.run(mended)) is not None and rule.said:
             mended.notes.append(rule.said.format(**said))
@@ -48,7 +48,7 @@ def _line_ends(mended: Mended) -> _Said:
         return None
     for end in _LINE_ENDS:
         if end in text and (text.startswith("[") or f"{end}[" in text):
-            mended.change(scanner.fold_line_ends(text.replace("\r\n", "\n").replace(end, "\n")))
+            mended.change(tag_blocks.fold_line_ends(text.replace("\r\n", "\n").replace(end, "\n")))
             return {"end": end.encode("unicode_escape").decode()}
     return None
 
@@ -104,7 +104,7 @@ def _encoded_twice(mended: Mended) -> _Said:
     text = mended.text
     if "&amp;" not in text or _NOT_ENCODED_TWICE.search(text):
         return None
-    openings = [(b.start, scanner.line_end(text, b.start)) for b in mended.scan.blocks]
+    openings = [(b.start, tag_blocks.line_end(text, b.start)) for b in mended.scan.blocks]
     parts = [*mended.scan.around, *openings]
     if not any(_TAG_ENCODED_TWICE.search(text, *part) for part in parts):
         return None
@@ -151,7 +151,7 @@ def _headers(mended: Mended) -> tuple[int, int]:
         return -1, -1
     if not any(text.find("[REPLY ", *part) >= 0 for part in mended.scan.around if part[0]):
         return first, -1
-    header = text[first : scanner.line_end(text, first)]
+    header = text[first : tag_blocks.line_end(text, first)]
     at = text.find(f"\n{header}\n", blocks[0].end - 1)
     if at < 0 or any(block.start < at < block.end - 1 for block in blocks):
         return first, -1

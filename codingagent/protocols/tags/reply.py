@@ -12,7 +12,7 @@ from codingagent.errors import OperationError
 from codingagent.model import commands, paths
 from codingagent.model.operations import AT_ONCE, Finish, Kind, Operation
 from codingagent.model.session_state import Session
-from codingagent.protocols.tags import continuation, decoder, repair, scanner
+from codingagent.protocols.tags import continuation, decoder, repair, tag_blocks
 from codingagent.protocols.tags.arrivals import Arrivals, Mended
 from codingagent.protocols.tags.continuation import SecondHalf
 
@@ -188,7 +188,7 @@ def _beside(mended: Mended) -> str:
         return ""
     parts: list[str] = []
     at = 0
-    for start, end in scanner.gaps(mended.scan.blocks, len(text)):
+    for start, end in tag_blocks.gaps(mended.scan.blocks, len(text)):
         if start > at:
             parts.append(BLOCK_LINE + "\n" * text.count("\n", at, start))
         parts.append(text[start:end])
@@ -221,7 +221,7 @@ def objection(header: Header | None, session: Session, digest: str) -> str:
 
 
 def _read_block(
-    block: scanner.Block, mended: Mended, arrivals: Arrivals, *, is_whole: bool
+    block: tag_blocks.Block, mended: Mended, arrivals: Arrivals, *, is_whole: bool
 ) -> Step | Problem:
     if said := mended.notes_of.get(block.line):
         block = block._replace(notes=(*said, *block.notes))
@@ -254,14 +254,14 @@ def _read_block(
     return Step(operation, block.line, block.notes + notes)
 
 
-def _may_hold_tags(block: scanner.Block, inner: scanner.InnerTag) -> bool:
+def _may_hold_tags(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> bool:
     """Return whether a body is documentation whose end is certain, so that tags in it are examples."""
     path = dict(block.attributes).get("path")
     is_prose = block.name in ("MESSAGE", "DONE") if path is None else body_repair.is_prose(path)
     return is_prose and inner.closed
 
 
-def _unclosed_before(block: scanner.Block, inner: scanner.InnerTag) -> str:
+def _unclosed_before(block: tag_blocks.Block, inner: tag_blocks.InnerTag) -> str:
     return (
         f"{paths.shown(inner.text[:80])} opens at line {inner.line} of the answer, inside the block of line"
         f" {block.line}, so a {block.closing} may be missing before it: nothing of the block was used, nor of"

@@ -6,17 +6,26 @@ to its own closing line; all between is body, whatever it looks like (rule 3). E
 offset and sliced once: no line objects, no work twice, so that ten megabytes take no longer than
 copying them a few times. The two hard cases are an opening with text after it and one whose attributes
 can't be read; each has its own function below.
-
-Over 500 lines: it is one grammar, read in one pass.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from codingagent.model.commands import HAS_BODY
-from codingagent.model.operations import EqualByMeaning
+from codingagent.protocols.tags.tag_blocks import (
+    Block,
+    InnerTag,
+    LineCounter,
+    Scan,
+    closing_tag,
+    fold_line_ends,
+    gaps,
+    line_end,
+    until_in,
+    until_of,
+)
 
 _CANDIDATE = re.compile(r"\[/?([A-Za-z][A-Za-z0-9_]*)(?![^ \t\]\n])")
 _ATTRIBUTE = re.compile(
@@ -27,7 +36,6 @@ _HEAD_END = re.compile(r"[^\S\n]*\]")
 _BEHIND_LAST = re.compile(r"\s*(?:\[END\]\s*)?(?:`{3,}\s*)?")
 _HEADER_VALUE = re.compile(r"(session|sequence)\s*=\s*[\"'“”„«»]*([0-9A-Za-z]+)")
 _ESCAPE = re.compile(r'\\(["\\])')
-_UNTIL = re.compile(r'\buntil[ \t]*=[ \t]*"([^"\n]+)"')
 # The headings of a request of ours, in whatever form a chat gives them back.
 _MARK = r"[^A-Za-z0-9\n]"
 _HEADINGS = {
@@ -41,63 +49,6 @@ _HEADINGS = {
 _NOTE_LIMIT = 12
 
 
-class InnerTag(NamedTuple):
-    """An opening line in the body of a block that has no `until`: a closing tag may be missing.
-
-    `closed` tells that every tag in the body is closed in it, so that the body's own end is certain.
-    """
-
-    line: int
-    text: str
-    closed: bool
-
-
-class Block(NamedTuple):
-    """One command as written in an answer.
-
-    `body` has each of its lines ended by "\\n" and is empty where the tag has none. `line` is where
-    the opening is, 1-based. `fault` says why the opening can't be read, or is empty. It reaches
-    from `start` to `end`; `is_doubtful` tells that its body holds what may be another tag of ours.
-    """
-
-    name: str
-    attributes: tuple[tuple[str, str], ...]
-    body: str
-    line: int
-    closed: bool = True
-    fault: str = ""
-    notes: tuple[str, ...] = ()
-    behind_end: bool = False
-    start: int = 0
-    end: int = 0
-    is_doubtful: bool = False
-    inner: InnerTag | None = None
-
-    @property
-    def closing(self) -> str:
-        return closing_tag(self.name, _until_of(self.attributes))
-
-
-class Scan(EqualByMeaning, frozen=True):
-    """All blocks of an answer in order, and what was around them.
-
-    `header` holds the attributes of the first `[REPLY …]` line, `ended` tells whether `[END]` was
-    met, `has_outbox` whether the headings of a request are outside of all blocks. `around` is where
-    the text around the blocks is, but for single line ends.
-    """
-
-    incidental = ("around", "unread")
-
-    blocks: tuple[Block, ...]
-    header: Mapping[str, str] | None
-    ended: bool
-    has_outbox: bool
-    notes: tuple[str, ...]
-    around: tuple[tuple[int, int], ...] = ()
-    unread: tuple[str, ...] = ()
-    """Those of the notes that are about what was meant as a block, and is none."""
-
-
 def scan(text: str) -> Scan:
     r"""Find the blocks of an answer whose line ends may be `\n` or `\r\n`. Never raises."""
     return scan_lines(fold_line_ends(text))
@@ -106,28 +57,6 @@ def scan(text: str) -> Scan:
 def scan_lines(text: str) -> Scan:
     r"""Find the blocks of an answer whose line ends are `\n`; all else is characters. Never raises."""
     return _Scanner(text).run()
-
-
-def fold_line_ends(text: str) -> str:
-    r"""Return the text with `\r\n` and a lone final `\r` as `\n`; other characters are no line ends."""
-    if "\r" not in text:
-        return text
-    folded = text.replace("\r\n", "\n")
-    return f"{folded[:-1]}\n" if folded.endswith("\r") else folded
-
-
-def line_end(text: str, offset: int) -> int:
-    end = text.find("\n", offset)
-    return len(text) if end < 0 else end
-
-
-def gaps(blocks: Iterable[Block], end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a text around some blocks, the empty ones too."""
-    at = 0
-    for block in blocks:
-        yield at, block.start
-        at = max(at, block.end)
-    yield at, end
 
 
 class _Head(NamedTuple):
@@ -139,10 +68,6 @@ class _Head(NamedTuple):
     junk: str = ""
 
 
-def _until_of(attributes: Iterable[tuple[str, str]]) -> str | None:
-    return next((value for name, value in attributes if name == "until"), None) or None
-
-
 def _tag_of(names: Iterable[str], bracket: str = r"\[/?") -> re.Pattern[str]:
     """Return a pattern for the openings and closings of commands. With the bracket first, it is quick."""
     return re.compile(rf"{bracket}(?:{'|'.join(names)})(?![^ \t\]\n])")
@@ -150,23 +75,6 @@ def _tag_of(names: Iterable[str], bracket: str = r"\[/?") -> re.Pattern[str]:
 
 _TAG = _tag_of(HAS_BODY)
 _OPENING = _tag_of(HAS_BODY, r"\[")
-
-
-class LineCounter:
-    """Count the lines up to an offset; one near the last one costs little."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._counted = (0, 1)
-
-    def of(self, offset: int) -> int:
-        at, line = self._counted
-        if offset < at:
-            line -= self._text.count("\n", offset, at)
-        else:
-            line += self._text.count("\n", at, offset)
-        self._counted = (offset, line)
-        return line
 
 
 class _Scanner:
@@ -231,7 +139,7 @@ class _Scanner:
     def _read_head(self, at: int) -> _Head:
         """Read attributes from after the name up to the bracket that is outside of quotes."""
         attributes, at = _attributes(self._text, at)
-        until = _until_of(attributes)
+        until = until_in(attributes)
         if (end := _HEAD_END.match(self._text, at)) is not None:
             return _Head(attributes, end.end(), until)
         line_end = self._line_end(at)
@@ -546,16 +454,6 @@ def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
         found.append((name, _ESCAPE.sub(r"\1", value) if "\\" in value else value))
         at = attribute.end()
     return tuple(found), at
-
-
-def closing_tag(name: str, until: str | None) -> str:
-    return f"[/{name} {until}]" if until else f"[/{name}]"
-
-
-def until_of(line: str) -> str | None:
-    """Return the word that the closing tag of an opening needs, even where its attributes can't be read."""
-    found = _UNTIL.search(line)
-    return None if found is None else found[1]
 
 
 def _clip(text: str) -> str:

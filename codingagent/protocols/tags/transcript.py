@@ -16,7 +16,7 @@ from codingagent.model import commands
 from codingagent.prompt import guide
 from codingagent.protocols.tags import scanner
 from codingagent.protocols.tags.reply import Header, header_of
-from codingagent.protocols.tags.scanner import Scan
+from codingagent.protocols.tags.tag_blocks import Scan
 
 # What a chat puts before a line of an answer: a quote mark, emphasis, an escape.
 _BEFORE = r"^[ \t>*_`\\]{0,12}"
