@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import hashlib
 import json
+import os
 import random
 import re
 import string
@@ -37,7 +39,7 @@ def left(live: LiveSession) -> Iterator[tuple[str, str]]:
     for path in sorted(live.home.mailbox.outbox.rglob("*.txt")):
         yield str(path), path.read_text("utf-8")
     yield "screen", json.dumps(list(map(repr, map(to_builtins, live.notices))), ensure_ascii=False)
-    for words in ("show", "log", "list", "diff"):
+    for words in ("show", "log", "list", "diff", "log --egress", "secrets"):
         for more in ([], ["--json"]):
             done = command_line(live.home.root, *words.split(), *more)
             assert done.returncode == 0 or "of this session changed files" in done.stderr
@@ -213,3 +215,65 @@ def test_other_modes_show_and_say_so(tmp_path: Path, mode: str) -> None:
             "off": "secrets are not looked for (--secrets off): read the request before you send it",
         }
         assert expected[mode] in told
+
+
+def test_the_record_says_what_left(tmp_path: Path) -> None:
+    """For each request its bytes and digest, the lines of files in it, and the secrets hidden by kind."""
+    with with_app(tmp_path) as live:
+        live.answer('[READ_FILE path="app.py" start_line="2"]\n')
+        line = command_line(tmp_path, "log", "--egress").stdout.splitlines()[-1]
+        last = json.loads(
+            command_line(tmp_path, "log", "--egress", "--json").stdout.splitlines()[-1]
+        )
+        sent = live.request().encode()
+    assert (last["sizeBytes"], last["digest"]) == (len(sent), hashlib.sha256(sent).hexdigest())
+    assert last["files"] == [{"path": "app.py", "first": 2, "last": 2}]
+    assert (last["hidden"], last["secrets"], last["sequence"]) == ({"GITHUB": 1}, "redact", 2)
+    assert "files: app.py 2-2; secrets (redact): GITHUB 1" in line
+
+
+def test_the_person_decides(tmp_path: Path) -> None:
+    """`secrets` lists names and never values; what they allow is shown from the next request on."""
+    with with_app(tmp_path) as live:
+        (name,) = set(NAME.findall(live.contents()))
+        told = [each.text for each in live.notices if isinstance(each, Remark)]
+        assert f"app.py line 2: a secret (GITHUB) is hidden as {name}" in told
+        assert "1 secret is hidden in the request: codingagent secrets" in told
+        assert command_line(tmp_path, "secrets").stdout == f"{name}  app.py line 2\n"
+        refused = command_line(tmp_path, "secrets", "show", name)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "on a terminal only" in refused.stderr
+        assert command_line(tmp_path, "secrets", "allow", "nothing").returncode == 2
+        command_line(tmp_path, "secrets", "allow", "app.py")
+        command_line(tmp_path, "secrets", "hide", "A = 1")
+        live.answer('[READ_FILE path="app.py"]\n')
+        assert token("file") in live.contents()
+        assert "A = 1" not in live.contents()
+        command_line(tmp_path, "secrets", "hide", "app.py")
+        live.answer("[RUN_COMMAND]\ncat app.py\n[/RUN_COMMAND]\n")
+        assert token("file") not in live.results()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_only_the_owner_reads_a_home(tmp_path: Path) -> None:
+    with with_app(tmp_path) as live:
+        for folder in ("sessions", "inbox", "outbox"):
+            assert (tmp_path / folder).stat().st_mode & 0o077 == 0
+        kept = [
+            *(tmp_path / "sessions" / live.session_id).iterdir(),
+            *live.home.mailbox.outbox.iterdir(),
+        ]
+        assert [path for path in kept if path.is_file() and path.stat().st_mode & 0o077] == []
+
+
+def test_an_older_session_goes_on_protected(tmp_path: Path) -> None:
+    """Its journal says nothing of secrets and it has no vault: it gets one."""
+    with with_app(tmp_path, mode="off") as live:
+        folder = tmp_path / "sessions" / live.session_id
+    assert not (folder / "vault.json").exists()
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b',"secrets":"off"', b""))
+    with live_session(tmp_path, session_id=live.session_id) as again:
+        again.answer('[READ_FILE path="app.py"]\n')
+        assert token("file") not in again.request()
+    assert token("file") not in command_line(tmp_path, "show", "--json").stdout

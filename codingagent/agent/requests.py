@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from codingagent.agent.context import Context
+from codingagent.agent.egress import egress_of
 from codingagent.agent.file_views import Views
 from codingagent.errors import OperationError, UsageError
 from codingagent.model import paths
@@ -231,7 +232,7 @@ class Requests:
         mailbox.put_in_place(path)
         # Later ones are only in the whole request, which the chat need not see.
         first = guess if sequence == 1 else None
-        self._record_written(text, context, first)
+        self._record_written(text, context, first, "" if short is None else short[1])
         size = tokens.estimate(text)
         ready = OutboxReady(
             session_id, sequence, str(path), len(text), size, budget=budget.characters
@@ -287,7 +288,9 @@ class Requests:
         workspace, policy, hide = self.context.workspace, self.context.policy, self._hide
         return Guess(workspace, policy, listing, wanted, log, hide)
 
-    def _record_written(self, text: str, context: render.Material, guess: "Guess | None") -> None:
+    def _record_written(
+        self, text: str, context: render.Material, guess: "Guess | None", short: str
+    ) -> None:
         """Record the request and the files that it makes known to the chat; keep their texts first."""
         chosen = () if guess is None else guess.whole
         # A later short request holds none.
@@ -309,7 +312,8 @@ class Requests:
         texts.keep({**self._texts_written(texts), **dict(whole.values())})
         shown = tuple(ShownFile(path, digest) for path, (digest, _) in whole.items())
         parts = () if guess is None else guess.parts
-        record = RequestWritten(self.session.sequence, now(), shown, parts)
+        egress = egress_of(self.context.secrecy, (text, short), context.files, guess, whole)
+        record = RequestWritten(self.session.sequence, now(), shown, parts, egress)
         self.log.record(record)
         texts.prune(self.session.known.values())
 

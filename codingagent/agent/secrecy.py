@@ -127,7 +127,7 @@ class Secrecy:
             WorkError: if it can't be read.
         """
         if self.vault is not None and self._file is not None:
-            self.vault.wishes = self._file.wishes()
+            self.vault.obey(self._file.wishes())
 
     def learn(self, value: str, where: str) -> None:
         """Hide a value wherever it is met."""

@@ -53,6 +53,7 @@ COMMANDS = {
         "show": Entry("inspect", "Show one session: its turns, results, files."),
         "log": Entry("inspect", "Show everything that happened in a session."),
         "diff": Entry("inspect", "Show what a session changed."),
+        "secrets": Entry("secrets", "List the secrets that requests hide, and allow some."),
         "undo": Entry("session", "Undo turns: restore the files as they were before."),
     },
     "This machine": {

@@ -105,6 +105,27 @@ def show_log(records: Iterable[Record], *, json: bool) -> None:
             _print(f"{record.at[:19].replace('T', ' ')}  {line_of(record)}")
 
 
+def show_egress(session_id: str, records: Iterable[Record], *, json: bool) -> None:
+    """Print what each request of a session carried out."""
+    for record in records:
+        if not isinstance(record, entries.RequestWritten) or record.egress is None:
+            continue
+        egress = record.egress
+        about = {"at": record.at, "session": session_id, "sequence": record.sequence}
+        if json:
+            write_json_line(sys.stdout, {**about, **to_builtins(egress)})
+            continue
+        files = ", ".join(
+            f"{f.path} {f.first}-{f.last}" if f.last else f.path for f in egress.files
+        )
+        hidden = ", ".join(f"{kind} {count}" for kind, count in egress.hidden.items())
+        _print(
+            f"{record.at[:19].replace('T', ' ')}  {session_id} request {record.sequence}:"
+            f" {egress.size_bytes} bytes, SHA-256 {egress.digest}; files: {files or 'none'};"
+            f" secrets ({egress.secrets}): {hidden or 'none'}"
+        )
+
+
 def line_of(record: Record) -> str:
     """Return one record in words; text from answers and commands has no control characters."""
     return plain_text.without_controls(" ".join(_words(record).split()))

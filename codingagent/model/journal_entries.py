@@ -100,6 +100,27 @@ class ShownFile(Struct, frozen=True):
     digest: str
 
 
+class ShownLines(Struct, frozen=True):
+    """Lines of a file in a request, from the first to the last; a last one of 0 means all of them."""
+
+    path: str
+    first: int
+    last: int
+
+
+class Egress(Struct, frozen=True):
+    """What a request carries out: its bytes, its short version's, and the secrets that it hides, by kind."""
+
+    size_bytes: int
+    digest: str
+    files: tuple[ShownLines, ...] = ()
+    hidden: dict[str, int] = {}
+    secrets: str = ""
+    """How secrets were protected."""
+    short_size_bytes: int = 0
+    short_digest: str = ""
+
+
 class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     """A request was written, complete."""
 
@@ -108,6 +129,8 @@ class RequestWritten(Tagged, frozen=True, tag="outbox_written"):
     shown: tuple[ShownFile, ...] = ()
     parts: tuple[str, ...] = ()
     """Files of which it shows some lines that nobody asked for."""
+    egress: Egress | None = None
+    """Earlier versions kept none."""
 
 
 class PersonSaid(Tagged, frozen=True, tag="person_said"):

@@ -36,6 +36,7 @@ FRAME_CHARACTERS = 200
 _CUT_FILE = re.compile(
     r"lines (\d+)-(\d+) of (\d+); ask for the rest|\d+ lines, none of which fitted"
 )
+_LINES = re.compile(r"\(lines (\d+)-(\d+) of \d+")
 _CUT_OUTPUT = re.compile(r"\n    … (\d+) characters left out …\n")
 
 
@@ -150,6 +151,19 @@ def framed(view: FileView, room: int) -> str:
         said = f"{view.total_lines} lines"
     about = f" ({'; '.join(filter(None, (said, view.reason)))})" if said or view.reason else ""
     return f"--- {path}{about} ---\n{text}--- end {path} ---\n"
+
+
+def lines_shown(request: str, views: Iterable[FileView]) -> Iterator[tuple[str, int, int]]:
+    """Yield the paths of the files that a request, as rendered, shows, with their first and last line."""
+    for view in views:
+        at = request.find(f"\n--- {shown_path(view.path)} ")
+        if at < 0:
+            continue
+        heading, _, below = request[at + 1 : at + 1000].partition("\n")
+        if not (below.startswith("(") and "none of which fitted" in below[:60]):
+            found = _LINES.search(heading, len(view.path))
+            lines = (1, view.total_lines) if found is None else (int(found[1]), int(found[2]))
+            yield view.path, *lines
 
 
 def cuts(request: str, views: Iterable[FileView]) -> Iterator[str]:

@@ -60,6 +60,10 @@ LITERAL = "TEXT"
 """The kind of a text that looks like a name and is none: it gets one, so that it comes back as it was."""
 
 
+# The kind of a text that the person named: a file that may be shown does not show it.
+_NAMED = "HIDDEN"
+
+
 class HiddenValue(Struct):
     """A hidden value, its name, and the first line of each file that held it."""
 
@@ -203,11 +207,16 @@ class Vault:
             entry = HiddenValue(self._new_name(kind, value), kind, value, is_wide)
             self._add(entry)
             self.is_changed = True
-        if not entry.is_allowed and not {entry.name, path or entry.name}.isdisjoint(
-            self.wishes.allow
-        ):
-            entry.is_allowed = self.is_changed = True
+        if path in self.wishes.allow and entry.kind != _NAMED:
+            entry.is_allowed = True
         return entry
+
+    def obey(self, wishes: Wishes) -> None:
+        """Do what the person says from now on."""
+        self.wishes = wishes
+        for entry in self.by_name.values():
+            names = {entry.name} if entry.kind == _NAMED else {entry.name, *entry.places}
+            entry.is_allowed = not names.isdisjoint(wishes.allow)
 
     def _value_of(self, match: re.Match[str]) -> str:
         entry = self.by_name.get(match[0])
@@ -248,7 +257,7 @@ class Vault:
                 self.learn(line.strip(), each.kind, path)
         found += self._known(text)
         for words in self.wishes.hide:
-            found += _at(text, words, "HIDDEN")
+            found += _at(text, words, _NAMED)
         if _FIRST in text:
             found = self._beside_names(text, found, is_file=bool(path))
         found = [each for each in found if each.start < each.end]

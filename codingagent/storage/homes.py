@@ -191,7 +191,7 @@ class Home(Struct, frozen=True):
         if create:
             for folder in folders:
                 try:
-                    folder.mkdir(parents=True, exist_ok=True)
+                    folder.mkdir(0o700, parents=True, exist_ok=True)
                 except OSError as fault:
                     raise UsageError(
                         f"home {root} can't be used: {folder.name}/ can't be made there"
@@ -199,12 +199,17 @@ class Home(Struct, frozen=True):
                     ) from fault
         elif home.sessions.folder.is_dir():
             for folder in folders:
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(0o700, exist_ok=True)
         else:
             raise UsageError(
                 f"{root} is not a codingagent home yet: start a task there with `codingagent new`,"
                 " or name its home with --home"
             )
+        for folder in folders:
+            # They quote the person's files; earlier versions let others read them.
+            with contextlib.suppress(OSError):
+                if folder.stat().st_mode & 0o077:
+                    folder.chmod(0o700)
         if not is_passing:
             home_registry.remember(root)
         if root.name == HERE_HOME:

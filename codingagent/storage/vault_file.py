@@ -39,7 +39,7 @@ class VaultFile:
         found = Vault(token_bytes(32), warns=warns)
         if kept is not None:
             found = Vault(kept.key, kept.values, warns=warns)
-        found.wishes = self.wishes()
+        found.obey(self.wishes())
         return found
 
     def save(self, vault: Vault) -> None:

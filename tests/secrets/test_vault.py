@@ -143,7 +143,7 @@ def test_a_secret_file_shows_names_only_and_common_words_stay_elsewhere() -> Non
 def test_what_the_person_says_counts() -> None:
     """A file or a name that they allow is shown, everywhere; a text that they name is hidden."""
     ours = vault()
-    ours.wishes = Wishes(allow=(".env",), hide=("Project Falcon",))
+    ours.obey(Wishes(allow=(".env",), hide=("Project Falcon",)))
     text = f"A={token()}\n"
     assert ours.hide(text, ".env") == text
     assert ours.hide(text) == text

@@ -93,9 +93,22 @@ def _counts_of(home: Home, state: Session) -> dict[int, dict[str, tuple[int, int
 
 
 @app.command(epilog="Example: codingagent log a1b2c3d4", name="log")
-def _log(context: typer.Context, session: SessionName = None, json: Json = False) -> None:
+def _log(
+    context: typer.Context,
+    session: SessionName = None,
+    egress: Annotated[
+        bool, flag("--egress", "Show what each request carried out, of all sessions unless named.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Show everything that was asked, tried, refused and done, with its time."""
     home = home_of(context)
+    if egress:
+        chosen = [home.load(session)] if session else homes.all_sessions(home, fail)
+        for state in sorted(chosen, key=lambda each: each.created_at):
+            records = map(_hider(home, state).hide_all, home.records(state.session_id))
+            tables.show_egress(state.session_id, records, json=json)
+        return
     state = latest_of(home, or_run=True) if session is None else home.load(session)
     records = map(_hider(home, state).hide_all, home.records(state.session_id))
     tables.show_log(records, json=json)

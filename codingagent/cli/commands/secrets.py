@@ -1,0 +1,100 @@
+"""The command that shows which secrets a session hides, and says which may be shown."""
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from codingagent.cli.commands.common import home_of, latest_of
+from codingagent.cli.commands.options import Json, argument, value
+from codingagent.cli.plain_output import write_json_line
+from codingagent.cli.stdio import is_living
+from codingagent.errors import UsageError
+from codingagent.model.paths import shown
+from codingagent.secrets.vault import HiddenValue, Wishes
+from codingagent.storage.vault_file import VaultFile
+
+app = typer.Typer()
+
+_NEXT = "it counts from the next request on: codingagent refresh writes one now"
+
+
+@app.command(epilog="Example: codingagent secrets allow .env", name="secrets")
+def _secrets(
+    context: typer.Context,
+    action: Annotated[
+        Literal["list", "allow", "hide", "show"],
+        argument("[ACTION]", "list, allow, hide or show. [default: list]"),
+    ] = "list",
+    what: Annotated[
+        str,
+        argument("[WHAT]", "A name or a file; with hide also any text, - reads it from stdin."),
+    ] = "",
+    session: Annotated[
+        str | None, value("--session", "ID", "A session id. [default: the latest]")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the secrets that requests hide; allow one or a file, hide a text, or show a value."""
+    home = home_of(context)
+    state = latest_of(home) if session is None else home.sessions.load(session)
+    file = VaultFile(home.sessions.folder / state.session_id)
+    held = list(file.load().by_name.values())
+    if action == "list":
+        _list(held, json=json)
+        return
+    what = sys.stdin.read().strip("\r\n") if what == "-" else what
+    if not what:
+        raise UsageError(
+            f"secrets {action} needs a name or a file: `codingagent secrets` lists them"
+        )
+    if action == "show":
+        _show(held, what)
+        return
+    file.keep_wishes(_after(file.wishes(), held, what, is_allowed=action == "allow"))
+    sys.stdout.write(f"{_NEXT}\n")
+
+
+def _after(wishes: Wishes, held: list[HiddenValue], what: str, *, is_allowed: bool) -> Wishes:
+    """Return the person's wishes with one more."""
+    allow = [each for each in wishes.allow if each != what]
+    hide = [each for each in wishes.hide if each != what]
+    if is_allowed:
+        known = {name for each in held for name in (each.name, *each.places)}
+        if what not in known:
+            raise UsageError(
+                f"'{shown(what)}' is neither a hidden secret nor a file that holds one"
+            )
+        allow.append(what)
+    elif len(allow) == len(wishes.allow):
+        hide.append(what)
+    return Wishes(tuple(allow), tuple(hide))
+
+
+def _list(held: list[HiddenValue], *, json: bool) -> None:
+    if not (held or json):
+        sys.stdout.write("no secret was found in this session so far\n")
+    for each in held:
+        if json:
+            about = {"name": each.name, "kind": each.kind, "allowed": each.is_allowed}
+            places = [{"path": path, "line": line} for path, line in each.places.items()]
+            write_json_line(sys.stdout, {**about, "places": places})
+            continue
+        where = ", ".join(f"{shown(path)} line {line}" for path, line in each.places.items())
+        allowed = "  (allowed)" if each.is_allowed else ""
+        sys.stdout.write(f"{each.name}  {where or 'in the conversation'}{allowed}\n")
+
+
+def _show(held: list[HiddenValue], name: str) -> None:
+    """Print a value, on a terminal only, after a yes."""
+    found = next((each.value for each in held if each.name == name), None)
+    if found is None:
+        raise UsageError(
+            f"'{shown(name)}' names no hidden secret: `codingagent secrets` lists them"
+        )
+    if not (is_living(sys.stdout) and sys.stdin.isatty()):
+        raise UsageError("a value is shown on a terminal only")
+    sys.stdout.write(f"show the value of {name} here? [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        sys.stdout.write(f"{shown(found)}\n")
