@@ -143,6 +143,7 @@ def test_an_answer_gets_its_values_back(tmp_path: Path) -> None:
     with with_app(tmp_path) as live:
         (name,) = set(NAME.findall(live.contents()))
         line = f"KEY = '{name}'"
+        assert f"Hidden values: names such as {name} stand for" in live.request()
         assert "[OK]" in live.answer(edit("app.py", line, f"{line}  # {name}"))
     with live_session(tmp_path, session_id=live.session_id) as again:
         changed = f"A = 1\r\nKEY = '{token('file')}'  # {token('file')}\r\n"

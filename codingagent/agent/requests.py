@@ -340,7 +340,7 @@ class Requests:
             return None
         changed = self.context.checkpointer.changed_since_request()
         text = render.render_short(session, context, budget, self._dialect(), changed)
-        text = self.context.secrecy.hide(text)
+        text = self.context.secrecy.seal(text, "=== PROTOCOL ===")
         path = self._home.mailbox.short_path(session.session_id, session.sequence)
         self._home.mailbox.write_beside(path, text)
         return path, text

@@ -26,6 +26,13 @@ _NAMED = 5
 _CHANGED = re.compile(r"^(?:\+\+\+ b/|--- a/(?=.*\n\+\+\+ /dev/null))(.*?)\t?$", re.MULTILINE)
 
 
+_PROMPT = "\n=== PROMPT ===\n"
+_MEANING = (
+    "  Hidden values: names such as {} stand for values that you can't see; they are not mistakes. Where the"
+    " value belongs, copy the name letter by letter; a command can't use it\n"
+)
+
+
 class Secrecy:
     """What a session hides, if anything; `mode` is the setting."""
 
@@ -52,11 +59,19 @@ class Secrecy:
         return changed
 
     def seal(self, request: str, guide: str) -> str:
-        """Return a request with names for the secrets that are still in it; our own words stay."""
+        """Return a request with names for the secrets that are still in it, and what they mean.
+
+        Our own words in it, the guide, stay as they are.
+        """
         if self.vault is None:
             return request
         before, kept, after = request.partition(guide)
-        return f"{self.vault.hide(before)}{kept}{self.vault.hide(after)}"
+        text = f"{self.vault.hide(before)}{kept}{self.vault.hide(after)}"
+        names = self.vault.names_in(text)
+        context, heading, prompt = text.rpartition(_PROMPT)
+        if not (names and heading):
+            return text
+        return f"{context}{_MEANING.format(min(names))}{heading}{prompt}"
 
     def quote(self, text: str, path: str) -> str:
         """Return a text that quotes a file, with names for its secrets."""
